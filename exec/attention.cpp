@@ -1,0 +1,251 @@
+#include "exec/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using Bucket = SequencePlan::Bucket;
+
+namespace {
+
+// A bucket takes sequences down to 3/4 of its longest, or 16 rows shorter: less than half of its
+// score matrix is padding, and batches of short texts stay one kernel call.
+bool fits_bucket(std::int64_t longest, std::int64_t length) {
+  return longest - length <= std::max<std::int64_t>(16, longest / 4);
+}
+
+Tensor index_tensor(const std::vector<std::int64_t>& values, torch::Device device) {
+  return torch::tensor(values, torch::kInt64).to(device);
+}
+
+// Padding rows read the one appended zero row.
+Tensor pad_rows(const Tensor& x, const Bucket& bucket) {
+  if (!bucket.padded.defined()) return x;
+  return at::cat({x, x.new_zeros({1, x.size(1)})}).index_select(0, bucket.padded);
+}
+Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
+  return bucket.valid.defined() ? x.index_select(0, bucket.valid) : x;
+}
+
+// x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
+Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
+  const Tensor swapped = x.roll(x.size(-1) / 2, -1);
+  return at::mul(x, bucket.cosine).addcmul_(swapped, bucket.sine, transposed ? -1 : 1);
+}
+
+struct HeadsCall : torch::CustomClassHolder {
+  Bucket bucket;
+  HeadShape heads;
+  HeadsCall(Bucket bucket_, const HeadShape& heads_) : bucket(std::move(bucket_)), heads(heads_) {}
+};
+constexpr const char* kCall = "call";
+c10::intrusive_ptr<HeadsCall> kept(AutogradContext* context) {
+  return c10::static_intrusive_pointer_cast<HeadsCall>(context->saved_data[kCall].toCapsule());
+}
+
+// [rows, K·(g+2)·D] -> q [count·K, g, L, D], k and v [count·K, 1, L, D], rotated.
+class ToHeads : public torch::autograd::Function<ToHeads> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& qkv,
+                               const c10::intrusive_ptr<HeadsCall>& call) {
+    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
+    const std::int64_t batch = bucket.count * heads.kv_heads;
+    const Tensor split =
+        pad_rows(qkv, bucket)
+            .view({bucket.count, bucket.longest, heads.kv_heads, heads.group + 2, heads.width})
+            .permute({0, 2, 3, 1, 4});  // [count, K, g+2, L, D]
+    Tensor query_key = split.narrow(2, 0, heads.group + 1).contiguous();
+    if (bucket.cosine.defined()) query_key = rotate(query_key, bucket, false);
+    const Tensor flat = query_key.view({batch, heads.group + 1, bucket.longest, heads.width});
+    const Tensor value = split.narrow(2, heads.group + 1, 1).contiguous();
+    return {flat.narrow(1, 0, heads.group), flat.narrow(1, heads.group, 1),
+            value.view({batch, 1, bucket.longest, heads.width})};
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = kept(context);
+    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
+    const auto shaped = [&](const Tensor& x, std::int64_t part) {
+      return x.reshape({bucket.count, heads.kv_heads, part, bucket.longest, heads.width});
+    };
+    Tensor query_key = at::cat({shaped(gradients[0], heads.group), shaped(gradients[1], 1)}, 2);
+    if (bucket.cosine.defined()) query_key = rotate(query_key, bucket, true);
+    const Tensor all = at::cat({query_key, shaped(gradients[2], 1)}, 2).permute({0, 3, 1, 2, 4});
+    const std::int64_t width = heads.kv_heads * (heads.group + 2) * heads.width;
+    return {unpad_rows(all.reshape({bucket.count * bucket.longest, width}), bucket), Tensor()};
+  }
+};
+
+// [count·K, g, L, D] -> [rows, K·g·D].
+class FromHeads : public torch::autograd::Function<FromHeads> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& out,
+                        const c10::intrusive_ptr<HeadsCall>& call) {
+    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
+    const Tensor rows =
+        out.view({bucket.count, heads.kv_heads, heads.group, bucket.longest, heads.width})
+            .permute({0, 3, 1, 2, 4})
+            .reshape({bucket.count * bucket.longest, heads.kv_heads * heads.group * heads.width});
+    return unpad_rows(rows, bucket);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = kept(context);
+    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
+    return {pad_rows(gradients[0], bucket)
+                .reshape({bucket.count, bucket.longest, heads.kv_heads, heads.group, heads.width})
+                .permute({0, 2, 3, 1, 4})
+                .reshape({bucket.count * heads.kv_heads, heads.group, bucket.longest, heads.width}),
+            Tensor()};
+  }
+};
+
+class PermuteRows : public torch::autograd::Function<PermuteRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& order,
+                        const Tensor& inverse) {
+    context->saved_data[kCall] = inverse;
+    return x.index_select(0, order);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    return {gradients[0].index_select(0, context->saved_data[kCall].toTensor()), Tensor(),
+            Tensor()};
+  }
+};
+
+Tensor bucket_attention(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads,
+                        bool causal) {
+  const auto call = c10::make_intrusive<HeadsCall>(bucket, heads);
+  const variable_list parts = ToHeads::apply(qkv, call);
+  const auto widened = [&](const Tensor& x) { return x.expand({-1, heads.group, -1, -1}); };
+  const Tensor out = at::scaled_dot_product_attention(parts[0], widened(parts[1]),
+                                                      widened(parts[2]), {}, 0.0, causal);
+  return FromHeads::apply(out, call);
+}
+
+// Sequence numbers by bucket; sequences without rows are in none.
+std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::int64_t>& lengths,
+                                                     bool pad) {
+  std::vector<std::size_t> sorted;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] > 0) sorted.push_back(i);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](std::size_t a, std::size_t b) { return lengths[a] > lengths[b]; });
+  std::vector<std::vector<std::size_t>> buckets;
+  for (const std::size_t i : sorted) {
+    const std::int64_t longest = buckets.empty() ? -1 : lengths[buckets.back().front()];
+    const bool joins =
+        !buckets.empty() && (longest == lengths[i] || (pad && fits_bucket(longest, lengths[i])));
+    if (!joins) buckets.emplace_back();
+    buckets.back().push_back(i);
+  }
+  if (buckets.size() != 1) return buckets;
+  // A single bucket keeps the packed order, so that no rows need to move; its longest is then found
+  // again by the caller.
+  std::sort(buckets[0].begin(), buckets[0].end());
+  return buckets;
+}
+
+Bucket make_bucket(const std::vector<std::int64_t>& lengths,
+                   const std::vector<std::size_t>& members, torch::Device device) {
+  Bucket bucket;
+  bucket.count = static_cast<std::int64_t>(members.size());
+  for (const std::size_t i : members) {
+    bucket.longest = std::max(bucket.longest, lengths[i]);
+    bucket.rows += lengths[i];
+  }
+  if (bucket.rows == bucket.count * bucket.longest) return bucket;
+  std::vector<std::int64_t> padded(static_cast<std::size_t>(bucket.count * bucket.longest),
+                                   bucket.rows),
+      valid;
+  std::int64_t row = 0;
+  for (std::size_t n = 0; n < members.size(); ++n) {
+    for (std::int64_t i = 0; i < lengths[members[n]]; ++i) {
+      const std::int64_t place = static_cast<std::int64_t>(n) * bucket.longest + i;
+      padded[static_cast<std::size_t>(place)] = row++;
+      valid.push_back(place);
+    }
+  }
+  bucket.padded = index_tensor(padded, device);
+  bucket.valid = index_tensor(valid, device);
+  return bucket;
+}
+
+SequencePlan make_plan(const std::vector<std::int64_t>& lengths, bool causal,
+                       torch::Device device) {
+  SequencePlan plan;
+  plan.causal = causal;
+  std::vector<std::int64_t> first_row(lengths.size());
+  std::exclusive_scan(lengths.begin(), lengths.end(), first_row.begin(), std::int64_t{0});
+  std::vector<std::int64_t> order;
+  for (const std::vector<std::size_t>& members : assign_buckets(lengths, causal)) {
+    plan.buckets.push_back(make_bucket(lengths, members, device));
+    for (const std::size_t i : members) {
+      for (std::int64_t k = 0; k < lengths[i]; ++k) order.push_back(first_row[i] + k);
+    }
+  }
+  if (std::is_sorted(order.begin(), order.end())) return plan;
+  std::vector<std::int64_t> inverse(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  }
+  plan.order = index_tensor(order, device);
+  plan.inverse = index_tensor(inverse, device);
+  return plan;
+}
+
+}  // namespace
+
+SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device device) {
+  return make_plan(lengths, false, device);
+}
+
+SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
+                          int head_dim, double theta, torch::Dtype dtype) {
+  SequencePlan plan = make_plan(lengths, true, positions.device());
+  const torch::TensorOptions wide = positions.options().dtype(torch::kFloat64);
+  const Tensor frequency =
+      at::pow(theta, at::arange(0, head_dim, 2, wide).div_(-head_dim));  // [D/2]
+  Tensor ordered = plan.order.defined() ? positions.index_select(0, plan.order) : positions;
+  std::int64_t first = 0;
+  for (Bucket& bucket : plan.buckets) {
+    const Tensor column = ordered.narrow(0, first, bucket.rows).unsqueeze(1);
+    first += bucket.rows;
+    const Tensor angle = at::mul(pad_rows(column, bucket), frequency);  // [count·L, D/2]
+    const Tensor cosine = angle.cos(), sine = angle.sin();
+    const std::vector<std::int64_t> shape = {bucket.count, 1, 1, bucket.longest, head_dim};
+    bucket.cosine = at::cat({cosine, cosine}, 1).to(dtype).view(shape);
+    bucket.sine = at::cat({-sine, sine}, 1).to(dtype).view(shape);
+  }
+  return plan;
+}
+
+Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse) {
+  return PermuteRows::apply(x, order, inverse);
+}
+
+Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads) {
+  const std::int64_t width = heads.kv_heads * heads.group * heads.width;
+  if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows: keeps the graph connected
+  if (plan.buckets.size() == 1) return bucket_attention(qkv, plan.buckets[0], heads, plan.causal);
+  const bool moves = plan.order.defined();
+  const Tensor ordered = moves ? permute_rows(qkv, plan.order, plan.inverse) : qkv;
+  std::vector<std::int64_t> rows;
+  for (const Bucket& bucket : plan.buckets) rows.push_back(bucket.rows);
+  const std::vector<Tensor> parts = at::split_with_sizes(ordered, rows);
+  std::vector<Tensor> outs;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    outs.push_back(bucket_attention(parts[i], plan.buckets[i], heads, plan.causal));
+  }
+  const Tensor out = at::cat(outs);
+  return moves ? permute_rows(out, plan.inverse, plan.order) : out;
+}
+
+}  // namespace polyphony::exec

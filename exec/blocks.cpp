@@ -1,0 +1,224 @@
+#include "exec/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "exec/vocabulary.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+// silu(gate)∘up of rows with gate and up interleaved: [T, 2F] -> [T, F].
+class SwiGlu : public torch::autograd::Function<SwiGlu> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& gate_up) {
+    // Two planes, so that the transcendental part runs over contiguous memory.
+    const Tensor planes =
+        gate_up.view({gate_up.size(0), gate_up.size(1) / 2, 2}).permute({2, 0, 1}).contiguous();
+    context->saved_data["planes"] = planes;
+    return at::silu(planes[0]).mul_(planes[1]);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor planes = context->saved_data["planes"].toTensor();
+    const Tensor& dy = gradients[0];
+    const Tensor gate = at::silu_backward(at::mul(dy, planes[1]), planes[0]);
+    const Tensor up = at::silu(planes[0]).mul_(dy);
+    return {at::stack({gate, up}, 2).view({dy.size(0), 2 * dy.size(1)})};
+  }
+};
+
+// x[rows], rows distinct.
+class SelectRows : public torch::autograd::Function<SelectRows> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& rows) {
+    context->saved_data["rows"] = rows;
+    context->saved_data["size"] = x.size(0);
+    return x.index_select(0, rows);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor& dy = gradients[0];
+    Tensor dx = dy.new_zeros({context->saved_data["size"].toInt(), dy.size(1)});
+    dx.index_copy_(0, context->saved_data["rows"].toTensor(), dy);
+    return {dx, Tensor()};
+  }
+};
+
+std::int64_t grid_side(std::int64_t patches) {
+  const auto side =
+      static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(patches))));
+  POLYPHONY_CHECK(side * side == patches, patches << " patches are no square");
+  return side;
+}
+
+// Rows of the position table: a smaller image takes the table's upper left corner. Undefined when
+// every image fills the table.
+Tensor position_rows(const std::vector<std::int64_t>& lengths, std::int64_t table_rows,
+                     torch::Device device) {
+  if (std::all_of(lengths.begin(), lengths.end(), [&](std::int64_t n) { return n == table_rows; }))
+    return {};
+  const std::int64_t table_side = grid_side(table_rows);
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t patches : lengths) {
+    const std::int64_t side = grid_side(patches);
+    POLYPHONY_CHECK(side <= table_side,
+                    "an image of " << patches << " patches, " << table_rows << " positions");
+    for (std::int64_t i = 0; i < patches; ++i) rows.push_back(i / side * table_side + i % side);
+  }
+  return torch::tensor(rows, torch::kInt64).to(device);
+}
+
+Tensor patch_embedding(const Frame& frame, const Layer& layer) {
+  LocalParameter* table = layer.at("patch_embedding.position");
+  const Tensor x =
+      replicated_linear(frame.pass, frame.data.patches, layer.at("patch_embedding.weight"),
+                        layer.at("patch_embedding.bias"));
+  return add_position(frame.pass, x,
+                      position_rows(frame.data.image_lengths, table->value.size(0), x.device()),
+                      table);
+}
+
+// [P, H] -> [P/m², m²·H]: the patches of one cell are brought together, rows of the cell one after
+// another.
+Tensor merge_patches(const Tensor& x, const std::vector<std::int64_t>& lengths,
+                     std::int64_t merge) {
+  if (merge == 1) return x;
+  std::vector<std::int64_t> order;
+  std::int64_t first = 0;
+  for (const std::int64_t patches : lengths) {
+    const std::int64_t side = grid_side(patches);
+    POLYPHONY_CHECK(side % merge == 0, side << " patches a side do not merge by " << merge);
+    const std::int64_t cells = side / merge;
+    for (std::int64_t cell = 0; cell < cells * cells; ++cell) {
+      for (std::int64_t i = 0; i < merge * merge; ++i) {
+        const std::int64_t row = cell / cells * merge + i / merge;
+        order.push_back(first + row * side + cell % cells * merge + i % merge);
+      }
+    }
+    first += patches;
+  }
+  POLYPHONY_CHECK(first == x.size(0), first << " patches listed, " << x.size(0) << " rows");
+  const Tensor index = torch::tensor(order, torch::kInt64).to(x.device());
+  const Tensor inverse =
+      at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()));
+  return permute_rows(x, index, inverse).view({first / (merge * merge), merge * merge * x.size(1)});
+}
+
+Tensor projector(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const Tensor cells = merge_patches(x, frame.data.image_lengths, frame.module.merge);
+  const Tensor inner =
+      column_linear(frame.pass, cells, layer.at("fc1.weight"), layer.at("fc1.bias"));
+  return row_linear(frame.pass, at::gelu(inner), layer.at("fc2.weight"), layer.at("fc2.bias"));
+}
+
+// Text rows from the table, image rows from the boundary input, in the order of the packed axis.
+Tensor token_embedding(const Frame& frame, const Layer& layer, const Tensor& image) {
+  const WorkInput& data = frame.data;
+  const Tensor text = embedding(frame.pass, data.token_ids, layer.at("embedding.weight"));
+  const std::int64_t images = image.defined() ? image.size(0) : 0;
+  POLYPHONY_CHECK(
+      images == data.image_rows.numel() && text.size(0) + images == data.positions.numel(),
+      text.size(0) << " text rows, " << images << " image rows, " << data.image_rows.numel()
+                   << " places for them, " << data.positions.numel() << " tokens");
+  const Tensor places = at::cat({data.text_rows, data.image_rows});
+  const Tensor order =
+      at::empty_like(places).index_copy_(0, places, at::arange(places.numel(), places.options()));
+  return permute_rows(image.defined() ? at::cat({text, image}) : text, order, places);
+}
+
+Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
+  const Module& module = frame.module;
+  const std::int64_t tp = frame.pass.group->size();
+  const HeadShape heads{module.kv_heads / tp, module.heads / module.kv_heads, module.head_dim};
+  const Tensor qkv =
+      column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
+  return row_linear(frame.pass, attention(qkv, frame.sequences, heads), layer.at("out.weight"),
+                    layer.find("out.bias"));
+}
+
+Tensor vision_block(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const Pass& pass = frame.pass;
+  const Tensor middle =
+      x + self_attention(frame, layer,
+                         layer_norm(pass, x, layer.at("norm1.weight"), layer.at("norm1.bias")));
+  const Tensor normed = layer_norm(pass, middle, layer.at("norm2.weight"), layer.at("norm2.bias"));
+  const Tensor inner =
+      at::gelu(column_linear(pass, normed, layer.at("fc1.weight"), layer.at("fc1.bias")));
+  return middle + row_linear(pass, inner, layer.at("fc2.weight"), layer.at("fc2.bias"));
+}
+
+Tensor decoder_block(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const Pass& pass = frame.pass;
+  const Tensor middle =
+      x + self_attention(frame, layer, rms_norm(pass, x, layer.at("norm1.weight")));
+  const Tensor normed = rms_norm(pass, middle, layer.at("norm2.weight"));
+  const Tensor inner =
+      SwiGlu::apply(column_linear(pass, normed, layer.at("gate_up.weight"), nullptr));
+  return middle + row_linear(pass, inner, layer.at("down.weight"), nullptr);
+}
+
+Tensor normed_loss_rows(const Frame& frame, const Layer& head, const Tensor& x) {
+  return rms_norm(frame.pass, SelectRows::apply(x, frame.data.loss_rows), head.at("norm.weight"));
+}
+
+}  // namespace
+
+LocalParameter* Layer::find(const std::string& name) const {
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? nullptr : found->second;
+}
+
+LocalParameter* Layer::at(const std::string& name) const {
+  LocalParameter* parameter = find(name);
+  POLYPHONY_CHECK(parameter != nullptr, "a " << polyphony::name(kind) << " without " << name);
+  return parameter;
+}
+
+SequencePlan plan_sequences(const Module& module, const WorkInput& data,
+                            const torch::TensorOptions& format) {
+  switch (module.kind) {
+    case ModuleKind::vision:
+      return plan_images(data.image_lengths, format.device());
+    case ModuleKind::language:
+      return plan_samples(data.lengths, data.positions, module.head_dim, module.rope_theta,
+                          c10::typeMetaToScalarType(format.dtype()));
+    case ModuleKind::projector:
+      return {};
+    case ModuleKind::audio:
+    case ModuleKind::diffusion:
+      break;
+  }
+  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
+}
+
+Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
+  switch (layer.kind) {
+    case LayerKind::patch_embedding:
+      return patch_embedding(frame, layer);
+    case LayerKind::vision_block:
+      return vision_block(frame, layer, x);
+    case LayerKind::vision_norm:
+      return layer_norm(frame.pass, x, layer.at("norm.weight"), layer.at("norm.bias"));
+    case LayerKind::projector_mlp:
+      return projector(frame, layer, x);
+    case LayerKind::token_embedding:
+      return token_embedding(frame, layer, x);
+    case LayerKind::decoder_block:
+      return decoder_block(frame, layer, x);
+    case LayerKind::language_head:
+      return vocabulary_loss(frame.pass, normed_loss_rows(frame, layer, x), frame.data.labels,
+                             frame.data.loss_scale, layer.at("output.weight"));
+  }
+  POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
+}
+
+Tensor predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {
+  return vocabulary_argmax(frame.pass, normed_loss_rows(frame, head, x), head.at("output.weight"));
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,46 @@
+// The layers of every module kind, from exec/linear.h, exec/attention.h and exec/vocabulary.h.
+//   vision_block   x += out(attention(qkv(LayerNorm x)));  x += fc2(GELU(fc1(LayerNorm x)))
+//                  biases, exact (erf) GELU, bidirectional within an image
+//   decoder_block  x += out(attention(qkv(RMSNorm x)));  x += down(silu(gate)∘up)
+//                  gate and up of RMSNorm x; no biases, RoPE, causal within a sample
+//   projector_mlp  m×m neighbouring patches side by side (row-major in the cell), fc2(GELU(fc1))
+//   language_head  RMSNorm of the loss rows only, output matrix, loss
+// Inner collectives: expand()'s list (shared/expand.h).
+// Sources: ViT, arXiv 2010.11929; Llama 2, arXiv 2307.09288; merging: Qwen2-VL, arXiv 2409.12191.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "exec/attention.h"
+#include "exec/linear.h"
+#include "exec/work_input.h"
+#include "shared/model.h"
+
+namespace polyphony::exec {
+
+struct Layer {
+  LayerKind kind = LayerKind::decoder_block;
+  // By the last two parts of the name: "qkv.weight".
+  std::map<std::string, LocalParameter*> parameters;
+
+  LocalParameter* find(const std::string& name) const;  // null when the layer has none
+  LocalParameter* at(const std::string& name) const;
+};
+
+// One forward over a work item.
+struct Frame {
+  const Module& module;
+  const WorkInput& data;
+  Pass pass;
+  SequencePlan sequences;  // empty where the chunk has no blocks
+};
+SequencePlan plan_sequences(const Module& module, const WorkInput& data,
+                            const torch::TensorOptions& format);
+
+// x and the result as at the top of exec/chunk.h.
+torch::Tensor run_layer(const Frame& frame, const Layer& layer, const torch::Tensor& x);
+// The head without its loss.
+torch::Tensor predict_layer(const Frame& frame, const Layer& head, const torch::Tensor& x);
+
+}  // namespace polyphony::exec

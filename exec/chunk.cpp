@@ -1,0 +1,166 @@
+#include "exec/chunk.h"
+
+#include <utility>
+
+#include "exec/blocks.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+// A forward waiting for its backward, or the weight part that a backward_input left.
+struct Tape {
+  Tensor input;  // leaf, detached; undefined at patch_embedding
+  WorkInput data;
+  Tensor output;  // with its graph; undefined under recompute, and after backward_input
+  std::shared_ptr<WeightQueue> queue;
+};
+
+// "language.block3.qkv.weight" -> "qkv.weight".
+std::string last_two_parts(const std::string& name) {
+  const std::size_t dot = name.rfind('.', name.rfind('.') - 1);
+  return name.substr(dot + 1);
+}
+
+}  // namespace
+
+struct Chunk::Impl {
+  Impl(const Module& module_, LayerRange range, Communicator* communicator,
+       const ChunkOptions& options_)
+      : module(module_), options(options_), group(communicator) {
+    POLYPHONY_CHECK(module.trainable != Trainable::lora, module.name << ": LoRA is not modelled");
+    const std::vector<LayerKind> stack = polyphony::layers(module);
+    for (int i = range.begin; i < range.end; ++i)
+      layers.push_back({stack.at(static_cast<std::size_t>(i)), {}});
+    for (const Parameter& spec : polyphony::parameters(module, range)) {
+      const Tensor value = initial_value(spec, group.size(), group.index(), options.seed,
+                                         options.dtype, options.perturb)
+                               .to(options.device);
+      parameters.push_back({spec, value, options.trainable ? torch::zeros_like(value) : Tensor()});
+    }
+    for (LocalParameter& parameter : parameters) {
+      Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));
+      layer.parameters[last_two_parts(parameter.spec.name)] = &parameter;
+    }
+    for (const Layer& layer : layers) {
+      has_blocks |= layer.kind == LayerKind::vision_block || layer.kind == LayerKind::decoder_block;
+    }
+    anchor = torch::zeros({}, torch::dtype(options.dtype).device(options.device))
+                 .requires_grad_(options.trainable);
+  }
+
+  bool keeps_tape() const { return options.trainable || options.input_grad; }
+
+  Frame frame(const WorkInput& data, const std::shared_ptr<WeightQueue>& queue) {
+    return {module,
+            data,
+            {&group, queue, anchor},
+            has_blocks ? plan_sequences(module, data, anchor.options()) : SequencePlan{}};
+  }
+
+  Tensor run(const Tape& tape) {
+    const Frame now = frame(tape.data, tape.queue);
+    Tensor x = tape.input;
+    for (const Layer& layer : layers) x = run_layer(now, layer, x);
+    return x;
+  }
+
+  Tensor forward(std::uint64_t work, const Tensor& input, const WorkInput& data) {
+    POLYPHONY_CHECK(tapes.count(work) == 0,
+                    module.name << ": work " << work << " is already in flight");
+    const bool graph = keeps_tape() && !options.recompute;
+    const torch::AutoGradMode grad_mode(graph);
+    Tape tape{{}, data, {}, std::make_shared<WeightQueue>()};
+    if (input.defined())
+      tape.input = input.detach().requires_grad_(options.input_grad && keeps_tape());
+    const Tensor output = run(tape);
+    if (graph) tape.output = output;
+    if (keeps_tape()) tapes.emplace(work, std::move(tape));
+    return output.detach();
+  }
+
+  void rebuild(Tape& tape) {
+    const torch::AutoGradMode grad_mode(true);
+    tape.output = run(tape);
+  }
+
+  // The graph from output to input; weight parts run at once or stay queued.
+  Tensor backward(Tape& tape, const Tensor& output_grad, bool immediate) {
+    if (!tape.output.defined()) rebuild(tape);
+    const Tensor output = std::exchange(tape.output, Tensor());
+    const Tensor seed = output_grad.defined() ? output_grad : torch::ones_like(output);
+    POLYPHONY_CHECK(seed.sizes() == output.sizes(), seed.sizes()
+                                                        << " for an output of " << output.sizes());
+    tape.queue->immediate = immediate;
+    if (output.requires_grad()) torch::autograd::backward({output}, {seed});
+    if (!tape.input.defined() || !tape.input.requires_grad()) return {};
+    const Tensor gradient = tape.input.grad();
+    return gradient.defined() ? gradient : torch::zeros_like(tape.input);
+  }
+
+  Tape& tape_of(std::uint64_t work) {
+    const auto found = tapes.find(work);
+    POLYPHONY_CHECK(found != tapes.end(), module.name << ": work " << work << " has no tape");
+    return found->second;
+  }
+
+  Module module;
+  ChunkOptions options;
+  TensorGroup group;
+  std::vector<LocalParameter> parameters;
+  std::vector<Layer> layers;
+  bool has_blocks = false;
+  Tensor anchor;
+  std::map<std::uint64_t, Tape> tapes;
+};
+
+Chunk::Chunk(const Module& module, LayerRange layers, Communicator* tensor_group,
+             const ChunkOptions& options)
+    : impl_(std::make_unique<Impl>(module, layers, tensor_group, options)) {}
+Chunk::~Chunk() = default;
+
+Tensor Chunk::forward(std::uint64_t work, const Tensor& input, const WorkInput& data) {
+  return impl_->forward(work, input, data);
+}
+
+void Chunk::rebuild(std::uint64_t work) { impl_->rebuild(impl_->tape_of(work)); }
+
+Tensor Chunk::backward(std::uint64_t work, const Tensor& output_grad) {
+  const Tensor gradient = impl_->backward(impl_->tape_of(work), output_grad, true);
+  impl_->tapes.erase(work);
+  return gradient;
+}
+
+Tensor Chunk::backward_input(std::uint64_t work, const Tensor& output_grad) {
+  Tape& tape = impl_->tape_of(work);
+  const Tensor gradient = impl_->backward(tape, output_grad, false);
+  tape.input = Tensor();
+  tape.data = {};
+  return gradient;
+}
+
+void Chunk::backward_weight(std::uint64_t work) {
+  impl_->tape_of(work).queue->run();
+  impl_->tapes.erase(work);
+}
+
+void Chunk::drop(std::uint64_t work) { impl_->tapes.erase(work); }
+
+Tensor Chunk::predict(const Tensor& input, const WorkInput& data) {
+  POLYPHONY_CHECK(!impl_->layers.empty() && impl_->layers.back().kind == LayerKind::language_head,
+                  impl_->module.name << ": predict() without the head");
+  const torch::NoGradGuard no_grad;
+  const Frame frame = impl_->frame(data, std::make_shared<WeightQueue>());
+  Tensor x = input;
+  for (std::size_t i = 0; i + 1 < impl_->layers.size(); ++i)
+    x = run_layer(frame, impl_->layers[i], x);
+  return predict_layer(frame, impl_->layers.back(), x);
+}
+
+std::vector<LocalParameter>& Chunk::parameters() { return impl_->parameters; }
+std::vector<InnerCollective> Chunk::take_issued() { return impl_->group.take_issued(); }
+
+}  // namespace polyphony::exec

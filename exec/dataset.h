@@ -1,0 +1,53 @@
+// What samples contain, beside the metadata that planning needs (shared/data.h): pixels and token
+// ids.
+//   A sample's language sequence is its items in order; an image item takes tokens / merge²
+//   positions, a text item its token ids. The last `loss_tokens` positions of a text item predict
+//   `labels`: the position that predicts label j is the item's position tokens − loss_tokens + j.
+// Implementations: exec/synthetic_dataset.h (counter-based, any shape), exec/recorded_dataset.h
+// (recorded shapes, synthetic content), exec/easy_vqa.h (real images and questions).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/work_input.h"
+#include "shared/program.h"
+#include "shared/scenario.h"
+
+namespace polyphony::exec {
+
+struct SampleContent {
+  std::vector<torch::Tensor>
+      images;  // one per image item: [channels, size, size] float32 in [-1, 1]
+  std::vector<std::int64_t> token_ids;  // of all text items, in order
+  std::vector<std::int64_t> labels;     // of all text items, in order
+};
+
+struct ContentParts {
+  bool images = true;
+  bool text = true;
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  // The global batch of a training step. Cheap: metadata only.
+  virtual Batch batch(std::uint64_t step) const = 0;
+  // Held-out samples, in order; empty when the set has none.
+  virtual std::vector<Sample> held_out() const = 0;
+  // Thread-safe. `sample` comes from batch() or held_out(). What is not wanted may be left empty.
+  virtual SampleContent content(const Sample& sample, ContentParts parts) const = 0;
+};
+
+// The data set a scenario names. `default_path` is where set-up put downloaded sets. Missing or
+// damaged files: InputError.
+std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::string& default_path);
+
+// Packs one work item for the modules of its branch (exec/work_input.h). Only what this rank's
+// chunks read is loaded: pixels when `with_images`, tokens when `with_text`.
+WorkInput pack_work(const Program& program, WorkId work, const Dataset& dataset, torch::Dtype dtype,
+                    bool with_images, bool with_text);
+
+}  // namespace polyphony::exec

@@ -1,0 +1,49 @@
+// What data sets need to know of the model they feed: the grid of an image, and how images shrink
+// on their way into the sequence.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "shared/data.h"
+#include "shared/error.h"
+#include "shared/model.h"
+
+namespace polyphony::exec {
+
+// Null for a model of text alone.
+inline const Module* vision_module(const Model& model) {
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::vision) return &module;
+  return nullptr;
+}
+// Patches along one side become cells of merge × merge; 1 without a projector.
+inline std::int32_t merge_of(const Model& model) {
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::projector) return module.merge;
+  return 1;
+}
+// Of an image of full size.
+inline std::int32_t patches_of(const Module& vision) {
+  const std::int32_t side = vision.image_size / vision.patch;
+  return side * side;
+}
+inline bool is_square(std::int32_t patches) {
+  const auto side = std::llround(std::sqrt(static_cast<double>(patches)));
+  return patches > 0 && side * side == patches;
+}
+// Patches along one side.
+inline std::int64_t grid_side(std::int32_t patches) {
+  POLYPHONY_CHECK(is_square(patches), patches << " patches are no square");
+  return std::llround(std::sqrt(static_cast<double>(patches)));
+}
+// Tokens of the sample in the language module.
+inline std::int64_t sequence_length(const Model& model, const Sample& sample) {
+  const std::int32_t merge = merge_of(model);
+  std::int64_t length = 0;
+  for (const Item& item : sample.items)
+    length += item.modality == Modality::image ? item.tokens / (merge * merge) : item.tokens;
+  return length;
+}
+
+}  // namespace polyphony::exec

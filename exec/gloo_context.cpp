@@ -1,0 +1,72 @@
+#include "exec/gloo_context.h"
+
+#include "exec/store.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+std::chrono::milliseconds milliseconds(Seconds time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+}
+
+}  // namespace
+
+GlooGroup GlooContext::make_process_group(const std::string& name, int index, int size) const {
+  const auto prefix = c10::make_intrusive<c10d::PrefixStore>("gloo/" + name, store);
+  const auto group_options = c10d::ProcessGroupGloo::Options::create(milliseconds(options.timeout));
+  group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
+  group_options->threads = 1;  // a communicator is used by one thread at a time
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, index, size, group_options);
+}
+
+std::unique_ptr<PeerLinks> GlooContext::make_links(const std::string& name,
+                                                   const std::vector<Rank>& members,
+                                                   int index) const {
+  const auto prefix = c10::make_intrusive<c10d::PrefixStore>("links/" + name, store);
+  const PeerLinks::Meeting meeting{
+      .set = [prefix](const std::string& key,
+                      const std::string& value) { set_text(*prefix, key, value); },
+      .get = [prefix](const std::string& key) { return get_text(*prefix, key); },
+      .own_address = own_address};
+  return std::make_unique<PeerLinks>(members, index, meeting, spin, liveness->lost(),
+                                     options.timeout);
+}
+
+void GlooContext::wake_all() {
+  const std::scoped_lock lock(mutex);
+  for (const GlooWork& work : works) work->abort();
+}
+
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+Waiting::Waiting(GlooContext& context, std::vector<GlooWork> works)
+    : context_(context), works_(std::move(works)) {
+  const std::scoped_lock lock(context_.mutex);
+  context_.works.insert(works_.begin(), works_.end());
+}
+
+Waiting::~Waiting() {
+  const std::scoped_lock lock(context_.mutex);
+  for (const GlooWork& work : works_) context_.works.erase(work);
+}
+
+void await_collective(const GlooContext& context, const GlooWork& work) {
+  struct Done {
+    std::atomic<std::uint32_t> word{0};
+  };
+  const auto done = std::make_shared<Done>();
+  work->getFuture()->addCallback([done](c10::ivalue::Future&) {
+    done->word.store(1, std::memory_order_release);
+    futex_wake_all(done->word);
+  });
+  const Waited waited = wait_for_change(done->word, 0, context.spin, context.liveness->lost(),
+                                        context.options.timeout);
+  if (waited != Waited::done) throw LostPeer(Rank(), "not ended");
+  work->wait();  // rethrows
+}
+
+}  // namespace polyphony::exec

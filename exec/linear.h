@@ -1,0 +1,73 @@
+// Weight-bearing layers as autograd functions with queued weight gradients, and the tensor-parallel
+// reductions inside them.
+//   x [rows, in], W [out, in]:  y = x Wᵀ
+//   backward: dx = dy W at once; dW += dyᵀ x and db += Σ dy are queued
+//   column-parallel: W and b cut along out; dx is summed over the group
+//   row-parallel:    W cut along in; y is summed over the group, then b added once
+// Gradients accumulate into LocalParameter::grad; a frozen parameter queues and keeps nothing.
+// Source: the f/g pair of Shoeybi et al., arXiv 1909.08053; the weight part as an op of its own:
+// Qi et al., arXiv 2401.10241.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "exec/communicator.h"
+#include "exec/init.h"
+#include "shared/expand.h"
+
+namespace polyphony::exec {
+
+// LayerNorm and RMSNorm; the default of Llama 2 and of PyTorch's LayerNorm.
+inline constexpr double kNormEpsilon = 1e-5;
+
+// The tensor-parallel group with a record of what it was asked; a group of one does and records
+// nothing.
+class TensorGroup {
+ public:
+  explicit TensorGroup(Communicator* communicator) : communicator_(communicator) {}
+  int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
+  int index() const { return communicator_ == nullptr ? 0 : communicator_->index(); }
+  void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum);
+  std::vector<InnerCollective> take_issued();
+
+ private:
+  Communicator* communicator_;
+  std::vector<InnerCollective> issued_;
+};
+
+// Weight parts of one work item. `immediate`: run when queued, so that inputs are freed early; same
+// sums either way.
+class WeightQueue {
+ public:
+  bool immediate = false;
+  void add(std::function<void()> part);
+  void run();  // all queued, in order, and forget them
+ private:
+  std::vector<std::function<void()>> parts_;
+};
+
+// What the layers of one forward share.
+struct Pass {
+  TensorGroup* group = nullptr;
+  std::shared_ptr<WeightQueue> queue;
+  torch::Tensor anchor;  // scalar; requires grad when the chunk trains, so that layers without a
+                         // differentiable input are recorded too
+};
+
+// Parameters may be null where a layer has none (bias).
+torch::Tensor column_linear(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
+                            LocalParameter* bias);
+torch::Tensor row_linear(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
+                         LocalParameter* bias);
+torch::Tensor replicated_linear(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
+                                LocalParameter* bias);
+torch::Tensor layer_norm(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
+                         LocalParameter* bias);
+torch::Tensor rms_norm(const Pass& pass, const torch::Tensor& x, LocalParameter* weight);
+// x + table[rows]; `rows` undefined: x is whole copies of the table, one after another.
+torch::Tensor add_position(const Pass& pass, const torch::Tensor& x, const torch::Tensor& rows,
+                           LocalParameter* table);
+
+}  // namespace polyphony::exec

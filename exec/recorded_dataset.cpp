@@ -1,0 +1,60 @@
+#include "exec/recorded_dataset.h"
+
+#include "exec/dataset_model.h"
+#include "exec/files.h"
+#include "shared/batch_json.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+// Why the model cannot take the sample, and what to do; empty when it can.
+struct Objection {
+  std::string what, hint;
+};
+Objection object_to(const Scenario& scenario, const Sample& sample) {
+  const Module* vision = vision_module(scenario.model);
+  const std::int32_t merge = merge_of(scenario.model);
+  for (const Item& item : sample.items) {
+    if (item.modality != Modality::image) continue;
+    const std::string image = "has an image of " + std::to_string(item.tokens) + " patches";
+    if (!vision)
+      return {image + ", the model has no vision module", "add one, or remove the images"};
+    if (!is_square(item.tokens) || item.tokens > patches_of(*vision) ||
+        grid_side(item.tokens) % merge != 0)
+      return {image + "; the model takes squares of at most " +
+                  std::to_string(patches_of(*vision)) + " patches with sides that divide by " +
+                  std::to_string(merge),
+              "change the recorded number, or model.vision.image_size"};
+  }
+  const std::int64_t length = sequence_length(scenario.model, sample);
+  if (length == 0) return {"has no tokens", "remove it"};
+  if (scenario.data.sequence > 0 && length > scenario.data.sequence)
+    return {"is " + std::to_string(length) +
+                " tokens long, /data/sequence of the scenario allows " +
+                std::to_string(scenario.data.sequence),
+            "allow more, or remove the sample"};
+  return {};
+}
+
+}  // namespace
+
+RecordedDataset::RecordedDataset(const Scenario& scenario)
+    : data_(scenario.data), content_(scenario) {
+  const std::string& path = std::get<RecordedData>(data_.source).path;
+  samples_ =
+      parse_samples(read_bytes(path, "check /data/source/recorded in " + scenario.file), path);
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    const Objection objection = object_to(scenario, samples_[i]);
+    if (!objection.what.empty())
+      throw InputError(path, "",
+                       "sample " + std::to_string(i) + " (counted from 0) " + objection.what,
+                       objection.hint);
+  }
+}
+
+Batch RecordedDataset::batch(std::uint64_t step) const {
+  return take_batch(samples_, data_.global_batch, data_.seed, step);
+}
+
+}  // namespace polyphony::exec

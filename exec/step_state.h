@@ -1,0 +1,59 @@
+// One rank's view of one Program while a step runs: its ops by stream, which have ended, its
+// boundary tensors, the first error.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/torch_pch.h"
+#include "shared/program.h"
+#include "shared/timeline.h"
+
+namespace polyphony::exec {
+
+// Thrown inside a rank to leave its streams after another stream of it has failed.
+struct Stopped {};
+
+class StepState {
+ public:
+  StepState(const Program& program, Rank rank);
+
+  const Program& program() const { return program_; }
+  const std::map<std::string, std::vector<OpId>>& streams() const {
+    return streams_;
+  }  // by stream name
+
+  // Blocks until the ops that `op` waits for have ended; throws Stopped when the step has failed.
+  void wait_for(const Op& op);
+  void finish(OpId op, Seconds start, Seconds end);
+  // Keeps the first error and releases every waiting stream.
+  void fail(std::exception_ptr error);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void rethrow();
+
+  // The boundary tensor of a buffer of this rank; empty until written.
+  torch::Tensor& tensor(BufferId buffer);
+  std::vector<OpTime> take_times();
+
+ private:
+  const Program& program_;
+  std::uint32_t first_op_;
+  std::map<std::string, std::vector<OpId>> streams_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]>
+      state_;  // by local op: 0 not yet, 1 ended, 2 stopped
+  std::size_t ops_;
+  std::vector<OpTime> times_;  // by local op; each entry written by its own stream only
+  std::unordered_map<std::uint32_t, torch::Tensor>
+      tensors_;  // shape fixed after construction; entries ordered by the ops' waits
+  std::atomic<bool> failed_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;  // protected by error_mutex_
+};
+
+}  // namespace polyphony::exec

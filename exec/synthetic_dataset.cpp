@@ -1,0 +1,82 @@
+#include "exec/synthetic_dataset.h"
+
+#include <cmath>
+
+#include "exec/dataset_model.h"
+#include "shared/error.h"
+#include "shared/random.h"
+
+namespace polyphony::exec {
+namespace {
+
+// Streams of random numbers: one per sample and purpose.
+enum class Purpose : std::uint64_t { token_ids = 1, labels = 2, first_image = 3 };
+
+std::uint64_t stream(std::uint64_t seed, std::uint32_t sample, std::uint64_t purpose) {
+  return mix64(mix64(mix64(seed) ^ sample) + purpose);
+}
+
+std::vector<std::int64_t> random_ids(std::uint64_t seed, std::int64_t count, std::uint64_t vocab) {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int64_t>(random_bits(seed, i) % vocab);
+  return ids;
+}
+
+torch::Tensor random_image(std::uint64_t seed, std::int64_t channels, std::int64_t size) {
+  torch::Tensor image = torch::empty({channels, size, size}, torch::kFloat32);
+  float* pixel = image.data_ptr<float>();
+  for (std::int64_t i = 0; i < image.numel(); ++i)
+    pixel[i] = static_cast<float>(2 * random_uniform(seed, static_cast<std::uint64_t>(i)) - 1);
+  return image;
+}
+
+}  // namespace
+
+SyntheticContent::SyntheticContent(const Scenario& scenario)
+    : seed_(scenario.data.seed),
+      vocab_(static_cast<std::uint64_t>(
+          scenario.model.modules[language_module(scenario.model).value].vocab)) {
+  if (const Module* vision = vision_module(scenario.model)) {
+    channels_ = vision->channels;
+    patch_ = vision->patch;
+  }
+}
+
+SampleContent SyntheticContent::operator()(const Sample& sample, ContentParts parts) const {
+  SampleContent content;
+  std::int64_t tokens = 0, labels = 0;
+  std::uint64_t image = static_cast<std::uint64_t>(Purpose::first_image);
+  for (const Item& item : sample.items) {
+    if (item.modality == Modality::text) {
+      tokens += item.tokens;
+      labels += item.loss_tokens;
+    } else if (parts.images) {
+      POLYPHONY_CHECK(patch_ > 0,
+                      "sample " << sample.id << " has an image, the model has no vision module");
+      const std::int64_t side = grid_side(item.tokens);
+      content.images.push_back(
+          random_image(stream(seed_, sample.id, image++), channels_, side * patch_));
+    }
+  }
+  if (parts.text) {
+    content.token_ids = random_ids(
+        stream(seed_, sample.id, static_cast<std::uint64_t>(Purpose::token_ids)), tokens, vocab_);
+    content.labels = random_ids(
+        stream(seed_, sample.id, static_cast<std::uint64_t>(Purpose::labels)), labels, vocab_);
+  }
+  return content;
+}
+
+SyntheticDataset::SyntheticDataset(const Scenario& scenario)
+    : data_(scenario.data), content_(scenario) {
+  if (const Module* vision = vision_module(scenario.model))
+    patches_per_image_ = patches_of(*vision);
+}
+
+Batch SyntheticDataset::batch(std::uint64_t step) const {
+  return draw_batch(std::get<SyntheticData>(data_.source), data_.global_batch, patches_per_image_,
+                    data_.seed, step);
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,60 @@
+# Third-party libraries as imported targets. Debian's through find_package; SimGrid and LibTorch from scripts/setup's cache.
+
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(doctest REQUIRED)
+include(${doctest_DIR}/doctest.cmake)  # doctest_discover_tests
+
+# Eigen's CMake package is not needed: it is headers only.
+find_path(POLYPHONY_EIGEN Eigen/Dense PATH_SUFFIXES eigen3 REQUIRED)
+add_library(eigen INTERFACE IMPORTED)
+target_include_directories(eigen INTERFACE ${POLYPHONY_EIGEN})
+
+function(require_file path)
+  if(NOT EXISTS "${path}")
+    message(FATAL_ERROR "${path} is missing. Run scripts/setup (scripts/setup --help explains), "
+                        "or build one half only: -DPOLYPHONY_SIM=OFF or -DPOLYPHONY_EXEC=OFF.")
+  endif()
+endfunction()
+
+if(POLYPHONY_SIM)
+  find_package(cxxopts REQUIRED)
+  require_file(${POLYPHONY_SIMGRID_ROOT}/lib/libsimgrid.so)
+  add_library(simgrid SHARED IMPORTED)
+  set_target_properties(simgrid PROPERTIES
+    IMPORTED_LOCATION ${POLYPHONY_SIMGRID_ROOT}/lib/libsimgrid.so
+    INTERFACE_INCLUDE_DIRECTORIES ${POLYPHONY_SIMGRID_ROOT}/include)
+endif()
+
+if(POLYPHONY_EXEC)
+  find_package(PNG REQUIRED)
+  find_package(Threads REQUIRED)
+  # Not find_package(Torch): the PyPI wheel's package insists on nvcc, even for the CPU part.
+  set(torch ${POLYPHONY_TORCH_ROOT}/torch)
+  require_file(${torch}/lib/libtorch_cpu.so)
+  add_library(torch_c10 SHARED IMPORTED)
+  set_target_properties(torch_c10 PROPERTIES IMPORTED_LOCATION ${torch}/lib/libc10.so)
+  add_library(torch SHARED IMPORTED)
+  set_target_properties(torch PROPERTIES
+    IMPORTED_LOCATION ${torch}/lib/libtorch_cpu.so
+    INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
+    INTERFACE_INCLUDE_DIRECTORIES
+      "${torch}/include;${torch}/include/torch/csrc/api/include;${PROJECT_SOURCE_DIR}/exec/gloo_stub"
+    INTERFACE_LINK_OPTIONS "-Wl,--no-as-needed"
+    INTERFACE_LINK_LIBRARIES "torch_c10;Threads::Threads")
+endif()
+
+if(POLYPHONY_EXEC AND POLYPHONY_NCCL)
+  find_package(CUDAToolkit REQUIRED)
+  require_file(${torch}/lib/libtorch_cuda.so)  # scripts/setup with POLYPHONY_CUDA=on keeps it
+  find_path(POLYPHONY_NCCL_INCLUDE nccl.h HINTS ${POLYPHONY_TORCH_ROOT}/nvidia/nccl/include REQUIRED)
+  add_library(torch_c10_cuda SHARED IMPORTED)
+  set_target_properties(torch_c10_cuda PROPERTIES IMPORTED_LOCATION ${torch}/lib/libc10_cuda.so)
+  add_library(torch_cuda SHARED IMPORTED)
+  set_target_properties(torch_cuda PROPERTIES
+    IMPORTED_LOCATION ${torch}/lib/libtorch_cuda.so
+    INTERFACE_COMPILE_DEFINITIONS "USE_C10D_NCCL;POLYPHONY_NCCL"
+    INTERFACE_INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS};${POLYPHONY_NCCL_INCLUDE}"
+    # LibTorch's own run path finds cuBLAS, cuDNN and the rest at run time; they need not be here to link.
+    INTERFACE_LINK_OPTIONS "-Wl,--unresolved-symbols=ignore-in-shared-libs"
+    INTERFACE_LINK_LIBRARIES "torch;torch_c10_cuda;CUDA::cudart")
+endif()

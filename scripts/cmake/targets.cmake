@@ -1,0 +1,38 @@
+# How this project declares its libraries, programs and tests. Sources are listed by hand in each folder's CMakeLists.txt.
+
+add_library(polyphony_options INTERFACE)  # our own code only; third-party headers come in as SYSTEM
+target_include_directories(polyphony_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(polyphony_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch-enum -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(polyphony_options INTERFACE -fpch-preprocess)  # ccache needs it for precompiled headers
+endif()
+if(POLYPHONY_SANITIZE)
+  add_compile_options(-fsanitize=${POLYPHONY_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${POLYPHONY_SANITIZE})
+  # SimGrid's own stack switching confuses the sanitizers: sim/ runs its actors on threads when this is defined.
+  add_compile_definitions(POLYPHONY_THREAD_CONTEXTS)
+endif()
+
+file(WRITE ${PROJECT_BINARY_DIR}/empty.cpp "")  # for a folder that has no sources yet
+
+# polyphony_library(NAME SOURCES file... LINK target...)
+function(polyphony_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES ${PROJECT_BINARY_DIR}/empty.cpp)
+  endif()
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC ${arg_LINK} PRIVATE polyphony_options)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
+# polyphony_program(NAME SOURCES file... LINK target...)
+function(polyphony_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES ${PROJECT_BINARY_DIR}/empty.cpp)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK} polyphony_options)
+endfunction()

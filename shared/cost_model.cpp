@@ -1,0 +1,234 @@
+#include "shared/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "shared/error.h"
+
+namespace polyphony {
+namespace {
+
+Bytes scaled(Bytes bytes, double efficiency) {
+  return Bytes(
+      static_cast<std::int64_t>(std::llround(static_cast<double>(bytes.value) / efficiency)));
+}
+
+const Link& link_between(const Cluster& cluster, Rank a, Rank b) {
+  return cluster.node_of(a) == cluster.node_of(b) ? cluster.node_link : cluster.fabric_link;
+}
+
+double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) {
+  const auto found = profile.corrections.find({layer, phase});
+  return found == profile.corrections.end() ? 1.0 : found->second;
+}
+
+Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize& size,
+                   const ChunkContext& context, const Ring& tensor_ring,
+                   const HardwareProfile& profile) {
+  const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  const Expansion inside = expand(module, range, phase, size, context);
+  Seconds total{};
+  for (const Kernel& kernel : inside.kernels) {
+    total +=
+        kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
+  }
+  for (const InnerCollective& collective : inside.collectives) {
+    total += ring_time(tensor_ring, collective.kind, collective.bytes);
+  }
+  return total;
+}
+
+// Prices the nodes of one Program; remembers compute ops of equal shape.
+class Pricer {
+ public:
+  Pricer(const Program& program, const Compiled& compiled, const Cluster& cluster,
+         const HardwareProfile& profile)
+      : program_(program), compiled_(compiled), cluster_(cluster), profile_(profile) {}
+
+  CostTable run() {
+    table_.network.node_rate = cluster_.node_link.rate;
+    table_.network.fabric_rate = cluster_.fabric_link.rate;
+    for (std::uint32_t r = 0; r < program_.ranks; ++r) {
+      table_.network.node_of.push_back(static_cast<std::uint32_t>(cluster_.node_of(Rank(r))));
+    }
+    table_.nodes.reserve(compiled_.nodes.size());
+    for (const Node& node : compiled_.nodes) {
+      const auto begin = static_cast<std::uint32_t>(table_.flows.size());
+      NodeCost cost = price_node(node);
+      cost.flows = {begin, static_cast<std::uint32_t>(table_.flows.size())};
+      table_.nodes.push_back(cost);
+    }
+    return std::move(table_);
+  }
+
+ private:
+  NodeCost price_node(const Node& node) {
+    switch (node.kind) {
+      case NodeKind::join:
+        return {};
+      case NodeKind::compute:
+        return {.duration = compute(OpId(node.what)), .delay = {}, .flows = {}};
+      case NodeKind::message:
+        return {.duration = {}, .delay = message(program_.messages[node.what]), .flows = {}};
+      case NodeKind::collective:
+        return {.duration = {},
+                .delay = collective(std::get<Collective>(program_.ops[node.what].what)),
+                .flows = {}};
+    }
+    return {};
+  }
+
+  Seconds compute(OpId id) {
+    const Op& op = program_.ops[id.value];
+    const auto* compute = std::get_if<Compute>(&op.what);
+    if (compute == nullptr) return compute_time(program_, id, cluster_, profile_);
+    const WorkSize& size = program_.size_of(compute->work, compute->module);
+    // Groups of one module have one size; whether they span nodes may differ, so the group itself
+    // is part of the key.
+    const Key key{
+        compute->module.value, compute->layers.begin, compute->layers.end, compute->phase,
+        op.group.value,        size.tokens,           size.pairs,          size.text_tokens,
+        size.loss_tokens,      size.sequences};
+    const auto [known, added] = known_.try_emplace(key);
+    if (added) known->second = compute_time(program_, id, cluster_, profile_);
+    return known->second;
+  }
+
+  Seconds message(const Message& message) {
+    if (message.source == message.destination) {  // read and written once
+      return 2 * message.bytes / (profile_.device.memory_rate * profile_.memory_efficiency);
+    }
+    const bool inside = cluster_.node_of(message.source) == cluster_.node_of(message.destination);
+    const double efficiency = inside ? profile_.message_efficiency : profile_.fabric_efficiency;
+    table_.flows.push_back(
+        {message.source, message.destination, scaled(message.bytes, efficiency)});
+    return profile_.message_latency +
+           link_between(cluster_, message.source, message.destination).latency;
+  }
+
+  Seconds collective(const Collective& collective) {
+    const std::vector<Rank>& members = program_.groups[collective.group.value].members;
+    const auto n = members.size();
+    if (n < 2) return Seconds(0);
+    const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), collective.bytes);
+    for (std::size_t i = 0; i < n; ++i) {
+      const Rank from = members[i], to = members[(i + 1) % n];
+      const bool inside = cluster_.node_of(from) == cluster_.node_of(to);
+      const double efficiency =
+          inside ? profile_.collective_efficiency : profile_.fabric_efficiency;
+      table_.flows.push_back({from, to, scaled(bytes, efficiency)});
+    }
+    return make_ring(members, cluster_, profile_).hop *
+           ring_hops(collective.kind, static_cast<int>(n));
+  }
+
+  using Key = std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t,
+                         std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t>;
+  const Program& program_;
+  const Compiled& compiled_;
+  const Cluster& cluster_;
+  const HardwareProfile& profile_;
+  CostTable table_;
+  std::map<Key, Seconds> known_;
+};
+
+Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {
+  const std::int64_t element = size_of(program.precision).value;
+  Bytes moved{};
+  for (std::uint32_t p = update.params.begin; p < update.params.end; ++p) {
+    const ParamGroup& group = program.params[p];
+    if (!group.trainable) continue;
+    std::int64_t count = group.bytes.value / element;
+    const bool sharded =
+        program.layout.modules[group.module.value].shard != Shard::none && group.replicas.valid();
+    if (sharded)
+      count /= static_cast<std::int64_t>(program.groups[group.replicas.value].members.size());
+    moved += update_bytes(program.precision) * count;
+  }
+  return profile.optimizer_overhead +
+         moved / (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
+}
+
+}  // namespace
+
+Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
+               const HardwareProfile& profile) {
+  Ring ring{static_cast<int>(members.size()), {}, {}};
+  for (std::size_t i = 0; i < members.size() && members.size() > 1; ++i) {
+    const Rank a = members[i], b = members[(i + 1) % members.size()];
+    const bool inside = cluster.node_of(a) == cluster.node_of(b);
+    const Link& link = link_between(cluster, a, b);
+    const BytesPerSecond rate =
+        link.rate * (inside ? profile.collective_efficiency : profile.fabric_efficiency);
+    if (i == 0 || rate < ring.rate) ring.rate = rate;
+    ring.hop = std::max(ring.hop, profile.collective_latency + link.latency);
+  }
+  return ring;
+}
+
+int ring_hops(CollectiveKind kind, int ranks) {
+  const bool twice = kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_reduce_max;
+  return (twice ? 2 : 1) * (ranks - 1);
+}
+
+Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
+  return Bytes(bytes.value * ring_hops(kind, ranks) / ranks);
+}
+
+Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes) {
+  if (ring.ranks < 2) return Seconds(0);
+  return ring.hop * ring_hops(kind, ring.ranks) + ring_bytes(kind, ring.ranks, bytes) / ring.rate;
+}
+
+Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                   const ChunkContext& context, const Ring& tensor_ring,
+                   const HardwareProfile& profile) {
+  const std::vector<LayerKind> stack = layers(module);
+  Seconds total{};
+  for (int layer = range.begin; layer < range.end;) {
+    int next = layer + 1;
+    while (next < range.end &&
+           stack[static_cast<std::size_t>(next)] == stack[static_cast<std::size_t>(layer)])
+      ++next;
+    ChunkContext inner = context;
+    const bool backward = context.input_grad || context.weight_grad;
+    inner.input_grad = context.input_grad || (layer > range.begin && backward);
+    total += layer_time(module, layer, phase, size, inner, tensor_ring, profile) * (next - layer);
+    layer = next;
+  }
+  return total;
+}
+
+Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
+                     const HardwareProfile& profile) {
+  const Op& op = program.ops[id.value];
+  if (const auto* update = std::get_if<Update>(&op.what))
+    return update_time(program, *update, profile);
+  const auto* compute = std::get_if<Compute>(&op.what);
+  POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
+  const Module& module = program.model.modules[compute->module.value];
+  const Ring ring = op.group.valid()
+                        ? make_ring(program.groups[op.group.value].members, cluster, profile)
+                        : Ring{};
+  const ChunkContext context = chunk_context(program, *compute);
+  return profile.op_overhead + range_time(module, compute->layers, compute->phase,
+                                          program.size_of(compute->work, compute->module), context,
+                                          ring, profile);
+}
+
+CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
+                const HardwareProfile& profile) {
+  POLYPHONY_CHECK(static_cast<int>(program.ranks) <= cluster.ranks(),
+                  program.ranks << " ranks, the cluster has " << cluster.ranks());
+  return Pricer(program, compiled, cluster, profile).run();
+}
+
+Bytes update_bytes(NumberFormat precision) {
+  const Bytes element = size_of(precision);
+  if (element < Bytes(4)) return 9 * Bytes(4) + element;
+  return 9 * element;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,53 @@
+// The cost model: prices a compiled Program on a cluster with a hardware profile.
+//   compute     overhead + Σ kernels · correction + Σ inner collectives in closed form
+//   update      overhead + bytes of parameters, gradients and moments read and written ÷ memory
+//   rate message     delay = message latency + link latency, then one flow; on one rank: the time
+//   of a copy collective  delay = hops · (collective latency + link latency), then one flow per
+//   ring edge
+// Rates come from the cluster's links and the profile's device; efficiencies and protocol costs
+// from the profile. A flow's bytes are divided by the efficiency of its link, so that estimate()
+// and simulate() see the same work. Ignores: computation slowed by communication beside it,
+// protocol choice by message size, trees and in-switch reduction.
+#pragma once
+
+#include "shared/cost.h"
+#include "shared/hardware.h"
+#include "shared/scenario.h"
+
+namespace polyphony {
+
+// Ring collectives over n ranks of S bytes: all-reduce 2(n−1)/n·S per edge after 2(n−1)·latency;
+// all-gather and reduce-scatter half. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
+CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
+                const HardwareProfile& profile);
+
+// Seconds of one compute op: kernels, dispatch, inner collectives.
+Seconds compute_time(const Program& program, OpId op, const Cluster& cluster,
+                     const HardwareProfile& profile);
+
+// What a ring of ranks offers: its slowest edge, efficiency included, and the latency of one hop.
+// One rank: nothing to do.
+struct Ring {
+  int ranks = 1;
+  BytesPerSecond rate{};
+  Seconds hop{};
+};
+Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
+               const HardwareProfile& profile);
+int ring_hops(CollectiveKind kind, int ranks);
+Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
+Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes);
+
+// Kernels and inner collectives of a layer range on one rank, without the overhead of an op. Equal
+// layers are priced once.
+Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                   const ChunkContext& context, const Ring& tensor_ring,
+                   const HardwareProfile& profile);
+
+// Bytes that an AdamW update moves per parameter: weight read and written, gradient read, two
+// moments read and written; one pass over the gradient for its norm, one to zero it. 16-bit formats
+// and smaller: fp32 master weight, gradient and moments, and the weight written once more. What is
+// held: shared/plan/sizes.h.
+Bytes update_bytes(NumberFormat precision);
+
+}  // namespace polyphony

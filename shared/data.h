@@ -1,0 +1,79 @@
+// What a step trains on: global batches of samples, each a list of (modality, tokens) items in
+// sequence order.
+//   An image item of `tokens` patches occupies tokens / merge² positions of the language sequence.
+//   `loss_tokens` counts the item's positions that carry a label (text only).
+// The executor and the simulator see the same metadata; only the executor loads pixels and token
+// ids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace polyphony {
+
+enum class Modality : std::uint8_t { text, image, audio, video };
+
+struct Item {
+  Modality modality = Modality::text;
+  std::int32_t tokens = 0;       // text: language tokens; image: encoder patches
+  std::int32_t loss_tokens = 0;  // text only: the last loss_tokens positions predict a label
+  bool operator==(const Item&) const = default;
+};
+
+struct Sample {
+  std::uint32_t id = 0;  // position in the data set, or draw number
+  std::vector<Item> items;
+  bool operator==(const Sample&) const = default;
+};
+
+// One global batch.
+struct Batch {
+  std::vector<Sample> samples;
+  bool operator==(const Batch&) const = default;
+};
+
+// Integer distributions named in a scenario: constant, uniform, lognormal (of the real, rounded,
+// clamped to [low, high]).
+struct Distribution {
+  enum class Kind : std::uint8_t { constant, uniform, lognormal } kind = Kind::constant;
+  double a = 0;  // constant value | low | mu (median = exp(mu))
+  double b = 0;  // unused | high | sigma
+  std::int32_t low = 0;
+  std::int32_t high = 1 << 30;
+  bool operator==(const Distribution&) const = default;
+};
+
+struct SyntheticData {         // text of `text_tokens`, preceded by `images` images
+  Distribution images{};       // per sample
+  Distribution text_tokens{};  // per sample
+  Distribution loss_tokens{};  // per sample, at most text_tokens
+  bool operator==(const SyntheticData&) const = default;
+};
+struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}, one sample a line
+  std::string path;
+  bool operator==(const RecordedData&) const = default;
+};
+struct EasyVqaData {  // the PyPI package easy-vqa, unpacked; pixels and questions are real
+  std::string path;   // folder; empty: the set-up cache
+  bool operator==(const EasyVqaData&) const = default;
+};
+
+struct Data {
+  std::variant<SyntheticData, RecordedData, EasyVqaData> source;
+  int global_batch = 1;  // samples a step
+  int sequence = 0;      // longest language sequence accepted, tokens; 0: no limit
+  std::uint64_t seed = 1;
+  bool operator==(const Data&) const = default;
+};
+
+// The global batch of `step` from a named distribution: depends on (seed, step, position) only.
+Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_image,
+                 std::uint64_t seed, std::uint64_t step);
+// The global batch of `step` from a list of samples: epochs are permutations drawn from (seed,
+// epoch).
+Batch take_batch(const std::vector<Sample>& samples, int global_batch, std::uint64_t seed,
+                 std::uint64_t step);
+
+}  // namespace polyphony

@@ -1,0 +1,67 @@
+// The three kinds of trouble, and the form each takes.
+//   InputError   what a person wrote is wrong: file, JSON pointer, what, how to fix. Caught once,
+//   in main: one line, exit 2. Infeasible   an expected "no" (does not fit, illegal layout in a
+//   sweep): a value with its reason; exit 3 when it is the answer. CHECK        our own mistake:
+//   always on, aborts the command with the values (InternalError), exit 1.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace polyphony {
+
+// Exit codes of every command.
+enum class ExitCode : int { ok = 0, failed = 1, bad_input = 2, infeasible = 3 };
+
+struct InputError : std::runtime_error {
+  std::string file;     // path as the user gave it; empty when there is no file
+  std::string pointer;  // RFC 6901 JSON pointer ("/layout/vision/tp"); empty when not JSON
+  std::string what_is_wrong;
+  std::string hint;  // how to fix it; never empty in practice
+  InputError(std::string file_, std::string pointer_, std::string what_, std::string hint_)
+      : std::runtime_error(line(file_, pointer_, what_, hint_)),
+        file(std::move(file_)),
+        pointer(std::move(pointer_)),
+        what_is_wrong(std::move(what_)),
+        hint(std::move(hint_)) {}
+
+  // The one line a user sees.
+  static std::string line(const std::string& file, const std::string& pointer,
+                          const std::string& what, const std::string& hint) {
+    std::string text = file;
+    if (!pointer.empty()) text += (text.empty() ? "" : ": ") + pointer;
+    if (!text.empty()) text += ": ";
+    text += what;
+    if (!hint.empty()) text += " (" + hint + ")";
+    return text;
+  }
+};
+
+struct Infeasible {
+  std::string reason;  // one line, names the module, stage or rank it is about
+  bool operator==(const Infeasible&) const = default;
+};
+
+struct InternalError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] inline void check_failed(const char* condition, const char* file, int line,
+                                      const std::string& values) {
+  std::ostringstream text;
+  text << "internal error: " << condition << " does not hold at " << file << ":" << line;
+  if (!values.empty()) text << " (" << values << ")";
+  throw InternalError(text.str());
+}
+
+}  // namespace polyphony
+
+#define POLYPHONY_CHECK(condition, values)                                                   \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      std::ostringstream polyphony_check_text;                                               \
+      polyphony_check_text << values;                                                        \
+      ::polyphony::check_failed(#condition, __FILE__, __LINE__, polyphony_check_text.str()); \
+    }                                                                                        \
+  } while (false)

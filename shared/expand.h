@@ -1,0 +1,64 @@
+// What is inside a compute op: the kernels each rank runs after sharding, and the collectives
+// between them, in order. One truth: the simulator prices it, verify() compares its collective list
+// over the group, the executor checks that what it issues is that list. Counts and bytes are per
+// rank. A test counts the executor's real FLOPs against it.
+//   GEMM [m,k]×[k,n]: 2mnk flops, (mk + kn + mn) elements.   Attention over P query-key pairs:
+//   4·P·A·D forward, 8·P·A·D backward (10 when the scores are recomputed, as flash kernels do;
+//   profiles fold that into their efficiency).
+// A backward visits every GEMM twice (input and weight gradient), each as large as the forward; a
+// frozen module skips the weight part, a module with nothing trainable upstream skips the input
+// part of its first layer. Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a
+// tensor-parallel transformer layer); attention pairs: own derivation.
+#pragma once
+
+#include <vector>
+
+#include "shared/program.h"
+
+namespace polyphony {
+
+enum class KernelKind : std::uint8_t { gemm, attention, elementwise, embedding, loss };
+const char* name(KernelKind kind);
+
+struct Kernel {
+  KernelKind kind = KernelKind::gemm;
+  LayerKind layer = LayerKind::decoder_block;
+  Flops flops{};
+  Bytes bytes{};                     // read + written in the compute format
+  int launches = 1;                  // device kernels: each pays dispatch time once
+  std::int64_t m = 0, n = 0, k = 0;  // GEMM shape per launch; 0 otherwise
+  bool operator==(const Kernel&) const = default;
+};
+struct InnerCollective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes{};
+  bool operator==(const InnerCollective&) const = default;
+};
+struct Expansion {
+  std::vector<Kernel> kernels;
+  std::vector<InnerCollective> collectives;
+  bool operator==(const Expansion&) const = default;
+};
+
+// How a layer range runs on one rank.
+struct ChunkContext {
+  int tp = 1;
+  bool sp = false;
+  NumberFormat precision = NumberFormat::fp32;
+  bool input_grad = true;   // the backward must produce the gradient of its input
+  bool weight_grad = true;  // the module is trainable
+};
+
+Expansion expand(const Module& module, LayerRange layers, Phase phase, const WorkSize& size,
+                 const ChunkContext& context);
+// Of a compute op of a Program (empty for other ops).
+Expansion expand(const Program& program, OpId op);
+ChunkContext chunk_context(const Program& program, const Compute& compute);
+// The same without a Program: `begin` is the chunk's first layer.
+ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
+                           const ModuleLayout& layout, NumberFormat precision);
+
+// Totals, for balancing stages and counting model FLOPs.
+Flops total_flops(const Expansion& expansion);
+
+}  // namespace polyphony

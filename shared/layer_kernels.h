@@ -1,0 +1,143 @@
+// The kernels and inner collectives of one layer on one rank, phase by phase: what shared/expand.h
+// puts together.
+//   Names of sizes as in shared/model.h, after the tensor-parallel cut; element counts become bytes
+//   in the compute format.
+#pragma once
+
+#include <algorithm>
+
+#include "shared/expand.h"
+
+namespace polyphony {
+
+// One weight matrix on this rank: y[rows, out] = x[rows, in] Wᵀ. Counts are after the
+// tensor-parallel cut.
+struct Linear {
+  std::int64_t rows, in, out;
+  bool bias = false;
+};
+
+// Writes the kernels and collectives of one layer. What a pass over memory reads and writes follows
+// a plain ATen implementation: norms are one fused kernel (at::layer_norm, at::rms_norm),
+// everything else one kernel per arithmetic operation, and bias-free matrix products accumulate
+// weight gradients in place (addmm_). Source of the pass counts: own count, stated beside each.
+class LayerKernels {
+ public:
+  LayerKernels(const Module& module, LayerKind layer, const WorkSize& size,
+               const ChunkContext& context, bool input_grad, Expansion& out)
+      : module_(module),
+        layer_(layer),
+        size_(size),
+        context_(context),
+        input_grad_(input_grad),
+        out_(out) {}
+
+  void forward();
+  void backward_input();
+  void backward_weight();
+
+ private:
+  // Sizes on this rank.
+  std::int64_t hidden() const { return module_.hidden; }
+  std::int64_t query_width() const {
+    return std::int64_t{module_.heads} * module_.head_dim / context_.tp;
+  }
+  std::int64_t key_width() const {
+    return std::int64_t{module_.kv_heads} * module_.head_dim / context_.tp;
+  }
+  std::int64_t ffn() const { return module_.ffn / context_.tp; }
+  std::int64_t element() const { return size_of(context_.precision).value; }
+  // Master gradients of 16-bit and smaller formats are fp32 (shared/scenario.h); the loss is
+  // computed in fp32 at least.
+  std::int64_t wide_element() const { return std::max<std::int64_t>(4, element()); }
+  bool vision() const { return module_.kind == ModuleKind::vision; }
+  Linear qkv() const { return {size_.tokens, hidden(), query_width() + 2 * key_width(), vision()}; }
+  Linear attention_out() const { return {size_.tokens, query_width(), hidden(), vision()}; }
+  Linear mlp_in() const { return {size_.tokens, hidden(), (vision() ? 1 : 2) * ffn(), vision()}; }
+  Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), vision()}; }
+  Linear patches() const {
+    return {size_.tokens, std::int64_t{module_.channels} * module_.patch * module_.patch, hidden(),
+            true};
+  }
+  Linear projector_in() const {
+    return {size_.tokens, module_.projector_in, module_.projector_hidden / context_.tp, true};
+  }
+  Linear projector_out() const {
+    return {size_.tokens, module_.projector_hidden / context_.tp, module_.projector_out, true};
+  }
+  Linear vocabulary() const {
+    return {size_.loss_tokens, hidden(), module_.vocab / context_.tp, false};
+  }
+
+  void add(KernelKind kind, double flops, std::int64_t bytes, int launches, std::int64_t m = 0,
+           std::int64_t n = 0, std::int64_t k = 0) {
+    out_.kernels.push_back({kind, layer_, Flops(flops), Bytes(bytes), launches, m, n, k});
+  }
+  void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) {
+    const double flops =
+        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    add(KernelKind::gemm, flops, bytes, 1, m, n, k);
+  }
+  // `passes` reads or writes of `elements` values.
+  void passes(std::int64_t elements, int count, int launches) {
+    add(KernelKind::elementwise, 0, elements * count * element(), launches);
+  }
+  void all_reduce(std::int64_t rows, std::int64_t width) {
+    reduce(CollectiveKind::all_reduce, rows * width * element());
+  }
+  void reduce(CollectiveKind kind, std::int64_t bytes) {
+    if (context_.tp > 1) out_.collectives.push_back({kind, Bytes(bytes)});
+  }
+
+  std::int64_t gemm_bytes(const Linear& l) const {
+    return (l.rows * l.in + l.in * l.out + l.rows * l.out) * element();
+  }
+  void forward_column(const Linear& l) {  // addmm adds the bias
+    gemm(l.rows, l.out, l.in, gemm_bytes(l) + (l.bias ? l.out * element() : 0));
+  }
+  void forward_row(const Linear& l) {  // the bias is added once, after the sum over ranks
+    gemm(l.rows, l.out, l.in, gemm_bytes(l));
+    all_reduce(l.rows, l.out);
+    if (l.bias) passes(l.rows * l.out, 2, 1);
+  }
+  void input_gradient(const Linear& l) { gemm(l.rows, l.in, l.out, gemm_bytes(l)); }
+  void input_gradient_column(const Linear& l) {
+    input_gradient(l);
+    all_reduce(l.rows, l.in);
+  }
+  void weight_gradient(const Linear& l) {
+    const std::int64_t accumulated = 2 * l.in * l.out * wide_element();
+    gemm(l.out, l.in, l.rows, (l.rows * l.in + l.rows * l.out) * element() + accumulated);
+    if (l.bias) passes(l.rows * l.out, 1, 2);  // column sums, added to the gradient
+  }
+  // A norm over rows × width: forward x -> y; backward dy, x -> dx; its weight reads both again.
+  void norm(std::int64_t rows, std::int64_t width) { passes(rows * width, 2, 1); }
+  void norm_backward(std::int64_t rows, std::int64_t width) { passes(rows * width, 3, 1); }
+  void norm_weight(std::int64_t rows, std::int64_t width) {
+    passes(rows * width, 2, vision() ? 4 : 3);
+  }
+
+  // One attention kernel per sequence: packed sequences do not see each other.
+  void attention(double flops_per_pair_and_width, int q_like, int k_like) {
+    const double width = static_cast<double>(query_width());
+    const double flops = flops_per_pair_and_width * static_cast<double>(size_.pairs) * width;
+    const std::int64_t bytes =
+        size_.tokens * (q_like * query_width() + k_like * key_width()) * element();
+    add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences));
+  }
+
+  void block_forward();
+  void block_backward_input();
+  void block_backward_weight();
+  void head_forward();
+  void head_backward_input();
+
+  const Module& module_;
+  LayerKind layer_;
+  const WorkSize& size_;
+  const ChunkContext& context_;
+  bool input_grad_;  // the layer's input gradient is wanted
+  Expansion& out_;
+};
+
+}  // namespace polyphony

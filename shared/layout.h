@@ -1,0 +1,67 @@
+// Which ranks hold which part of which module.
+//   A module's grid owns `ranks` consecutive ranks from `first_rank`; tp varies fastest, then cp,
+//   dp, pp:
+//     rank = first_rank + t + tp·(c + cp·(d + dp·p)),   dp = ranks / (tp·cp·pp)
+//   homogeneous    one pipeline over the concatenated layers of all modules; every module has the
+//   language module's grid and the
+//                  encoder's blocks sit in the first stage(s)
+//   colocated      encoder and language grids over the same ranks, shapes may differ
+//   non-colocated  disjoint ranks that tile the world
+// A projector always shares its source's grid and runs on its last stage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shared/ids.h"
+
+namespace polyphony {
+
+enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated };
+enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
+enum class Shard : std::uint8_t { none, optimizer, gradients, full };
+enum class Recompute : std::uint8_t { none, selective, full };
+
+struct ModuleLayout {
+  int tp = 1;
+  int cp = 1;
+  int pp = 1;
+  int vpp = 1;
+  int ep = 1;
+  bool sp = false;  // sequence parallelism over the tp ranks
+  Shard shard = Shard::none;
+  int shard_ranks = 0;  // HSDP: ranks a shard group spans; 0: the whole dp group
+  Recompute recompute = Recompute::none;
+  int first_rank = 0;
+  int ranks = 1;
+  std::vector<int>
+      blocks;  // transformer blocks per stage; empty: balanced by cost. Homogeneous: the language
+               // module's list counts the blocks of the whole chain, encoder first
+  bool operator==(const ModuleLayout&) const = default;
+
+  int dp() const { return ranks / (tp * cp * pp); }
+  Rank rank_at(int t, int d, int p) const {
+    return Rank(static_cast<std::size_t>(first_rank + t + tp * cp * (d + dp() * p)));
+  }
+};
+
+struct Layout {
+  Placement placement = Placement::homogeneous;
+  std::vector<ModuleLayout> modules;  // by ModuleId; projectors carry their source's grid
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  int microbatches = 1;          // per data-parallel lane of the language module and step
+  int encoder_microbatches = 0;  // colocated: encoder work items a step; 0: as many as microbatches
+                                 // when the language pp is 1, else 1 (the whole step, three phases)
+  bool operator==(const Layout&) const = default;
+};
+
+int world_size(const Layout& layout);
+const char* name(Placement placement);
+const char* name(ScheduleKind kind);
+const char* name(Shard shard);
+const char* name(Recompute recompute);
+// "TP2 PP2 DP4" of one module's grid.
+std::string describe(const ModuleLayout& layout);
+
+}  // namespace polyphony

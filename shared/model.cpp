@@ -1,0 +1,102 @@
+#include "shared/model.h"
+
+#include "shared/error.h"
+
+namespace polyphony {
+
+std::vector<LayerKind> layers(const Module& module) {
+  std::vector<LayerKind> stack;
+  const auto blocks = static_cast<std::size_t>(module.layers);
+  switch (module.kind) {
+    case ModuleKind::vision:
+      stack.push_back(LayerKind::patch_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::vision_block);
+      stack.push_back(LayerKind::vision_norm);
+      break;
+    case ModuleKind::language:
+      stack.push_back(LayerKind::token_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::decoder_block);
+      stack.push_back(LayerKind::language_head);
+      break;
+    case ModuleKind::projector:
+      stack.push_back(LayerKind::projector_mlp);
+      break;
+    case ModuleKind::audio:
+    case ModuleKind::diffusion:
+      POLYPHONY_CHECK(false, "module " << module.name << " of kind " << name(module.kind)
+                                       << " reached planning; validate() refuses it");
+  }
+  return stack;
+}
+
+int output_width(const Module& module) {
+  return module.kind == ModuleKind::projector ? module.projector_out : module.hidden;
+}
+
+ModuleId language_module(const Model& model) {
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind == ModuleKind::language) return ModuleId(m);
+  POLYPHONY_CHECK(false, "the model has no language module");
+  return {};
+}
+
+bool needs_input_grad(const Model& model, ModuleId module) {
+  for (const Edge& edge : model.edges)
+    if (edge.to == module && needs_backward(model, edge.from)) return true;
+  return false;
+}
+
+bool needs_backward(const Model& model, ModuleId module) {
+  return model.modules[module.value].trainable != Trainable::frozen ||
+         needs_input_grad(model, module);
+}
+
+const char* name(ModuleKind kind) {
+  switch (kind) {
+    case ModuleKind::vision:
+      return "vision";
+    case ModuleKind::audio:
+      return "audio";
+    case ModuleKind::language:
+      return "language";
+    case ModuleKind::diffusion:
+      return "diffusion";
+    case ModuleKind::projector:
+      return "projector";
+  }
+  return "?";
+}
+
+const char* name(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::patch_embedding:
+      return "patch_embedding";
+    case LayerKind::vision_block:
+      return "vision_block";
+    case LayerKind::vision_norm:
+      return "vision_norm";
+    case LayerKind::projector_mlp:
+      return "projector_mlp";
+    case LayerKind::token_embedding:
+      return "token_embedding";
+    case LayerKind::decoder_block:
+      return "decoder_block";
+    case LayerKind::language_head:
+      return "language_head";
+  }
+  return "?";
+}
+
+const char* name(Trainable trainable) {
+  switch (trainable) {
+    case Trainable::full:
+      return "full";
+    case Trainable::frozen:
+      return "frozen";
+    case Trainable::lora:
+      return "lora";
+  }
+  return "?";
+}
+
+}  // namespace polyphony

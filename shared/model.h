@@ -1,0 +1,110 @@
+// What is trained: a DAG of modules, each a stack of typed layers with dimensions.
+//   T tokens of a packed work item, H hidden width, A attention heads of width D, K key/value
+//   heads, F feed-forward width, V vocabulary.
+// Layer stacks (index 0 first), see layers():
+//   vision     patch_embedding, vision_block × layers, vision_norm
+//   projector  projector_mlp                                 (merges m×m neighbouring patches, then
+//   a two-layer MLP) language   token_embedding, decoder_block × layers, language_head (final
+//   RMSNorm, output matrix, cross-entropy)
+// Does not model yet (refused by name where a scenario asks for it): audio and diffusion modules,
+// LoRA, mixture of experts, tied embeddings over several stages, edges into inner layers. The
+// fields exist so that scenarios keep their form. Parameter counts: shared/parameters.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/ids.h"
+
+namespace polyphony {
+
+enum class ModuleKind : std::uint8_t { vision, audio, language, diffusion, projector };
+enum class Trainable : std::uint8_t { full, frozen, lora };
+
+enum class LayerKind : std::uint8_t {
+  patch_embedding,
+  vision_block,
+  vision_norm,
+  projector_mlp,
+  token_embedding,
+  decoder_block,
+  language_head,
+};
+
+// Half-open interval of a module's layer stack.
+struct LayerRange {
+  std::uint16_t begin = 0;
+  std::uint16_t end = 0;
+  constexpr int size() const { return end - begin; }
+  auto operator<=>(const LayerRange&) const = default;
+};
+
+struct Module {
+  std::string name;
+  ModuleKind kind = ModuleKind::language;
+  Trainable trainable = Trainable::full;
+
+  // Transformer stacks (vision, language). kv_heads == heads for vision.
+  int layers = 0;               // blocks
+  int hidden = 0;               // H
+  int heads = 0;                // A
+  int kv_heads = 0;             // K
+  int head_dim = 0;             // D; A·D may differ from H
+  int ffn = 0;                  // F
+  bool gated = false;           // three matrices (SwiGLU) instead of two (GELU)
+  bool attention_bias = false;  // bias on q, k, v and out (vision: true)
+  // Vision input.
+  int image_size = 0;  // pixels, square
+  int patch = 0;       // pixels
+  int channels = 3;
+  // Language.
+  int vocab = 0;      // V
+  bool tied = false;  // output matrix is the embedding
+  double rope_theta = 10000.0;
+  // Projector: in features = merge² · H of its source; out = H of its consumer.
+  int merge = 1;
+  int projector_in = 0;
+  int projector_hidden = 0;
+  int projector_out = 0;
+  // Mixture of experts (refused until the executor and cost model know it).
+  int experts = 0;
+  int experts_per_token = 0;
+  int lora_rank = 0;
+
+  bool operator==(const Module&) const = default;
+};
+
+// Output of `from` feeds layer `to_layer` of `to` (0: the module's own input).
+struct Edge {
+  ModuleId from;
+  ModuleId to;
+  int to_layer = 0;
+  bool operator==(const Edge&) const = default;
+};
+
+struct Model {
+  std::vector<Module> modules;  // in topological order
+  std::vector<Edge> edges;
+  bool operator==(const Model&) const = default;
+};
+
+// The layer stack of a module, as above.
+std::vector<LayerKind> layers(const Module& module);
+// Rows of width `output_width` that leave the module for one image of `patches` patches or `tokens`
+// tokens.
+int output_width(const Module& module);
+// The language module (exactly one exists in a valid model).
+ModuleId language_module(const Model& model);
+// True when something strictly upstream of `module` is trainable, so that its backward must produce
+// an input gradient.
+bool needs_input_grad(const Model& model, ModuleId module);
+// True when a backward op must visit `module` at all: it, or something upstream of it, is
+// trainable.
+bool needs_backward(const Model& model, ModuleId module);
+const char* name(ModuleKind kind);
+const char* name(LayerKind kind);
+const char* name(Trainable trainable);
+
+}  // namespace polyphony

@@ -1,0 +1,83 @@
+#include "shared/presets.h"
+#include "shared/scenario_form.h"
+
+namespace polyphony {
+namespace {
+
+Form size_form(std::int64_t most = kMostWidth) { return integer_form(1, most); }
+
+const ObjectForm& edge_form() {
+  static const ObjectForm form{"edge",
+                               "An edge into an inner layer of this module",
+                               {{"module", text_form("vision"), "the module it comes from", true},
+                                {"to_layer", integer_form(0, kMostLayers),
+                                 "position in this module's layer stack; 0 is its input"}},
+                               {}};
+  return form;
+}
+
+std::vector<std::string> all_preset_names() {
+  std::vector<std::string> names;
+  for (const ModelPreset& preset : model_presets()) names.push_back(preset.name);
+  return names;
+}
+
+const ObjectForm& module_form() {
+  const Form source = any_form({text_form("vision"), object_form(edge_form())});
+  static const ObjectForm form{
+      "module",
+      "A part of the model: a stack of layers. Dimensions come from a preset, a Hugging Face "
+      "configuration, or the keys here",
+      {{"kind", choice_form(enum_names(ModuleKind::projector)),
+        "what it is; the module's own name when absent"},
+       {"from", any_form({text_form("vision"), object_form(edge_form()), list_form(source, 1, 16)}),
+        "the module or modules whose output it reads"},
+       {"preset", choice_form(all_preset_names()), "a published model by name"},
+       {"hf", text_form("llama-3.1-70b/config.json"), "path of a Hugging Face config.json"},
+       {"train", choice_form(enum_names(Trainable::lora)),
+        "which weights are trained; full when absent"},
+       {"lora_rank", size_form(), "rank of the low-rank update"},
+       {"layers", integer_form(1, kMostLayers), "transformer blocks"},
+       {"hidden", size_form(), "width of the residual stream; of a projector: of its middle layer"},
+       {"heads", size_form(), "attention heads"},
+       {"kv_heads", size_form(), "key/value heads; as many as heads when absent"},
+       {"head_dim", size_form(), "width of a head; hidden / heads when absent"},
+       {"ffn", size_form(), "width of the feed-forward layer"},
+       {"gated", boolean_form(), "three feed-forward matrices (SwiGLU) instead of two (GELU)"},
+       {"attention_bias", boolean_form(), "biases in the attention's linear layers"},
+       {"image_size", size_form(1 << 16), "pixels on a side"},
+       {"patch", size_form(1 << 16), "pixels on a side of a patch"},
+       {"channels", integer_form(1, 64), "colour channels"},
+       {"vocab", size_form(1 << 24), "tokens in the vocabulary"},
+       {"tied", boolean_form(), "the output matrix is the embedding"},
+       {"rope_theta", number_form(1, 1e12), "base of the rotary frequencies"},
+       {"merge", choice_form({"1x1", "2x2", "3x3", "4x4"}),
+        "neighbouring patches that a projector joins into one token"},
+       {"experts", integer_form(0, 1 << 16), "experts per layer; 0: dense"},
+       {"experts_per_token", integer_form(0, 1 << 16), "experts that a token visits"}},
+      {}};
+  return form;
+}
+
+}  // namespace
+
+const ObjectForm& model_form() {
+  static const ObjectForm form{
+      "model", "Modules by name; \"from\" makes the edges", {}, {object_form(module_form())}};
+  return form;
+}
+
+std::vector<std::string> module_keys(ModuleKind kind) {
+  if (kind == ModuleKind::projector)
+    return {"kind", "from", "train", "lora_rank", "merge", "hidden"};
+  std::vector<std::string> keys = {"kind",      "from",   "preset",        "hf",    "train",
+                                   "lora_rank", "layers", "hidden",        "heads", "head_dim",
+                                   "ffn",       "gated",  "attention_bias"};
+  if (kind == ModuleKind::vision) keys.insert(keys.end(), {"image_size", "patch", "channels"});
+  if (kind == ModuleKind::language)
+    keys.insert(keys.end(),
+                {"kv_heads", "vocab", "tied", "rope_theta", "experts", "experts_per_token"});
+  return keys;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,142 @@
+#include "shared/parameters.h"
+
+#include "shared/error.h"
+#include "shared/random.h"
+
+namespace polyphony {
+namespace {
+
+// Adds the parameters of one layer, all under "<module>.<layer>.".
+class LayerParameters {
+ public:
+  LayerParameters(std::vector<Parameter>& out, std::string prefix, int layer)
+      : out_(out), prefix_(std::move(prefix)), layer_(layer) {}
+
+  void matrix(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
+    out_.push_back({prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, 0.02, true});
+  }
+  void table(const char* suffix, std::int64_t rows, std::int64_t columns,
+             Cut cut) {  // embeddings: no decay
+    out_.push_back({prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, 0.02, false});
+  }
+  void vector(const char* suffix, std::int64_t size, Cut cut, Initial initial) {
+    out_.push_back({prefix_ + suffix, layer_, {size}, cut, initial, 0.0, false});
+  }
+
+ private:
+  std::vector<Parameter>& out_;
+  std::string prefix_;
+  int layer_;
+};
+
+void vision_block(const Module& m, LayerParameters add) {
+  const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
+  add.vector("norm1.weight", m.hidden, Cut::replicated, Initial::ones);
+  add.vector("norm1.bias", m.hidden, Cut::replicated, Initial::zeros);
+  add.matrix("qkv.weight", 3 * width, m.hidden, Cut::rows);
+  add.vector("qkv.bias", 3 * width, Cut::rows, Initial::zeros);
+  add.matrix("out.weight", m.hidden, width, Cut::columns);
+  add.vector("out.bias", m.hidden, Cut::replicated, Initial::zeros);
+  add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
+  add.vector("norm2.bias", m.hidden, Cut::replicated, Initial::zeros);
+  add.matrix("fc1.weight", m.ffn, m.hidden, Cut::rows);
+  add.vector("fc1.bias", m.ffn, Cut::rows, Initial::zeros);
+  add.matrix("fc2.weight", m.hidden, m.ffn, Cut::columns);
+  add.vector("fc2.bias", m.hidden, Cut::replicated, Initial::zeros);
+}
+
+void decoder_block(const Module& m, LayerParameters add) {
+  const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
+  const std::int64_t key_value = std::int64_t{m.kv_heads} * m.head_dim;
+  add.vector("norm1.weight", m.hidden, Cut::replicated, Initial::ones);
+  add.matrix("qkv.weight", width + 2 * key_value, m.hidden, Cut::rows);
+  add.matrix("out.weight", m.hidden, width, Cut::columns);
+  add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
+  add.matrix("gate_up.weight", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows);
+  add.matrix("down.weight", m.hidden, m.ffn, Cut::columns);
+}
+
+}  // namespace
+
+std::int64_t Parameter::count() const {
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape) product *= size;
+  return product;
+}
+
+std::vector<std::int64_t> Parameter::local_shape(int tp) const {
+  std::vector<std::int64_t> local = shape;
+  if (cut != Cut::replicated) local[cut == Cut::rows ? 0 : 1] /= tp;
+  return local;
+}
+
+std::vector<Parameter> parameters(const Module& module, LayerRange range) {
+  std::vector<Parameter> out;
+  const std::vector<LayerKind> stack = layers(module);
+  POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
+                  module.name << " has " << stack.size() << " layers, asked for [" << range.begin
+                              << "," << range.end << ")");
+  for (int layer = range.begin; layer < range.end; ++layer) {
+    const std::string block = module.name + ".block" + std::to_string(layer - 1) + ".";
+    switch (stack[static_cast<std::size_t>(layer)]) {
+      case LayerKind::patch_embedding: {
+        LayerParameters add(out, module.name + ".patch_embedding.", layer);
+        const std::int64_t side = module.image_size / module.patch;
+        add.matrix("weight", module.hidden,
+                   std::int64_t{module.channels} * module.patch * module.patch, Cut::replicated);
+        add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
+        add.table("position", side * side, module.hidden, Cut::replicated);
+        break;
+      }
+      case LayerKind::vision_block:
+        vision_block(module, {out, block, layer});
+        break;
+      case LayerKind::vision_norm: {
+        LayerParameters add(out, module.name + ".norm.", layer);
+        add.vector("weight", module.hidden, Cut::replicated, Initial::ones);
+        add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
+        break;
+      }
+      case LayerKind::projector_mlp: {
+        LayerParameters add(out, module.name + ".", layer);
+        add.matrix("fc1.weight", module.projector_hidden, module.projector_in, Cut::rows);
+        add.vector("fc1.bias", module.projector_hidden, Cut::rows, Initial::zeros);
+        add.matrix("fc2.weight", module.projector_out, module.projector_hidden, Cut::columns);
+        add.vector("fc2.bias", module.projector_out, Cut::replicated, Initial::zeros);
+        break;
+      }
+      case LayerKind::token_embedding:
+        LayerParameters(out, module.name + ".embedding.", layer)
+            .table("weight", module.vocab, module.hidden, Cut::rows);
+        break;
+      case LayerKind::decoder_block:
+        decoder_block(module, {out, block, layer});
+        break;
+      case LayerKind::language_head: {
+        LayerParameters add(out, module.name + ".head.", layer);
+        add.vector("norm.weight", module.hidden, Cut::replicated, Initial::ones);
+        add.matrix("output.weight", module.vocab, module.hidden, Cut::rows);
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<Parameter> parameters(const Module& module) {
+  return parameters(module, {0, static_cast<std::uint16_t>(layers(module).size())});
+}
+
+std::int64_t parameter_count(const Module& module) {
+  std::int64_t total = 0;
+  for (const Parameter& parameter : parameters(module)) total += parameter.count();
+  return total;
+}
+
+std::uint64_t parameter_seed(std::uint64_t seed, const std::string& name) {
+  std::uint64_t state = mix64(seed);
+  for (const char c : name) state = mix64(state ^ static_cast<unsigned char>(c));
+  return state;
+}
+
+}  // namespace polyphony

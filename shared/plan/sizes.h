@@ -1,0 +1,35 @@
+// Bytes that a chunk holds on one rank.
+//   T tokens, H hidden, A·D attention width, K·D key (or value) width, F feed-forward width, t
+//   tensor-parallel ranks, e bytes an element
+#pragma once
+
+#include "shared/model.h"
+#include "shared/plan/plan.h"
+#include "shared/program.h"
+
+namespace polyphony {
+
+// What one forward keeps for its backward (the opaque tape), per layer:
+//   vision or decoder block   e·T·(4H + (2·A·D + 2·K·D)/t + (2 or, gated, 3)·F/t) + 4·T·A/t inputs
+//   of both norms and of the four matrices,
+//                             q, k, v, the attention output (input of the output matrix), the
+//                             activation's inputs, log-sum-exp in fp32
+//   patch embedding e·T·C·p² · norm e·T·H · projector e·T·(in + 2·hidden/t) · head e·L·(2H + V/t),
+//   L loss rows
+// With full recompute: the chunk's input only. Source: own count of what exec/ saves; compare
+// 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
+Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size, int tp,
+                 NumberFormat precision, Recompute recompute);
+
+// Elements of the chunk's parameters on one of tp ranks.
+std::int64_t local_parameters(const Module& module, LayerRange layers, int tp);
+
+// Gradient and AdamW state of n local parameters. fp32 and fp64: gradients and two moments in that
+// format. bf16: fp32 gradients, two moments and master weights (Rajbhandari et al., arXiv
+// 1910.02054 §3.1: 12 bytes of state a parameter). shard optimizer: state ÷ dp.
+struct TrainingBytes {
+  Bytes gradient, optimizer;
+};
+TrainingBytes training_bytes(std::int64_t local, int dp, Shard shard, NumberFormat precision);
+
+}  // namespace polyphony

@@ -1,0 +1,33 @@
+// Published models by name, as modules: dimensions with their source, checked against the published
+// parameter count.
+//   `parameters` counts the matrices (attention, feed-forward, embeddings): no norms, biases, patch
+//   or position embedding. `notes` say in what the published model differs from the module that
+//   stands for it; answers repeat them.
+// Source: the model's own configuration file, named in each row.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shared/model.h"
+
+namespace polyphony {
+
+struct ModelPreset {
+  std::string name;       // "llama-3.1-70b"
+  Module module;          // without a name
+  double parameters = 0;  // published
+  std::string source;
+  std::vector<std::string> notes;
+};
+
+const std::vector<ModelPreset>& model_presets();
+// Of one kind, in table order.
+std::vector<std::string> preset_names(ModuleKind kind);
+// Nothing when there is no such name.
+const ModelPreset* find_preset(const std::string& name);
+// Attention, feed-forward and embedding matrices of a module, from its dimensions alone.
+//   block = 2·H·A·D + 2·H·K·D + g·H·F, g = 3 when gated, else 2;  embeddings V·H, twice unless tied
+double matrix_parameters(const Module& module);
+
+}  // namespace polyphony

@@ -1,0 +1,202 @@
+// The Program: what every rank does in one training step, and in which order. One value goes to the
+// simulator and to the executor. Durations are never in it: a CostTable beside it (shared/cost.h)
+// or a measured Timeline (shared/timeline.h) carries them.
+//
+// Flat arrays; ids are positions in them. `ops` is grouped by rank (rank_ops), and inside a rank
+// ordered so that each stream's own order is the order of its ops in the array.
+//
+// Blocking rules (verify() proves the absence of deadlock relative to them):
+//   A stream runs its ops in order, one at a time; an op starts when its stream is free and all of
+//   `waits_for` have ended. A message starts when the send op and the receive op that name it have
+//   both started; a collective when all members have. A compute op with inner collectives (op.group
+//   valid) is a rendezvous of its group. An op ends when all its parts have ended. A message may
+//   have both ends on one rank (a colocated bridge keeps some rows where they are): a local
+//   hand-over.
+// Rows: a boundary buffer is a matrix [rows, width]; a message copies `rows` rows from one buffer
+// to another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "shared/cluster.h"
+#include "shared/data.h"
+#include "shared/ids.h"
+#include "shared/layout.h"
+#include "shared/model.h"
+#include "shared/units.h"
+
+namespace polyphony {
+
+enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, recompute };
+enum class StreamKind : std::uint8_t { compute, collective, send, receive };
+enum class GroupKind : std::uint8_t { tensor, data, world };
+enum class CollectiveKind : std::uint8_t { all_reduce, all_reduce_max, all_gather, reduce_scatter };
+enum class BufferKind : std::uint8_t {
+  tape,
+  boundary,
+  boundary_gradient,
+  parameter,
+  gradient,
+  optimizer,
+  workspace
+};
+enum class Use : std::uint8_t { allocate, read, write, accumulate, free };
+
+// One rank's ordered queue. Names: "compute", "collective", and for messages the edge and direction
+// ("vision>language send").
+struct Stream {
+  Rank rank{};
+  StreamKind kind = StreamKind::compute;
+  std::string name;
+  bool operator==(const Stream&) const = default;
+};
+
+struct Group {
+  GroupKind kind = GroupKind::data;
+  std::vector<Rank> members;  // in group order
+  bool operator==(const Group&) const = default;
+};
+
+// What one work item asks of one module.
+struct WorkSize {
+  std::int64_t tokens = 0;  // rows of the packed axis
+  std::int64_t pairs =
+      0;  // query-key pairs that attend, summed over sequences: n² bidirectional, n(n+1)/2 causal
+  std::int64_t text_tokens = 0;  // language: rows that come from the embedding table
+  std::int64_t loss_tokens = 0;  // language: rows with a label
+  std::int32_t sequences = 0;    // images, or samples for language
+  bool operator==(const WorkSize&) const = default;
+};
+
+// A work item: some samples, taken together through every module of its branch. Ids are unique over
+// branches and lanes.
+struct Work {
+  std::uint16_t branch = 0;  // which pipeline (Plan::branches)
+  std::uint16_t lane = 0;    // data-parallel index
+  std::uint16_t index = 0;   // microbatch
+  Range samples{};           // positions in Program::work_samples
+  bool operator==(const Work&) const = default;
+};
+
+struct Buffer {
+  Rank rank{};
+  BufferKind kind = BufferKind::boundary;
+  std::int64_t rows = 0;   // boundary kinds
+  std::int32_t width = 0;  // boundary kinds, elements
+  Bytes bytes{};
+  bool operator==(const Buffer&) const = default;
+};
+struct BufferUse {
+  BufferId buffer{};
+  Use use = Use::read;
+  bool operator==(const BufferUse&) const = default;
+};
+
+// Rows [from_row, from_row + rows) of buffer `from` on `source` become rows [to_row, …) of buffer
+// `to` on `destination`.
+struct Message {
+  Rank source{}, destination{};
+  BufferId from{}, to{};
+  std::int64_t from_row = 0, to_row = 0, rows = 0;
+  Bytes bytes{};
+  bool operator==(const Message&) const = default;
+};
+
+// The parameters of one chunk on one rank. Their names and shapes: shared/parameters.h.
+struct ParamGroup {
+  Rank rank{};
+  ModuleId module{};
+  LayerRange layers{};
+  GroupId replicas{};  // data-parallel group to reduce over; invalid when dp == 1
+  bool trainable = true;
+  Bytes bytes{};  // of the parameters as held for compute
+  bool operator==(const ParamGroup&) const = default;
+};
+
+struct Compute {
+  ModuleId module{};
+  LayerRange layers{};
+  Phase phase = Phase::forward;
+  WorkId work{};
+  bool operator==(const Compute&) const = default;
+};
+// Sends, or receives, that are launched and finished together. `messages` indexes
+// Program::exchange_messages.
+struct Exchange {
+  bool sends = false;
+  Range messages{};
+  bool operator==(const Exchange&) const = default;
+};
+// Purpose of a collective op: the gradients of `params`, or the world's step scalars {loss sum,
+// squared gradient norm, non-finite flag}.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  GroupId group{};
+  std::uint32_t sequence = 0;  // how many collectives this group has run before in the step
+  ParamGroupId params{};       // invalid: step scalars
+  Bytes bytes{};               // of the whole array on each rank
+  bool operator==(const Collective&) const = default;
+};
+// One optimizer step over all parameter groups of the rank, scaled by the clip factor of the step
+// scalars.
+struct Update {
+  Range params{};
+  bool operator==(const Update&) const = default;
+};
+
+struct Op {
+  StreamId stream{};
+  GroupId group{};  // compute: the tensor-parallel group its inner collectives run over; invalid
+                    // when there are none
+  std::variant<Compute, Exchange, Collective, Update> what;
+  Range waits_for{};  // positions in Program::waits
+  Range buffers{};    // positions in Program::buffer_uses
+  bool operator==(const Op&) const = default;
+};
+
+struct Program {
+  // What the ids refer to.
+  Model model;
+  Layout layout;
+  NumberFormat precision = NumberFormat::fp32;
+  // Structure.
+  std::uint32_t ranks = 0;
+  std::vector<Stream> streams;
+  std::vector<Group> groups;
+  std::vector<Buffer> buffers;
+  std::vector<Message> messages;
+  std::vector<ParamGroup> params;
+  std::vector<Op> ops;
+  std::vector<Range> rank_ops;  // by rank: positions in ops
+  std::vector<OpId> waits;
+  std::vector<BufferUse> buffer_uses;
+  std::vector<MessageId> exchange_messages;
+  // Work of this step.
+  Batch batch;
+  std::vector<Work> works;
+  std::vector<WorkSize>
+      sizes;  // works × modules; zero where the module is not in the work's branch
+  std::vector<std::uint32_t> work_samples;  // positions in batch.samples
+  std::int64_t loss_tokens = 0;             // of the whole batch: the loss denominator
+
+  bool operator==(const Program&) const = default;
+
+  Rank rank_of(const Op& op) const { return streams[op.stream.value].rank; }
+  const WorkSize& size_of(WorkId work, ModuleId module) const {
+    return sizes[work.value * model.modules.size() + module.value];
+  }
+};
+
+// 64-bit digest of everything in the Program; ranks compare it before a step.
+std::uint64_t hash(const Program& program);
+// "F language[0,3) work 2" and the like, for traces and messages.
+std::string describe(const Program& program, OpId op);
+const char* name(Phase phase);
+const char* name(StreamKind kind);
+const char* name(CollectiveKind kind);
+const char* name(BufferKind kind);
+
+}  // namespace polyphony

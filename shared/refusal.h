@@ -1,0 +1,26 @@
+// How the parts of validate() refuse: always in the scenario's file, at a JSON pointer.
+#pragma once
+
+#include <string>
+
+#include "shared/scenario.h"
+
+namespace polyphony {
+
+// Refusals of one scenario, by JSON pointer.
+class Refusal {
+ public:
+  explicit Refusal(const Scenario& scenario) : file_(scenario.file) {}
+  [[noreturn]] void operator()(const std::string& pointer, const std::string& what,
+                               const std::string& hint) const {
+    throw InputError(file_, pointer, what, hint);
+  }
+
+ private:
+  std::string file_;
+};
+
+// The model's part of validate(), in validate_model.cpp.
+void validate_model(const Refusal& refuse, const Model& model);
+
+}  // namespace polyphony

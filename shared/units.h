@@ -1,0 +1,76 @@
+// Physical quantities as types: a byte count cannot be added to a flop count, and bytes over a rate
+// is a time.
+//   Seconds (chrono, double) · Bytes (int64) · Flops · BytesPerSecond · FlopsPerSecond (double)
+// Construction is explicit; `.value` (or `.count()`) is read only where a number meets SimGrid,
+// LibTorch or text. Rates are bytes, never bits: 400Gbps in text parses to 50e9 bytes a second
+// (shared/quantity_text.h).
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+
+namespace polyphony {
+
+using Seconds = std::chrono::duration<double>;
+
+template <class Tag, class Rep>
+struct Quantity {
+  Rep value{};
+  constexpr Quantity() = default;
+  constexpr explicit Quantity(Rep v) : value(v) {}
+  auto operator<=>(const Quantity&) const = default;
+  constexpr Quantity& operator+=(Quantity other) {
+    value += other.value;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    value -= other.value;
+    return *this;
+  }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity(a.value + b.value);
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity(a.value - b.value);
+  }
+  friend constexpr Quantity operator*(Quantity a, Rep k) { return Quantity(a.value * k); }
+  friend constexpr Quantity operator*(Rep k, Quantity a) { return Quantity(a.value * k); }
+  friend constexpr Quantity operator/(Quantity a, Rep k) { return Quantity(a.value / k); }
+};
+
+using Bytes = Quantity<struct BytesTag, std::int64_t>;
+using Flops = Quantity<struct FlopsTag, double>;
+using BytesPerSecond = Quantity<struct BytesPerSecondTag, double>;
+using FlopsPerSecond = Quantity<struct FlopsPerSecondTag, double>;
+
+constexpr Seconds operator/(Bytes work, BytesPerSecond rate) {
+  return Seconds(static_cast<double>(work.value) / rate.value);
+}
+constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
+  return Seconds(work.value / rate.value);
+}
+
+namespace literals {
+constexpr Bytes operator""_B(unsigned long long v) { return Bytes(static_cast<std::int64_t>(v)); }
+constexpr Bytes operator""_KiB(unsigned long long v) {
+  return Bytes(static_cast<std::int64_t>(v) << 10);
+}
+constexpr Bytes operator""_MiB(unsigned long long v) {
+  return Bytes(static_cast<std::int64_t>(v) << 20);
+}
+constexpr Bytes operator""_GiB(unsigned long long v) {
+  return Bytes(static_cast<std::int64_t>(v) << 30);
+}
+constexpr BytesPerSecond operator""_GBps(unsigned long long v) {
+  return BytesPerSecond(static_cast<double>(v) * 1e9);
+}
+constexpr BytesPerSecond operator""_Gbps(unsigned long long v) {
+  return BytesPerSecond(static_cast<double>(v) * 1e9 / 8);
+}
+constexpr FlopsPerSecond operator""_TFLOPs(unsigned long long v) {
+  return FlopsPerSecond(static_cast<double>(v) * 1e12);
+}
+}  // namespace literals
+
+}  // namespace polyphony

@@ -1,0 +1,207 @@
+#include <algorithm>
+
+#include "shared/refusal.h"
+#include "shared/scenario_form.h"
+#include "shared/validate.h"
+
+namespace polyphony {
+namespace {
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+struct Size {
+  const char* key;
+  std::int64_t value;
+  std::int64_t most;
+};
+
+void check_sizes(const Refusal& refuse, const std::string& where, const std::vector<Size>& sizes) {
+  for (const Size& size : sizes)
+    if (size.value < 1 || size.value > size.most)
+      refuse(where + "/" + size.key, number(size.value) + " is out of range",
+             "write a whole number from 1 to " + number(size.most));
+}
+
+void check_unsupported(const Refusal& refuse, const Module& m, const std::string& where) {
+  if (m.kind == ModuleKind::audio || m.kind == ModuleKind::diffusion)
+    refuse(where, std::string(name(m.kind)) + " modules are not supported yet",
+           "vision, projector and language are");
+  if (m.trainable == Trainable::lora)
+    refuse(where + "/train", "lora is not supported yet", "use \"full\" or \"frozen\"");
+  if (m.lora_rank != 0) refuse(where + "/lora_rank", "lora is not supported yet", "remove the key");
+  if (m.experts != 0 || m.experts_per_token != 0)
+    refuse(where + "/experts", "mixture of experts is not supported yet",
+           "remove the key to plan a dense model");
+  if (m.tied)
+    refuse(where + "/tied", "tied embeddings are not supported yet",
+           "\"tied\": false gives the output a matrix of its own");
+  if (m.kind == ModuleKind::projector) return;
+  if (m.gated != (m.kind == ModuleKind::language))
+    refuse(where + "/gated",
+           m.gated ? "a gated vision feed-forward is not supported yet"
+                   : "a language feed-forward of two matrices is not supported yet",
+           m.gated ? "use \"gated\": false" : "use \"gated\": true");
+  if (m.attention_bias != (m.kind == ModuleKind::vision))
+    refuse(where + "/attention_bias",
+           m.attention_bias ? "attention biases in a language module are not supported yet"
+                            : "a vision module without attention biases is not supported yet",
+           "remove the key");
+}
+
+void check_stack(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_sizes(refuse, where,
+              {{"layers", m.layers, kMostLayers},
+               {"hidden", m.hidden, kMostWidth},
+               {"heads", m.heads, kMostWidth},
+               {"kv_heads", m.kv_heads, kMostWidth},
+               {"head_dim", m.head_dim, kMostWidth},
+               {"ffn", m.ffn, 64 * kMostWidth}});
+  if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
+    refuse(where + "/head_dim",
+           number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +
+               number(kMostWidth),
+           "heads · head_dim is usually the hidden size");
+}
+
+void check_vision(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_stack(refuse, m, where);
+  check_sizes(refuse, where,
+              {{"image_size", m.image_size, 1 << 16},
+               {"patch", m.patch, 1 << 16},
+               {"channels", m.channels, 64}});
+  if (m.kv_heads != m.heads)
+    refuse(where, "a vision module has as many key/value heads as heads", "remove \"kv_heads\"");
+  if (std::int64_t{m.image_size} / m.patch > 1024)
+    refuse(where + "/image_size",
+           number(m.image_size / m.patch) + " patches on a side are out of range", "at most 1024");
+  if (m.image_size % m.patch != 0)
+    refuse(where + "/image_size",
+           number(m.image_size) + " pixels are not a multiple of patches of " + number(m.patch),
+           "nearest: " +
+               (m.image_size > m.patch ? number(m.image_size / m.patch * m.patch) + " or "
+                                       : std::string()) +
+               number((m.image_size / m.patch + 1) * m.patch));
+}
+
+void check_language(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_stack(refuse, m, where);
+  check_sizes(refuse, where, {{"vocab", m.vocab, 1 << 24}});
+  if (m.heads % m.kv_heads != 0)
+    refuse(where + "/kv_heads",
+           number(m.kv_heads) + " key/value heads do not divide " + number(m.heads) + " heads",
+           "each serves an equal group of heads");
+  if (m.head_dim % 2 != 0)
+    refuse(where + "/head_dim",
+           "a head of odd width " + number(m.head_dim) + " has no rotary pairs",
+           "use an even width");
+  if (!(m.rope_theta >= 1))
+    refuse(where + "/rope_theta", "it must be at least 1", "10000 is usual");
+}
+
+const Module* source_of(const Model& model, ModuleId to) {
+  for (const Edge& edge : model.edges)
+    if (edge.to == to) return &model.modules[edge.from.value];
+  return nullptr;
+}
+
+void check_projector(const Refusal& refuse, const Model& model, std::size_t id,
+                     const std::string& where) {
+  const Module& m = model.modules[id];
+  const Module* source = source_of(model, ModuleId(id));
+  if (source == nullptr)
+    refuse(where, "key \"from\" is missing", "name the module whose output it projects");
+  if (source->kind != ModuleKind::vision)
+    refuse(where + "/from", "a projector reads from a vision module, not from " + source->name,
+           "chains of projectors are not supported");
+  check_sizes(refuse, where, {{"hidden", m.projector_hidden, kMostWidth}});
+  const int side = source->image_size / source->patch;
+  if (m.merge < 1 || side % m.merge != 0)
+    refuse(where + "/merge",
+           number(side) + "×" + number(side) + " patches cannot be merged " + number(m.merge) +
+               "×" + number(m.merge),
+           "use \"1x1\", or an image size of a multiple of " +
+               number(std::int64_t{m.merge} * source->patch) + " pixels");
+}
+
+// The shape that this version plans: one chain, vision > projector > language, or a language module
+// alone.
+void check_chain(const Refusal& refuse, const Model& model) {
+  const auto count = [&](ModuleKind kind) {
+    return std::count_if(model.modules.begin(), model.modules.end(),
+                         [&](const Module& m) { return m.kind == kind; });
+  };
+  if (count(ModuleKind::language) == 0)
+    refuse("/model", "there is no language module", "add \"language\": {…}");
+  if (count(ModuleKind::language) > 1)
+    refuse("/model", "there are several language modules", "keep one");
+  if (count(ModuleKind::vision) > 1)
+    refuse("/model", "several encoders are not supported yet", "keep one vision module");
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    const std::string where = "/model/" + module.name;
+    std::int64_t inputs = 0, outputs = 0;
+    for (const Edge& edge : model.edges) {
+      inputs += edge.to == ModuleId(m) ? 1 : 0;
+      outputs += edge.from == ModuleId(m) ? 1 : 0;
+      if (edge.to != ModuleId(m)) continue;
+      if (edge.to_layer != 0)
+        refuse(where + "/from", "edges into inner layers are not supported yet",
+               "remove \"to_layer\"");
+      if (module.kind == ModuleKind::language &&
+          model.modules[edge.from.value].kind != ModuleKind::projector)
+        refuse(where + "/from",
+               "a language module reads from a projector, not from " +
+                   model.modules[edge.from.value].name,
+               "put a projector between");
+    }
+    if (inputs > 1)
+      refuse(where + "/from", "several inputs are not supported yet", "name one module");
+    if (outputs > 1)
+      refuse(where, "an output read by several modules is not supported yet",
+             "let one module read it");
+    if (module.kind == ModuleKind::vision && inputs > 0)
+      refuse(where + "/from", "a vision module reads images only", "remove the key");
+    if (module.kind != ModuleKind::language && outputs == 0)
+      refuse(where, "nothing reads its output", "name it in another module's \"from\"");
+    if (module.kind == ModuleKind::language && inputs == 0 && model.modules.size() > 1)
+      refuse(where, "key \"from\" is missing", "name the projector that it reads from");
+  }
+}
+
+}  // namespace
+
+void validate_model(const Refusal& refuse, const Model& model) {
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    const std::string where = "/model/" + module.name;
+    check_unsupported(refuse, module, where);
+    if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
+    if (module.kind == ModuleKind::language) check_language(refuse, module, where);
+  }
+  check_chain(refuse, model);
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind == ModuleKind::projector)
+      check_projector(refuse, model, m, "/model/" + model.modules[m].name);
+  if (std::none_of(model.modules.begin(), model.modules.end(),
+                   [](const Module& m) { return m.trainable == Trainable::full; }))
+    refuse("/model", "every module is frozen: nothing would be trained",
+           "set \"train\": \"full\" in one of them");
+}
+
+std::int64_t patches_per_image(const Model& model) {
+  for (const Module& module : model.modules) {
+    if (module.kind != ModuleKind::vision || module.patch < 1) continue;
+    const std::int64_t side = module.image_size / module.patch;
+    return side * side;
+  }
+  return 0;
+}
+
+std::int64_t tokens_per_image(const Model& model) {
+  std::int64_t merged = 1;
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::projector) merged = std::int64_t{module.merge} * module.merge;
+  return patches_per_image(model) / std::max<std::int64_t>(1, merged);
+}
+
+}  // namespace polyphony

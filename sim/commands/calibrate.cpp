@@ -1,0 +1,87 @@
+// polyphony calibrate: a profile that explains recorded runs.
+#include <deque>
+#include <iostream>
+
+#include "shared/hardware_json.h"
+#include "sim/commands/command.h"
+#include "sim/comparison.h"
+#include "sim/console.h"
+#include "traces/calibrate.h"
+
+namespace polyphony::sim {
+
+int calibrate_command(int argc, char** argv) {
+  Arguments args(
+      "calibrate",
+      "Fits a hardware profile to recorded runs: what the traces do not inform keeps its prior.",
+      "RUN...",
+      "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n  polyphony "
+      "compare runs/b runs/c --profile calibrated.json");
+  args.add()("runs", "folders of `polyphony run --trace-steps`",
+             cxxopts::value<std::vector<std::string>>())(
+      "profile", "prior: a shipped name or a file; default: the first scenario's",
+      cxxopts::value<std::string>()->default_value(""))("out", "file for the fitted profile",
+                                                        cxxopts::value<std::string>())(
+      "name", "name of the fitted profile",
+      cxxopts::value<std::string>()->default_value("calibrated"));
+  args.positional({"runs"});
+  if (args.parse(argc, argv)) return 0;
+  if (!args.has("runs"))
+    throw InputError("polyphony calibrate", "", "needs at least one RUN",
+                     "polyphony calibrate --help shows an example");
+  std::deque<RecordedRun> recorded;
+  std::vector<traces::MeasuredRun> measured;
+  std::string source = "traces of";
+  for (const std::string& folder : args.texts("runs")) {
+    const RecordedRun& run = recorded.emplace_back(load_recorded(folder));
+    measured.push_back({describe_layout(run.scenario, *run.scenario.layout), &run.program,
+                        run.scenario.cluster, run.steps});
+    source += " " + folder;
+  }
+  const HardwareProfile prior = load_profile(recorded.front().scenario, args.text("profile"));
+  const traces::Calibration fitted =
+      traces::calibrate(prior, measured, args.text("name"), prior.software, source);
+  if (args.has("out")) write_file(args.text("out"), to_json(fitted.profile) + "\n");
+  if (args.json()) {
+    nlohmann::json parameters = nlohmann::json::array(), runs = nlohmann::json::array();
+    for (const traces::FittedParameter& p : fitted.parameters)
+      parameters.push_back({{"name", p.name},
+                            {"prior", p.prior},
+                            {"value", p.value},
+                            {"standard_error", p.standard_error},
+                            {"rows", p.rows},
+                            {"informed", p.informed}});
+    for (const traces::RunError& r : fitted.runs)
+      runs.push_back({{"run", r.label},
+                      {"measured_seconds", r.measured.count()},
+                      {"before", r.before},
+                      {"after", r.after},
+                      {"repeatability", r.repeatability}});
+    std::cout << nlohmann::json{{"parameters", parameters},
+                                {"runs", runs},
+                                {"step_error", fitted.profile.step_error}}
+                     .dump(2)
+              << "\n";
+    return 0;
+  }
+  Table table({"parameter", "prior", "fitted", "+-", "activities"});
+  for (const traces::FittedParameter& p : fitted.parameters)
+    if (p.informed) {
+      char prior_text[32], value_text[32], error_text[32];
+      std::snprintf(prior_text, sizeof prior_text, "%.3g", p.prior);
+      std::snprintf(value_text, sizeof value_text, "%.3g", p.value);
+      std::snprintf(error_text, sizeof error_text, "%.2g", p.standard_error);
+      table.add({p.name, prior_text, value_text, error_text,
+                 count_text(static_cast<std::int64_t>(p.rows))});
+    }
+  std::cout << table.text() << "\n";
+  Table runs({"run", "measured", "error before", "error after", "repeatability"});
+  for (const traces::RunError& r : fitted.runs)
+    runs.add({r.label, seconds_text(r.measured), percent_text(r.before), percent_text(r.after),
+              "±" + percent_text(r.repeatability)});
+  std::cout << runs.text();
+  if (args.has("out")) std::cerr << "wrote " << args.text("out") << "\n";
+  return 0;
+}
+
+}  // namespace polyphony::sim

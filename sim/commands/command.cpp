@@ -1,0 +1,93 @@
+#include "sim/commands/command.h"
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "shared/devices.h"
+#include "shared/hardware_json.h"
+#include "shared/plan/plan.h"
+#include "shared/scenario_json.h"
+#include "sim/console.h"
+
+namespace polyphony::sim {
+
+Arguments::Arguments(const std::string& command, const std::string& summary,
+                     const std::string& usage, const std::string& example)
+    : command_(command), example_(example), options_("polyphony " + command, summary) {
+  options_.custom_help("[OPTION...]").positional_help(usage);
+  options_.add_options()("h,help", "this text")(
+      "format", "table or json", cxxopts::value<std::string>()->default_value("table"));
+}
+
+bool Arguments::parse(int argc, char** argv) {
+  try {
+    result_ = options_.parse(argc, argv);
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw InputError("polyphony " + command_, "", error.what(),
+                     "polyphony " + command_ + " --help lists the options");
+  }
+  if (has("help")) {
+    std::cout << options_.help() << "\nExample\n" << example_ << "\n";
+    return true;
+  }
+  if (!result_->unmatched().empty())
+    throw InputError("polyphony " + command_, "",
+                     "does not know what to do with \"" + result_->unmatched().front() + "\"",
+                     "polyphony " + command_ + " --help lists the arguments");
+  const std::string format = text("format");
+  if (format != "table" && format != "json")
+    throw InputError("--format", "", "\"" + format + "\" is not a format", "table or json");
+  return false;
+}
+
+std::vector<std::string> Arguments::texts(const std::string& name) const {
+  return has(name) ? (*result_)[name].as<std::vector<std::string>>() : std::vector<std::string>{};
+}
+
+std::string Arguments::require(const std::string& name) const {
+  if (!has(name))
+    throw InputError("polyphony " + command_, "", "needs " + name,
+                     "polyphony " + command_ + " --help shows an example");
+  return text(name);
+}
+
+bool Arguments::json() const { return text("format") == "json"; }
+
+int Arguments::jobs() const {
+  const int asked = integer("jobs");
+  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+Scenario load_scenario(const std::string& path) {
+  Scenario scenario = read_scenario(read_file(path), path, read_file);
+  for (const std::string& note : scenario.notes) std::cerr << path << ": note: " << note << "\n";
+  return scenario;
+}
+
+HardwareProfile load_profile(const Scenario& scenario, const std::string& name) {
+  std::string wanted = name.empty() ? scenario.cluster.profile : name;
+  if (wanted.empty() || wanted == default_profile(scenario.cluster.device.name)) {
+    if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
+    throw InputError(scenario.file, "/cluster/profile",
+                     "device \"" + scenario.cluster.device.name + "\" has no shipped profile",
+                     "name a profile file, made by polyphony profile or calibrate");
+  }
+  if (const HardwareProfile* shipped = find_profile(wanted)) return *shipped;
+  // A path in the scenario is relative to its file; one on the command line to where the user
+  // stands.
+  const std::string path = name.empty() ? beside(scenario.file, wanted) : wanted;
+  return parse_profile(read_file(path), path);
+}
+
+const Layout& require_layout(const Scenario& scenario) {
+  if (!scenario.layout)
+    throw InputError(scenario.file, "/layout", "is missing",
+                     "`polyphony sweep --save DIR` writes scenarios with the best layouts");
+  if (const auto no = check_layout(scenario, *scenario.layout))
+    throw InputError(scenario.file, "/layout", no->reason,
+                     "`polyphony sweep` lists the legal layouts");
+  return *scenario.layout;
+}
+
+}  // namespace polyphony::sim

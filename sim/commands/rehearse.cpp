@@ -1,0 +1,92 @@
+// polyphony rehearse: the schedule for real, compute slowed down so that few cores show many ranks'
+// bubbles.
+#include <iostream>
+#include <thread>
+
+#include "shared/hardware_json.h"
+#include "shared/plan/plan.h"
+#include "sim/commands/command.h"
+#include "sim/commands/worker_options.h"
+#include "sim/comparison.h"
+#include "sim/console.h"
+
+namespace polyphony::sim {
+
+int rehearse_command(int argc, char** argv) {
+  Arguments args(
+      "rehearse",
+      "Runs a layout's schedule with paced ranks: every compute op is stretched to a virtual time "
+      "by sleeping, messages are real.\n"
+      "So 4 to 64 ranks on a laptop show true bubbles, order and bridges. Prints predicted beside "
+      "measured.",
+      "SCENARIO",
+      "  polyphony rehearse scenarios/rehearse_8.json --profile machine.json --out runs/rehearsal");
+  args.add()("scenario", "scenario file with a layout", cxxopts::value<std::string>())(
+      "profile", "hardware profile of this machine",
+      cxxopts::value<std::string>()->default_value(""))(
+      "scale",
+      "how many times slower than the profile compute ops run; 0: enough that the cores suffice",
+      cxxopts::value<double>()->default_value("0"))("steps",
+                                                    "steps to run; the first three are dropped",
+                                                    cxxopts::value<int>()->default_value("10"))(
+      "out", "folder of the run", cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
+      "bar", "within this share, or twice the repeatability",
+      cxxopts::value<double>()->default_value("0.1"));
+  args.positional({"scenario"});
+  if (args.parse(argc, argv)) return 0;
+  const Scenario scenario = load_scenario(args.require("scenario"));
+  const Layout& layout = require_layout(scenario);
+  if (const auto no = check_runnable(scenario, layout)) {
+    std::cerr << InputError::line(scenario.file, "/layout", no->reason,
+                                  "polyphony simulate predicts it")
+              << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  if (args.integer("steps") < 4)
+    throw InputError("--steps", "", "must be at least 4", "the first three are dropped as warm-up");
+  PaceModel pace{load_profile(scenario, args.text("profile")), args.real("scale")};
+  // Three times the ranks per core: real compute then fills at most a third of the cores and rarely
+  // waits for one.
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (pace.scale <= 0) pace.scale = std::max(2.0, 3.0 * world_size(layout) / cores);
+  const std::string folder = args.text("out");
+  const std::string resolved = prepare_folder(scenario, layout, folder, false);
+  write_file(folder + "/pace.json", pace_text(pace));
+  write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
+  const std::string steps = std::to_string(args.integer("steps"));
+  LaunchOptions options;
+  options.ranks = world_size(layout);
+  std::string traced =
+      "3:";  // built up apart: GCC 12 warns wrongly (-Wrestrict) about "3:" + steps
+  traced += steps;
+  options.arguments = {resolved,
+                       "--out",
+                       folder,
+                       "--steps",
+                       steps,
+                       "--trace-steps",
+                       traced,
+                       "--checkpoint-every",
+                       "0",
+                       "--pace",
+                       folder + "/pace-profile.json",
+                       "--pace-scale",
+                       std::to_string(pace.scale)};
+  const LaunchResult result =
+      launch_with_progress(options, "rehearse", folder, args.integer("steps"));
+  if (result.interrupted) return static_cast<int>(ExitCode::failed);
+  if (result.exit_code != 0) {
+    if (!result.what.empty()) std::cerr << "rehearse: " << result.what << "\n";
+    return result.exit_code;
+  }
+  const std::vector<RunComparison> rows{compare_run(load_recorded(folder), pace.profile)};
+  if (args.json())
+    std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";
+  else
+    std::cout << "compute paced to " << number_text(pace.scale, 1) << " times the profile's, on "
+              << cores << " cores\n\n"
+              << comparison_text(rows, args.real("bar"));
+  return 0;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,185 @@
+// polyphony report: one self-contained HTML page of sweeps, runs, predictions before and after
+// calibration, Gantts, losses, memory.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+
+#include "sim/commands/command.h"
+#include "sim/comparison.h"
+#include "sim/console.h"
+#include "traces/report.h"
+#include "traces/report_parts.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+
+json read_json(const std::string& path) {
+  json value = json::parse(read_file(path), nullptr, false);
+  if (value.is_discarded())
+    throw InputError(path, "", "is not JSON (cut off?)", "write it again with --format json");
+  return value;
+}
+
+traces::Section sweep_section(const std::string& path) {
+  const json sweep = read_json(path);
+  if (!sweep.contains("ranked") || !sweep.contains("stated_error"))
+    throw InputError(path, "/ranked", "is missing: not a sweep",
+                     "polyphony sweep SCENARIO --format json > " + path);
+  traces::Table table{"Layouts of " + path,
+                      {"layout", "step", "tokens/s/rank", "MFU", "worst memory", "stage"},
+                      {},
+                      std::size_t{0},
+                      ""};
+  for (const json& row : sweep["ranked"]) {
+    if (table.rows.size() >= 12) break;
+    table.rows.push_back(
+        {(row["tied"].get<bool>() ? "= " : "") + row["layout"].get<std::string>(),
+         seconds_text(Seconds(row["step_seconds"].get<double>())),
+         count_text(static_cast<std::int64_t>(row["tokens_per_second_per_rank"].get<double>())),
+         percent_text(row["mfu"].get<double>()),
+         bytes_text(Bytes(row["peak_memory_bytes"].get<std::int64_t>())),
+         row["worst_stage"].get<std::string>()});
+  }
+  table.note = "= tied within the profile's stated error of ±" +
+               percent_text(sweep["stated_error"].get<double>(), 0) + " (" +
+               sweep["profile"].get<std::string>() + ")";
+  traces::Section section{"Which layout", {table}};
+  for (const json& line : sweep["why"])
+    section.blocks.push_back(traces::Paragraph{line.get<std::string>()});
+  return section;
+}
+
+// (step, loss) of a run's metrics; empty when it kept none.
+std::vector<std::pair<double, double>> losses(const std::string& folder) {
+  std::vector<std::pair<double, double>> points;
+  std::ifstream file(folder + "/metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const json value = json::parse(line, nullptr, false);
+    if (value.is_object() && value.contains("loss") && value["loss"].is_number())
+      points.emplace_back(value["step"].get<double>(), value["loss"].get<double>());
+  }
+  return points;
+}
+
+traces::Section accuracy_section(const std::vector<std::string>& folders) {
+  traces::Table table{"Held-out questions answered, each asked alone",
+                      {"run", "step", "accuracy", "questions"},
+                      {},
+                      {},
+                      ""};
+  for (const std::string& folder : folders) {
+    std::ifstream file(folder + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);) {
+      const json value = json::parse(line, nullptr, false);
+      if (value.is_object() && value.contains("accuracy"))
+        table.rows.push_back({folder, std::to_string(value["step"].get<int>()),
+                              percent_text(value["accuracy"].get<double>()),
+                              std::to_string(value["held_out"].get<int>())});
+    }
+  }
+  return {"Training", {table}};
+}
+
+std::string ratio_text(double ratio) { return (ratio >= 0 ? "+" : "") + percent_text(ratio); }
+
+}  // namespace
+
+int report_command(int argc, char** argv) {
+  Arguments args("report",
+                 "One HTML page that opens offline: layouts, predicted and measured Gantts, "
+                 "errors, losses, memory.",
+                 "RUN...",
+                 "  polyphony report runs/a runs/b --profile machine.json --calibrated "
+                 "calibrated.json --sweep sweep.json --out report.html");
+  args.add()("runs", "folders of `polyphony run` and `rehearse`",
+             cxxopts::value<std::vector<std::string>>())(
+      "profile", "profile before calibration; default: each scenario's",
+      cxxopts::value<std::string>()->default_value(""))("calibrated", "profile after calibration",
+                                                        cxxopts::value<std::string>())(
+      "calibrated-on", "the runs it was fitted to",
+      cxxopts::value<std::string>()->default_value(""))(
+      "sweep", "JSON of `polyphony sweep --format json`; several, by commas",
+      cxxopts::value<std::vector<std::string>>())(
+      "training", "folders whose loss and accuracy are shown; several, by commas",
+      cxxopts::value<std::vector<std::string>>())(
+      "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
+      "bar", "within this share, or twice the repeatability",
+      cxxopts::value<double>()->default_value("0.1"));
+  args.positional({"runs"});
+  if (args.parse(argc, argv)) return 0;
+  traces::Report page{"Polyphony report",
+                      "Predicted beside measured",
+                      {},
+                      {},
+                      "Made by `polyphony report`; nothing is loaded from elsewhere."};
+  for (const std::string& path : args.texts("sweep")) page.sections.push_back(sweep_section(path));
+
+  traces::Table errors{"Step time, predicted and measured",
+                       {"run", "layout", "measured", "repeatability", "before", "after"},
+                       {},
+                       {},
+                       ""};
+  std::vector<traces::Section> details;
+  std::size_t within = 0, total = 0;
+  for (const std::string& folder : args.texts("runs")) {
+    const RecordedRun run = load_recorded(folder);
+    const RunComparison before = compare_run(run, load_profile(run.scenario, args.text("profile")));
+    std::optional<RunComparison> after;
+    if (args.has("calibrated"))
+      after = compare_run(run, load_profile(run.scenario, args.text("calibrated")));
+    const RunComparison& best = after ? *after : before;
+    ++total;
+    within += best.comparison.within(args.real("bar")) ? 1 : 0;
+    errors.rows.push_back({folder, before.layout + (run.pace ? " (paced)" : ""),
+                           seconds_text(before.comparison.measured_step.median),
+                           "±" + percent_text(before.comparison.repeatability()),
+                           ratio_text(before.comparison.step_error),
+                           after ? ratio_text(after->comparison.step_error) : "-"});
+    traces::Section section{before.layout + (run.pace ? ", paced ranks" : ""), {}};
+    section.blocks.push_back(
+        traces::gantts(run.program, best.prediction.timeline, run.steps[run.steps.size() / 2]));
+    section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
+    section.blocks.push_back(traces::memory_figure(run.program, best.prediction.timeline,
+                                                   run.scenario.cluster.device.memory));
+    details.push_back(std::move(section));
+  }
+  if (total > 0) {
+    errors.note = "Before: " +
+                  (args.text("profile").empty() ? std::string("the scenario's profile")
+                                                : args.text("profile")) +
+                  (args.has("calibrated") ? "; after: " + args.text("calibrated") +
+                                                (args.text("calibrated-on").empty()
+                                                     ? ""
+                                                     : ", fitted to " + args.text("calibrated-on"))
+                                          : std::string()) +
+                  ". Repeatability: half the interquartile range of the measured steps. Not "
+                  "modelled: cores shared by ranks, caches, the loader.";
+    page.facts.push_back(
+        {std::to_string(within) + " of " + std::to_string(total),
+         "runs within max(" + percent_text(args.real("bar"), 0) + ", 2x repeatability)"});
+    page.sections.push_back({"Predicted and measured", {errors}});
+  }
+  for (traces::Section& section : details) page.sections.push_back(std::move(section));
+  if (args.has("training")) {
+    traces::Section section = accuracy_section(args.texts("training"));
+    std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>> curves;
+    for (const std::string& folder : args.texts("training"))
+      curves.emplace_back(folder, losses(folder));
+    section.blocks.push_back(traces::loss_figure(curves));
+    page.sections.push_back(std::move(section));
+  }
+  if (page.sections.empty())
+    throw InputError("polyphony report", "", "has nothing to show",
+                     "name runs, --sweep or --training");
+  write_file(args.text("out"), traces::to_html(page));
+  if (args.json())
+    std::cout << json{{"out", args.text("out")}, {"runs", total}, {"within", within}}.dump(2)
+              << "\n";
+  else
+    std::cout << "wrote " << args.text("out") << " (" << page.sections.size() << " sections)\n";
+  return 0;
+}
+
+}  // namespace polyphony::sim

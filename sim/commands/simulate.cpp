@@ -1,0 +1,128 @@
+// polyphony simulate: how long one step of the scenario's layout takes, where the time goes, and
+// what memory it needs.
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "shared/plan/assign.h"
+#include "sim/commands/command.h"
+#include "sim/console.h"
+#include "sim/predict.h"
+#include "traces/chrome_json.h"
+#include "traces/compare.h"
+#include "traces/svg.h"
+
+namespace polyphony::sim {
+namespace {
+
+// The worst rank of each stage.
+std::map<std::string, Rank> worst_by_stage(const Prediction& prediction) {
+  std::map<std::string, Rank> worst;
+  for (std::uint32_t r = 0; r < prediction.program.ranks; ++r) {
+    const auto [entry, fresh] = worst.try_emplace(stage_name(prediction.program, Rank(r)), Rank(r));
+    if (!fresh && prediction.memory[r].peak > prediction.memory[entry->second.value].peak)
+      entry->second = Rank(r);
+  }
+  return worst;
+}
+
+void print_memory(const Scenario& scenario, const Prediction& prediction) {
+  Table table({"stage", "peak", "parameters", "gradients", "optimizer", "activations", "boundaries",
+               "of device"});
+  for (const auto& [stage, rank] : worst_by_stage(prediction)) {
+    const RankMemory& memory = prediction.memory[rank.value];
+    const auto at = [&](BufferKind kind) { return memory.at_peak[static_cast<std::size_t>(kind)]; };
+    const Bytes capacity = scenario.cluster.device.memory;
+    table.add({stage, bytes_text(memory.peak), bytes_text(at(BufferKind::parameter)),
+               bytes_text(at(BufferKind::gradient)), bytes_text(at(BufferKind::optimizer)),
+               bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)),
+               bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient)),
+               capacity.value ? percent_text(static_cast<double>(memory.peak.value) /
+                                                 static_cast<double>(capacity.value),
+                                             0)
+                              : "?"});
+  }
+  std::cout << table.text();
+}
+
+}  // namespace
+
+int simulate_command(int argc, char** argv) {
+  Arguments args("simulate",
+                 "One training step of the scenario's layout, predicted: time, where it goes, "
+                 "memory of every stage.",
+                 "SCENARIO",
+                 "  polyphony simulate scenarios/rehearse_8.json --gantt step.svg\n  polyphony "
+                 "simulate scenario.json --trace step.json     open it in ui.perfetto.dev");
+  args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
+      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
+      cxxopts::value<std::string>()->default_value(""))(
+      "estimate", "longest path instead of SimGrid: faster, no contention")(
+      "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
+      "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
+  args.positional({"scenario"});
+  if (args.parse(argc, argv)) return 0;
+  const Scenario scenario = load_scenario(args.require("scenario"));
+  const Layout& layout = require_layout(scenario);
+  const HardwareProfile profile = load_profile(scenario, args.text("profile"));
+  const auto outcome = predict(scenario, layout, typical_batch(scenario), profile,
+                               args.has("estimate") ? Predictor::estimate : Predictor::simulate);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
+    std::cerr << scenario.file << ": " << no->reason << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& prediction = std::get<Prediction>(outcome);
+  const Figures result = figures(scenario, prediction);
+  const std::vector<traces::PartTimes> parts =
+      traces::part_times(prediction.program, prediction.timeline);
+  const Rank critical = traces::critical_rank(parts);
+  if (args.has("trace"))
+    write_file(args.text("trace"), traces::write_trace(prediction.program, prediction.timeline,
+                                                       traces::TraceKind::predicted, 0));
+  if (args.has("gantt"))
+    write_file(args.text("gantt"),
+               traces::svg_file(traces::gantt(prediction.program, prediction.timeline,
+                                              {.title = describe_layout(scenario, layout)}),
+                                traces::Theme::light));
+  if (args.json()) {
+    nlohmann::json part_values;
+    for (std::size_t p = 0; p < traces::kParts; ++p)
+      part_values[traces::name(static_cast<traces::Part>(p))] = parts[critical.value][p].count();
+    std::cout << nlohmann::json{{"layout", describe_layout(scenario, layout)},
+                                {"profile", profile.name},
+                                {"predictor", prediction.simulated ? "simulate" : "estimate"},
+                                {"step_seconds", result.step.count()},
+                                {"estimate_seconds", prediction.estimate.step().count()},
+                                {"stated_error", profile.step_error},
+                                {"tokens_per_second_per_rank", result.tokens_per_second_per_rank},
+                                {"mfu", result.model_flops_utilization},
+                                {"peak_memory_bytes", result.peak_memory.value},
+                                {"worst_stage", result.worst_stage},
+                                {"fits", result.fits()},
+                                {"busiest_rank", critical.value},
+                                {"busiest_rank_seconds", part_values}}
+                     .dump(2)
+              << "\n";
+  } else {
+    std::cout << describe_layout(scenario, layout) << "\n"
+              << "step " << seconds_text(result.step) << " (±"
+              << percent_text(profile.step_error, 0) << ", profile " << profile.name << ")   "
+              << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
+              << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n\n";
+    Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "mean of ranks",
+                 "of step"});
+    const traces::PartTimes average = traces::mean(parts);
+    for (std::size_t p = 0; p < traces::kParts; ++p)
+      table.add({traces::name(static_cast<traces::Part>(p)), seconds_text(parts[critical.value][p]),
+                 seconds_text(average[p]), percent_text(parts[critical.value][p] / result.step)});
+    std::cout << table.text() << "\n";
+    print_memory(scenario, prediction);
+  }
+  if (result.fits()) return 0;
+  std::cerr << scenario.file << ": out of memory: " << result.worst_stage << " needs "
+            << bytes_text(result.peak_memory) << " of " << bytes_text(result.device_memory)
+            << " (more pipeline stages, recompute \"full\" or shard \"optimizer\" take less)\n";
+  return static_cast<int>(ExitCode::infeasible);
+}
+
+}  // namespace polyphony::sim

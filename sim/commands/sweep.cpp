@@ -1,0 +1,157 @@
+// polyphony sweep: which layout?
+#include "sim/sweep.h"
+
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "shared/scenario_json.h"
+#include "sim/commands/command.h"
+#include "sim/console.h"
+
+namespace polyphony::sim {
+namespace {
+
+nlohmann::json to_json(const Scenario& scenario, const HardwareProfile& profile,
+                       const Sweep& result) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
+    const Candidate& c = result.ranked[i];
+    rows.push_back({{"layout", describe_layout(scenario, c.layout)},
+                    {"placement", name(c.layout.placement)},
+                    {"step_seconds", c.figures.step.count()},
+                    {"estimate_seconds", c.estimate.count()},
+                    {"bound_seconds", c.bound.step.count()},
+                    {"tokens_per_second_per_rank", c.figures.tokens_per_second_per_rank},
+                    {"mfu", c.figures.model_flops_utilization},
+                    {"peak_memory_bytes", c.figures.peak_memory.value},
+                    {"worst_stage", c.figures.worst_stage},
+                    {"tied", i < result.tied}});
+  }
+  nlohmann::json rejected = nlohmann::json::array();
+  for (const Rejection& r : result.rejected)
+    rejected.push_back(
+        {{"placement", name(r.placement)}, {"count", r.count}, {"example", r.example}});
+  return {{"profile", profile.name},
+          {"stated_error", profile.step_error},
+          {"legal", result.listed},
+          {"too_large", result.too_large},
+          {"screened_by_bound", result.screened},
+          {"not_runnable", result.not_runnable},
+          {"ranked", rows},
+          {"rejected", rejected},
+          {"failed", result.failed},
+          {"why", why_it_wins(scenario, result)}};
+}
+
+void print_rejected(const Scenario& scenario, const Sweep& result, std::size_t most) {
+  std::size_t total = 0;
+  for (const Rejection& r : result.rejected) total += static_cast<std::size_t>(r.count);
+  std::cout << count_text(static_cast<std::int64_t>(result.listed + total))
+            << " combinations: " << count_text(static_cast<std::int64_t>(total)) << " not legal, "
+            << count_text(static_cast<std::int64_t>(result.too_large)) << " do not fit in memory, "
+            << count_text(static_cast<std::int64_t>(result.screened))
+            << " ruled out by their bound, "
+            << (result.not_runnable ? count_text(static_cast<std::int64_t>(result.not_runnable)) +
+                                          " simulation only, "
+                                    : "")
+            << result.ranked.size() << " simulated\n";
+  for (std::size_t i = 0; i < std::min(most, result.rejected.size()); ++i)
+    std::cout << "  " << result.rejected[i].count << "x " << name(result.rejected[i].placement)
+              << ": " << result.rejected[i].example << "\n";
+  if (result.rejected.size() > most)
+    std::cout << "  ... and " << result.rejected.size() - most
+              << " more reasons (--format json lists them)\n";
+  if (result.too_large)
+    std::cout << "  does not fit, nearest: "
+              << describe_layout(scenario, result.smallest_misfit.layout) << ": "
+              << result.smallest_misfit.bound.footprint.worst << " needs "
+              << bytes_text(result.smallest_misfit.bound.footprint.memory) << "\n";
+  if (result.not_runnable)
+    std::cout << "  simulation only: " << result.not_runnable_example << "\n";
+  for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
+}
+
+// Best of each placement, as scenarios of their own.
+void save(const Scenario& scenario, const Sweep& result, const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  std::set<Placement> seen;
+  for (const Candidate& c : result.ranked) {
+    if (!seen.insert(c.layout.placement).second) continue;
+    Scenario chosen = scenario;
+    chosen.layout = c.layout;
+    chosen.search.reset();
+    const std::string path = folder + "/" + name(c.layout.placement) + ".json";
+    write_file(path, resolved_text(chosen) + "\n");
+    std::cerr << "wrote " << path << "\n";
+  }
+}
+
+}  // namespace
+
+int sweep_command(int argc, char** argv) {
+  Arguments args(
+      "sweep",
+      "Which layout? Every legal one is screened, the promising ones are simulated and ranked.",
+      "SCENARIO",
+      "  polyphony sweep scenarios/vlm_12b_70b_h100.json\n  polyphony sweep "
+      "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run");
+  args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
+      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
+      cxxopts::value<std::string>()->default_value(""))("jobs", "worker processes; 0: one per core",
+                                                        cxxopts::value<int>()->default_value("0"))(
+      "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
+      "estimate", "longest path instead of SimGrid: faster, no contention")(
+      "runnable", "only layouts that the executor can run")(
+      "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
+      "save", "folder for a scenario of the best layout of each placement",
+      cxxopts::value<std::string>());
+  args.positional({"scenario"});
+  if (args.parse(argc, argv)) return 0;
+  const Scenario scenario = load_scenario(args.require("scenario"));
+  const HardwareProfile profile = load_profile(scenario, args.text("profile"));
+  Sweep result;
+  {
+    Progress progress("sweep");
+    SweepOptions options;
+    options.jobs = args.jobs();
+    options.runnable = args.has("runnable");
+    if (args.has("estimate")) options.predictor = Predictor::estimate;
+    options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
+    result = sweep(scenario, profile, options);
+  }
+  if (args.has("save")) save(scenario, result, args.text("save"));
+  if (args.has("json-out"))
+    write_file(args.text("json-out"), to_json(scenario, profile, result).dump(2) + "\n");
+  if (args.json()) {
+    std::cout << to_json(scenario, profile, result).dump(2) << "\n";
+    return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
+  }
+  print_rejected(scenario, result, 6);
+  if (result.ranked.empty()) {
+    std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " (profile "
+            << profile.name << ": " << profile.source << ")\n\n";
+  Table table({"#", "step", "tokens/s/rank", "MFU", "worst memory", "stage", "layout"});
+  for (std::size_t i = 0; i < std::min(result.ranked.size(),
+                                       static_cast<std::size_t>(std::max(1, args.integer("top"))));
+       ++i) {
+    const Candidate& c = result.ranked[i];
+    table.add({std::to_string(i + 1) + (i < result.tied && result.tied > 1 ? "=" : ""),
+               seconds_text(c.figures.step),
+               count_text(static_cast<std::int64_t>(c.figures.tokens_per_second_per_rank)),
+               percent_text(c.figures.model_flops_utilization), bytes_text(c.figures.peak_memory),
+               c.figures.worst_stage, describe_layout(scenario, c.layout)});
+  }
+  std::cout << table.text();
+  if (result.tied > 1)
+    std::cout << "\n1-" << result.tied
+              << " are tied (within the stated error); simplest of them: " << result.simplest + 1
+              << ", " << describe_layout(scenario, result.ranked[result.simplest].layout) << "\n";
+  for (const std::string& line : why_it_wins(scenario, result)) std::cout << line << "\n";
+  return 0;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,79 @@
+#include "sim/commands/worker_options.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "shared/scenario_json.h"
+#include "sim/console.h"
+
+namespace polyphony::sim {
+
+void MetricsTail::update() {
+  std::ifstream file(path_, std::ios::binary);
+  if (!file) return;
+  std::error_code failed;
+  const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path_, failed));
+  if (failed || size < read_)
+    read_ = 0;  // a resumed run has dropped the steps after its checkpoint
+  file.seekg(read_);
+  std::string fresh((std::istreambuf_iterator<char>(file)), {});
+  read_ += static_cast<std::streamoff>(fresh.size());
+  rest_ += fresh;
+  for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
+    const nlohmann::json line = nlohmann::json::parse(rest_.substr(0, end), nullptr, false);
+    rest_.erase(0, end + 1);
+    if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) continue;
+    step = line["step"].get<std::int64_t>();
+    const auto read = [&](const char* key, double& value) {
+      if (line.contains(key) && line[key].is_number()) value = line[key].get<double>();
+    };
+    read("accuracy", accuracy);
+    read("loss", loss);
+    read("samples_per_second", samples_per_second);
+  }
+}
+
+std::string prepare_folder(const Scenario& scenario, const Layout& layout,
+                           const std::string& folder, bool resume) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed)
+    throw InputError(folder, "", "cannot be made: " + failed.message(),
+                     "choose another --out folder");
+  if (!resume)
+    for (const char* old : {"trace", "metrics.jsonl", "checkpoints", "pace.json"}) {
+      fs::remove_all(fs::path(folder) / old, failed);
+      if (failed)
+        throw InputError(folder + "/" + old, "", "cannot be removed: " + failed.message(),
+                         "choose another --out folder");
+    }
+  Scenario chosen = scenario;
+  chosen.layout = layout;
+  chosen.search.reset();
+  const std::string path = folder + "/scenario.json";
+  write_file(path, resolved_text(chosen) + "\n");
+  return path;
+}
+
+LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
+                                  const std::string& folder, std::int64_t steps) {
+  MetricsTail tail(folder);
+  tail.update();
+  Progress progress(label);
+  LaunchOptions with_tick = options;
+  with_tick.tick = [&] {
+    tail.update();
+    std::string detail = "step " + std::to_string(tail.step + 1) + "/" + std::to_string(steps);
+    if (tail.step >= 0)
+      detail += "  loss " + number_text(tail.loss, 4) + "  " +
+                number_text(tail.samples_per_second, 0) + " samples/s";
+    if (tail.accuracy >= 0) detail += "  held-out " + percent_text(tail.accuracy);
+    progress.show(
+        static_cast<double>(tail.step + 1) / static_cast<double>(std::max<std::int64_t>(1, steps)),
+        detail);
+  };
+  return launch(with_tick);
+}
+
+}  // namespace polyphony::sim

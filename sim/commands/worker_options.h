@@ -1,0 +1,34 @@
+// What `run` and `rehearse` share: options that pass on to polyphony-worker, the run's folder,
+// progress from its metrics.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/commands/command.h"
+#include "sim/launch.h"
+
+namespace polyphony::sim {
+
+// The last training step and accuracy written to <folder>/metrics.jsonl; reads only what was
+// appended since the last call.
+class MetricsTail {
+ public:
+  explicit MetricsTail(std::string folder) : path_(std::move(folder) + "/metrics.jsonl") {}
+  void update();
+  std::int64_t step = -1;
+  double loss = 0, samples_per_second = 0, accuracy = -1;
+
+ private:
+  std::string path_, rest_;
+  std::streamoff read_ = 0;
+};
+
+// Writes the resolved scenario with `layout` as the run's own and returns its path.
+std::string prepare_folder(const Scenario& scenario, const Layout& layout,
+                           const std::string& folder, bool resume);
+// Launches, with a progress bar over `steps`.
+LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
+                                  const std::string& folder, std::int64_t steps);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,40 @@
+// Starts the ranks of a local run as polyphony-worker processes, watches them, and leaves none
+// behind.
+//   Each gets RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT: what
+//   torchrun would set. When one dies the others are given `grace` to say so and leave (they name
+//   the lost rank), then killed. Ctrl-C and SIGTERM are passed on once (ranks write a checkpoint
+//   and stop); a second one kills. Children die with this process, whatever happens to it. What the
+//   ranks say on stderr is shown when all have ended, a line that several say alike once; when one
+//   refused its input, its line alone.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/units.h"
+
+namespace polyphony::sim {
+
+struct LaunchOptions {
+  int ranks = 1;
+  std::vector<std::string> arguments;  // of polyphony-worker
+  Seconds grace{30};
+  std::function<void()> tick;  // called about five times a second, for progress
+};
+
+struct LaunchResult {
+  int exit_code =
+      0;             // 0, or that of the rank whose end is the cause of the others' (1 when killed)
+  std::string what;  // "rank 2 was killed by signal 9 (Killed)"; empty when all ended well, or the
+                     // rank itself has said why (exit codes 2 and 3)
+  std::string output;        // stdout of rank 0
+  bool interrupted = false;  // by Ctrl-C or SIGTERM
+};
+
+// The program beside this one. Errors: InputError when it is not there.
+std::string find_worker();
+LaunchResult launch(const LaunchOptions& options);
+
+}  // namespace polyphony::sim

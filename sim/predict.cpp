@@ -1,0 +1,119 @@
+#include "sim/predict.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "shared/cost_model.h"
+#include "shared/devices.h"
+#include "shared/expand.h"
+#include "shared/plan/lower.h"
+#include "sim/simulate.h"
+
+namespace polyphony::sim {
+namespace {
+
+void apply_pace(const Program& program, const Compiled& compiled, const Cluster& cluster,
+                const PaceModel& pace, CostTable& costs) {
+  for (std::size_t n = 0; n < compiled.nodes.size(); ++n) {
+    const Node& node = compiled.nodes[n];
+    if (node.kind != NodeKind::compute ||
+        !std::holds_alternative<Compute>(program.ops[node.what].what))
+      continue;
+    const Seconds virtual_time =
+        pace.scale * compute_time(program, OpId(node.what), cluster, pace.profile);
+    costs.nodes[n].duration = std::max(costs.nodes[n].duration, virtual_time);
+  }
+}
+
+}  // namespace
+
+std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
+                                             const Batch& batch, const HardwareProfile& profile,
+                                             Predictor predictor,
+                                             const std::optional<PaceModel>& pace) {
+  Prediction result;
+  result.program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  auto compiled = compile(result.program);
+  if (const Fault* fault = std::get_if<Fault>(&compiled))
+    POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
+  result.compiled = std::move(std::get<Compiled>(compiled));
+  result.costs = price(result.program, result.compiled, scenario.cluster, profile);
+  if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
+  result.estimate = estimate(result.program, result.compiled, result.costs);
+  if (predictor == Predictor::simulate) {
+    auto timeline = simulate(result.program, result.compiled, result.costs);
+    if (const auto* no = std::get_if<Infeasible>(&timeline)) return *no;
+    result.timeline = std::move(std::get<Timeline>(timeline));
+  } else {
+    result.timeline = result.estimate.timeline;
+    result.timeline.makespan = result.estimate.step();
+    result.simulated = false;
+  }
+  result.memory = predict_memory(result.program, result.timeline);
+  return result;
+}
+
+Flops model_flops(const Program& program) {
+  Flops total{};
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    const auto* what = std::get_if<Compute>(&program.ops[i].what);
+    if (what && what->phase != Phase::recompute) total += total_flops(expand(program, OpId(i)));
+  }
+  return total;
+}
+
+std::string stage_name(const Program& program, Rank rank) {
+  std::string text;
+  std::set<std::string> seen;
+  for (const ParamGroup& group : program.params) {
+    const Module& module = program.model.modules[group.module.value];
+    if (group.rank != rank || module.kind == ModuleKind::projector) continue;
+    const ModuleLayout& grid = program.layout.modules[group.module.value];
+    const int stage =
+        (static_cast<int>(rank.value) - grid.first_rank) / (grid.tp * grid.cp * grid.dp());
+    const std::string part = module.name + " stage " + std::to_string(stage);
+    if (seen.insert(part).second) text += (text.empty() ? "" : " + ") + part;
+  }
+  return text;
+}
+
+Figures figures(const Scenario& scenario, const Prediction& prediction) {
+  Figures result;
+  const Program& program = prediction.program;
+  result.step = prediction.step();
+  const ModuleId language = language_module(program.model);
+  std::int64_t tokens = 0;
+  for (std::size_t w = 0; w < program.works.size(); ++w)
+    tokens += program.size_of(WorkId(w), language).tokens;
+  result.tokens_per_second_per_rank =
+      static_cast<double>(tokens) / result.step.count() / program.ranks;
+  const double peak_rate = peak(scenario.cluster.device, program.precision).value;
+  if (peak_rate > 0)
+    result.model_flops_utilization =
+        model_flops(program).value / (peak_rate * program.ranks * result.step.count());
+  for (std::size_t r = 0; r < prediction.memory.size(); ++r) {
+    if (prediction.memory[r].peak <= result.peak_memory && result.worst_rank.valid()) continue;
+    result.peak_memory = prediction.memory[r].peak;
+    result.worst_rank = Rank(r);
+  }
+  result.worst_stage = stage_name(program, result.worst_rank);
+  result.device_memory = scenario.cluster.device.memory;
+  result.dollars_per_million_tokens = scenario.cluster.dollars_per_rank_hour * program.ranks /
+                                      3600.0 * result.step.count() / static_cast<double>(tokens) *
+                                      1e6;
+  return result;
+}
+
+std::string describe_layout(const Scenario& scenario, const Layout& layout) {
+  std::string text = name(layout.placement);
+  const std::size_t last = layout.modules.size() - 1;
+  if (layout.placement != Placement::homogeneous && last > 0)
+    text +=
+        "  " + scenario.model.modules.front().name + " " + describe(layout.modules.front()) + " |";
+  text += "  " + scenario.model.modules[last].name + " " + describe(layout.modules[last]);
+  text += std::string("  ") + name(layout.schedule) + " x" + std::to_string(layout.microbatches);
+  return text;
+}
+
+}  // namespace polyphony::sim

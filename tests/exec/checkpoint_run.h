@@ -1,0 +1,136 @@
+// Small runs on in-process ranks, and the model they hold, for the tests of checkpoints.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "exec/checkpoint.h"
+#include "exec/in_process.h"
+#include "exec/step_data.h"
+#include "shared/scenario_json.h"
+#include "tests/exec/temp_folder.h"
+
+namespace polyphony::exec::testing {
+
+// scenarios/tiny.json with four key/value heads, so that tp 4 is legal.
+inline Scenario tiny() {
+  const std::string file = "scenarios/tiny.json";
+  Scenario scenario = read_scenario(slurp(file), file, slurp);
+  scenario.model.modules.back().kv_heads = 4;
+  return scenario;
+}
+inline Layout homogeneous(int tp, int pp, int dp) {
+  ModuleLayout grid;
+  grid.tp = tp;
+  grid.pp = pp;
+  grid.ranks = tp * pp * dp;
+  return {.placement = Placement::homogeneous, .modules = {grid, grid, grid}, .microbatches = 2};
+}
+// The encoder on ranks of its own, before the language module's.
+inline Layout non_colocated(const ModuleLayout& vision, ModuleLayout language) {
+  language.first_rank = vision.ranks;
+  return {.placement = Placement::non_colocated,
+          .modules = {vision, vision, language},
+          .microbatches = 2};
+}
+
+// One rank of a run: its Program's structure and its Runner.
+struct Run {
+  Scenario scenario;
+  Layout layout;
+  Plan plan;
+  Program structure;
+  std::unique_ptr<Dataset> dataset;
+  Runner runner;
+  Transport& transport;
+
+  Run(Transport& transport_, Scenario scenario_, Layout layout_)
+      : scenario(std::move(scenario_)),
+        layout(std::move(layout_)),
+        plan(make_plan(scenario, layout)),
+        structure(lower(scenario, layout, plan, open_dataset(scenario, "")->batch(0))),
+        dataset(open_dataset(scenario, "")),
+        runner(transport_, scenario, structure, {}),
+        transport(transport_) {}
+
+  double train(std::uint64_t step) {
+    const Program program = lower(scenario, layout, plan, dataset->batch(step));
+    const auto inputs = pack_inputs(program, transport.rank(), *dataset);
+    return runner
+        .train_step(
+            program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); }, 1e-2)
+        .loss;
+  }
+  void save(const std::string& folder, std::int64_t step, int keep = 2) {
+    save_checkpoint(folder, step, transport, runner, structure, keep);
+  }
+  void load(const std::string& folder, std::int64_t step) {
+    load_checkpoint(folder, step, transport, runner, structure);
+  }
+};
+inline void on_ranks(const Layout& layout, const Scenario& scenario,
+                     const std::function<void(Run&)>& body) {
+  run_in_process(world_size(layout), [&](Transport& transport) {
+    Run run(transport, scenario, layout);
+    body(run);
+  });
+}
+
+// Whole tensors of the model, put together from the ranks' memory, without the checkpoint's code.
+class Gathered {
+ public:
+  void add(Run& run) {
+    const std::lock_guard lock(mutex_);
+    std::map<std::string, AdamWState*> states;
+    for (AdamWState& state : run.runner.optimizer().state()) states[state.name] = &state;
+    const std::vector<Chunk*> chunks = run.runner.chunks();
+    std::size_t position = 0;
+    for (const ParamGroup& group : run.structure.params) {
+      if (group.rank != run.transport.rank()) continue;
+      const ModuleLayout& grid = run.layout.modules[group.module.value];
+      const int index = (static_cast<int>(group.rank.value) - grid.first_rank) % grid.tp;
+      for (LocalParameter& parameter : chunks.at(position++)->parameters()) {
+        put(parameter.spec, "", parameter.value, grid.tp, index);
+        if (!parameter.grad.defined()) continue;
+        put(parameter.spec, ".m", states.at(parameter.spec.name)->first_moment, grid.tp, index);
+        put(parameter.spec, ".v", states.at(parameter.spec.name)->second_moment, grid.tp, index);
+      }
+    }
+    steps = run.runner.optimizer().steps();
+  }
+  std::map<std::string, torch::Tensor> whole;
+  std::int64_t steps = 0;
+
+ private:
+  void put(const Parameter& spec, const std::string& suffix, const torch::Tensor& slice, int tp,
+           int index) {
+    torch::Tensor& tensor = whole[spec.name + suffix];
+    if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), slice.options());
+    const std::int64_t axis = spec.cut == Cut::columns ? 1 : 0;
+    const std::int64_t length = tensor.size(axis) / (spec.cut == Cut::replicated ? 1 : tp);
+    torch::Tensor place =
+        tensor.narrow(axis, spec.cut == Cut::replicated ? 0 : index * length, length);
+    if (place.isnan().any().item<bool>()) {
+      place.copy_(slice);
+    } else {
+      CHECK(place.equal(slice));  // replicas agree
+    }
+  }
+  std::mutex mutex_;
+};
+inline void check_equal(const Gathered& a, const Gathered& b) {
+  REQUIRE(a.whole.size() == b.whole.size());
+  for (const auto& [name, tensor] : a.whole) {
+    CAPTURE(name);
+    CHECK(b.whole.at(name).equal(tensor));
+  }
+  CHECK(a.steps == b.steps);
+}
+
+}  // namespace polyphony::exec::testing

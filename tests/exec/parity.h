@@ -1,0 +1,55 @@
+// Parity: training over ranks, in any layout, is what tests/exec/reference.h computes for whole weights and lone samples.
+//   A case names a layout and what trains on what. run_case() trains on it with the executor, gathers the shards on rank 0 through
+//   Parameter::cut, and compares: loss, global norm, every gradient (from AdamW's first moment after step 1, m = (1−β1)·clip·g),
+//   every parameter after the update, the predictions of an evaluation afterwards.
+//   It also checks: copies of a parameter are equal bits; each stream ran the Program's ops in order, none before what it waits for; inner
+//   collectives are expand()'s (RunnerOptions::check_collectives).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exec/communicator.h"
+#include "exec/dataset.h"
+#include "shared/scenario.h"
+
+namespace polyphony::exec::testing {
+
+struct Case {
+  std::string name;  // unique
+  Layout layout;
+  std::vector<ModuleKind> frozen;
+  bool text_only = false;      // no sample has an image
+  bool language_only = false;  // nor has the model an encoder
+  NumberFormat precision = NumberFormat::fp64;
+  double clip_norm = 0.5;  // below the norm of these models' gradients: clips
+  int steps = 1;
+};
+
+// All layouts × conditions (tests/exec/parity_cases.cpp); those of fp32; long ones; those to run over processes too.
+std::vector<Case> parity_cases();
+std::vector<Case> single_precision_cases();
+std::vector<Case> curve_cases();
+std::vector<Case> gloo_cases();
+
+// What a case trains on.
+Scenario make_scenario(const Case& c);
+std::unique_ptr<Dataset> make_dataset(const Case& c, const Scenario& scenario);
+
+// Errors relative to the reference, the worst over steps and tensors.
+struct Outcome {
+  double loss = 0;
+  double norm = 0;
+  double gradient = 0;  // ‖g − g_ref‖ ÷ max(‖g_ref‖, 1e-6·‖all gradients‖)
+  double parameter = 0;
+  std::string worst_gradient, worst_parameter;  // their tensors
+  std::string fault;  // anything that is not a matter of degree; empty: none
+};
+// Collective over the layout's ranks; the outcome is rank 0's.
+Outcome run_case(Transport& transport, const Case& c);
+Outcome run_in_process(const Case& c);
+
+// What is out of tolerance, in words; empty: nothing.
+std::string complaint(const Case& c, const Outcome& outcome);
+
+}  // namespace polyphony::exec::testing

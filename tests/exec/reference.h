@@ -1,0 +1,46 @@
+// What the executor must compute, said again in the plainest way: the measure of tests/exec/parity.h.
+//   Each sample alone and unpadded, whole weights by name, dense attention masks, stock ATen operators, plain autograd, fp64.
+//   Nothing of exec/ computes here; only its data is used: initial values (exec/init.h) and the content of samples (exec/dataset.h).
+//   loss = Σ over all labels of −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss.
+// Sources: ViT, arXiv 2010.11929 (pre-LayerNorm blocks, exact GELU); Llama 2, arXiv 2307.09288 (RMSNorm, RoPE, SwiGLU);
+// clipping as torch.nn.utils.clip_grad_norm_; AdamW as torch.optim.AdamW.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exec/dataset.h"
+#include "shared/scenario.h"
+
+namespace polyphony::exec::testing {
+
+using Tensors = std::map<std::string, torch::Tensor>;  // whole parameters, by global name
+
+struct ReferenceStep {
+  double loss = 0;
+  double gradient_norm = 0;  // of all trained parameters, before clipping
+  double clip = 1;           // what gradients were multiplied by
+  Tensors gradients;         // before clipping, of every parameter that trains
+  Tensors parameters;        // after the update, all of them
+};
+
+class Reference {
+ public:
+  // Perturbed initial values (exec/init.h), rounded to `start` first so that a run in that format begins at the same point.
+  Reference(const Scenario& scenario, torch::Dtype start);
+
+  ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate);
+  // The most likely label at every labelled position, sample after sample.
+  std::vector<std::int64_t> predict(const Sample& sample, const Dataset& dataset) const;
+
+ private:
+  Model model_;
+  Training training_;
+  Tensors values_, first_, second_;
+  std::set<std::string> trained_, decayed_;
+  int steps_ = 0;
+};
+
+}  // namespace polyphony::exec::testing

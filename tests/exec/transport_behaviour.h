@@ -1,0 +1,17 @@
+// What every transport must do, as functions that each rank runs; they throw when it is not so.
+#pragma once
+
+#include "exec/communicator.h"
+
+namespace polyphony::exec {
+
+void adds_and_finds_maxima(Transport& transport);
+void gives_all_the_same_bits(Transport& transport);
+void runs_several_groups_at_once(Transport& transport);
+void matches_tags_in_any_order(Transport& transport);
+void sends_to_itself(Transport& transport);
+void moves_nothing(Transport& transport);
+void serves_several_threads(Transport& transport);
+void all_behaviours(Transport& transport);
+
+}  // namespace polyphony::exec

@@ -1,0 +1,99 @@
+// Not a test: the measurements behind the size limits in exec/in_process.cpp, exec/peer_links.cpp
+// and exec/gloo.h. On an idle machine:
+//   exec_test --test-case="transport bench" --no-skip
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "exec/in_process.h"
+#include "tests/exec/rank_processes.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Median over rounds of the mean of some calls.
+template <class Call>
+double microseconds(Transport& transport, int calls, const Call& call) {
+  std::vector<double> rounds;
+  for (int round = 0; round < 7; ++round) {
+    transport.barrier();
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    rounds.push_back(Seconds(Clock::now() - start).count() * 1e6 / calls);
+  }
+  std::sort(rounds.begin(), rounds.end());
+  return rounds[rounds.size() / 2];
+}
+
+void measure(Transport& transport, const char* name) {
+  std::vector<Rank> all;
+  for (int rank = 0; rank < transport.world_size(); ++rank)
+    all.emplace_back(static_cast<std::size_t>(rank));
+  const auto group = transport.make_group("bench", all);
+  const bool prints = transport.rank().value == 0;
+  for (const std::int64_t kib : {4, 16, 64, 256, 1024, 16384}) {
+    torch::Tensor tensor = torch::zeros({kib * 256});
+    const int calls = static_cast<int>(std::clamp<std::int64_t>(4096 / kib, 1, 100));
+    group->all_reduce(tensor, Reduction::sum);
+    const double time =
+        microseconds(transport, calls, [&] { group->all_reduce(tensor, Reduction::sum); });
+    if (prints)
+      std::printf("%-18s %d ranks  all_reduce %6d KiB %10.1f us\n", name, transport.world_size(),
+                  static_cast<int>(kib), time);
+  }
+}
+
+// Between two ranks: a message there and back, halved.
+void ping_pong(Transport& transport, const char* name) {
+  const Rank peer(std::size_t{1} - transport.rank().value);
+  for (const std::int64_t kib : {4, 16384}) {
+    torch::Tensor tensor = torch::zeros({kib * 256});
+    const double time = microseconds(transport, kib > 1000 ? 5 : 100,
+                                     [&] {
+                                       const bool first = transport.rank().value == 0;
+                                       if (first) transport.send(tensor, peer, 1);
+                                       transport.receive(tensor, peer, 1);
+                                       if (!first) transport.send(tensor, peer, 1);
+                                     }) /
+                        2;
+    if (transport.rank().value == 0) {
+      std::printf("%-18s 2 ranks  message    %6d KiB %10.1f us  %6.2f GB/s\n", name,
+                  static_cast<int>(kib), time, static_cast<double>(kib * 1024) / time / 1e3);
+    }
+  }
+}
+
+GlooOptions only(bool direct) {
+  GlooOptions options;
+  options.direct_ranks = direct ? 64 : 0;
+  options.direct_bytes = Bytes(std::int64_t{1} << 40);
+  return options;
+}
+
+const bool kRoles =
+    add_role(
+        "bench direct", [](Transport& transport) { measure(transport, "direct"); }, only(true)) &&
+    add_role(
+        "bench Gloo", [](Transport& transport) { measure(transport, "ProcessGroupGloo"); },
+        only(false)) &&
+    add_role("bench messages", [](Transport& transport) { ping_pong(transport, "Gloo"); });
+
+}  // namespace
+
+TEST_CASE("transport bench" * doctest::skip()) {
+  REQUIRE(kRoles);
+  for (const int ranks : {2, 4, 8}) {
+    run_in_process(ranks, [](Transport& transport) { measure(transport, "in process"); });
+    for (const char* role : {"bench direct", "bench Gloo"}) {
+      std::fputs(run_rank_processes(role, ranks, Seconds(120))[0].output.c_str(), stdout);
+    }
+  }
+  run_in_process(2, [](Transport& transport) { ping_pong(transport, "in process"); });
+  std::fputs(run_rank_processes("bench messages", 2, Seconds(120))[0].output.c_str(), stdout);
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,50 @@
+#include "shared/presets.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "shared/parameters.h"
+
+using namespace polyphony;
+
+TEST_CASE("matrix parameters by hand") {
+  // Llama-3 70B: 80(2·8192·128·(64 + 8) + 3·8192·28672) + 2·128256·8192 = 80(150,994,944 +
+  // 704,643,072) + 2,101,346,304
+  const ModelPreset* preset = find_preset("llama-3.1-70b");
+  REQUIRE(preset != nullptr);
+  CHECK(matrix_parameters(preset->module) == 70'552'387'584.0);
+}
+
+TEST_CASE("every preset agrees with the published parameter count") {
+  std::set<std::string> names;
+  for (const ModelPreset& preset : model_presets()) {
+    CAPTURE(preset.name);
+    CHECK(names.insert(preset.name).second);
+    CHECK_FALSE(preset.source.empty());
+    // Published counts carry three digits, some with embeddings and norms: 0.5 %.
+    CHECK(std::abs(matrix_parameters(preset.module) / preset.parameters - 1) < 0.005);
+  }
+}
+
+TEST_CASE("our parameter list has the matrices, and little more") {
+  for (const ModelPreset& preset : model_presets()) {
+    const Module& module = preset.module;
+    CAPTURE(preset.name);
+    if (module.tied || (module.kind == ModuleKind::language && !module.gated))
+      continue;  // refused by validate()
+    const double count = static_cast<double>(parameter_count(module));
+    const double matrices = matrix_parameters(module);
+    CHECK(count > matrices);
+    CHECK(count < matrices * 1.01);  // norms, biases, patch and position embedding
+  }
+}
+
+TEST_CASE("presets by kind and name") {
+  CHECK(find_preset("llama-4") == nullptr);
+  for (const std::string& name : preset_names(ModuleKind::vision))
+    CHECK(find_preset(name)->module.kind == ModuleKind::vision);
+  CHECK(preset_names(ModuleKind::vision).size() + preset_names(ModuleKind::language).size() ==
+        model_presets().size());
+}

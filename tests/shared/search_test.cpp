@@ -1,0 +1,255 @@
+#include "shared/search.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "shared/cost_model.h"
+#include "shared/memory.h"
+#include "shared/parameters.h"
+#include "shared/plan/lower.h"
+#include "shared/random.h"
+#include "tests/shared/example_models.h"
+
+namespace polyphony {
+namespace {
+
+struct Predicted {
+  Estimate estimate;
+  Bytes memory{};
+};
+Predicted predict(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                  const Batch& batch) {
+  const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  const Compiled compiled = std::get<Compiled>(compile(program));
+  Predicted predicted{
+      estimate(program, compiled, price(program, compiled, scenario.cluster, profile)), {}};
+  for (const RankMemory& rank : predict_memory(program, predicted.estimate.timeline)) {
+    predicted.memory = std::max(predicted.memory, rank.peak);
+  }
+  return predicted;
+}
+
+std::string describe(const Layout& layout) {
+  std::string text = name(layout.placement);
+  for (const ModuleLayout& module : layout.modules) text += " | " + describe(module);
+  return text + " mb " + std::to_string(layout.microbatches) + " in " +
+         std::to_string(layout.encoder_microbatches) + " parts " + name(layout.schedule);
+}
+
+void check_bounds(const Scenario& scenario, const HardwareProfile& profile, std::size_t at_least,
+                  double memory_error) {
+  const Batch batch = typical_batch(scenario);
+  Screen screen(scenario, profile);
+  const std::vector<Layout> layouts = candidates(scenario);
+  CHECK(layouts.size() >= at_least);
+  for (const Layout& layout : layouts) {
+    CAPTURE(describe(layout));
+    const Bound low = screen.bound(layout);
+    const Predicted high = predict(scenario, layout, profile, batch);
+    CHECK(low.step <= high.estimate.step());
+    CHECK(low.step > Seconds(0));
+    CHECK(low.busiest <= low.step);
+    // An estimate, not a bound: the largest work item once, others at the mean, boundaries always
+    // full.
+    CHECK(double(low.footprint.memory.value) ==
+          doctest::Approx(double(high.memory.value)).epsilon(memory_error));
+  }
+}
+
+int count(const std::vector<Layout>& layouts, Placement placement) {
+  return static_cast<int>(std::count_if(layouts.begin(), layouts.end(), [&](const Layout& layout) {
+    return layout.placement == placement;
+  }));
+}
+
+}  // namespace
+
+TEST_CASE("candidates are legal, different and the same every time") {
+  const Scenario scenario = examples::small_on_cpu(4, 8);
+  const std::vector<Layout> layouts = candidates(scenario);
+  std::set<std::string> seen;
+  for (const Layout& layout : layouts) {
+    CHECK_FALSE(check_layout(scenario, layout).has_value());
+    CHECK(world_size(layout) == 4);
+    CHECK(seen.insert(describe(layout)).second);
+  }
+  CHECK(layouts == candidates(scenario));
+}
+
+TEST_CASE("candidates: counts by hand") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  ModuleSearch language;
+  language.recompute = {Recompute::none};
+  language.shard = {Shard::none};
+  scenario.search =
+      Search{.placement = {}, .modules = {{}, {}, language}, .schedule = {}, .microbatch = {1}};
+  const std::vector<Layout> layouts = candidates(scenario);
+  // Homogeneous over 4 ranks: tp·pp·dp = 4: (1,1) (1,2) (1,4) (2,1) (2,2) (4,1).
+  CHECK(count(layouts, Placement::homogeneous) == 6);
+  // Colocated: those, for each encoder tp of 1, 2, 4; the encoder in 1, 2, 4 or 8 parts where pp >
+  // 1: as far as they divide 4 microbatches of (1,2), 8 of (1,4) and of (2,2).
+  CHECK(count(layouts, Placement::colocated) == 3 * (3 + 3 + 4 + 4));
+  // Non-colocated: encoder on 1 rank (tp 1): language on 3: tp 1 × pp 1, 3. Encoder on 2 ranks (tp
+  // 1, 2): language on 2: (1,1) (1,2) (2,1).
+  CHECK(count(layouts, Placement::non_colocated) == 2 + 2 * 3);
+}
+
+TEST_CASE("refusals are counted by reason") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  ModuleSearch language;
+  language.tp = {1, 3, 8};
+  language.pp = {1, 3};
+  language.recompute = {Recompute::none, Recompute::selective};
+  language.shard = {Shard::none};
+  scenario.search = Search{.placement = {Placement::homogeneous},
+                           .modules = {{}, {}, language},
+                           .schedule = {},
+                           .microbatch = {2}};
+  std::vector<Rejection> rejected;
+  const std::vector<Layout> layouts = candidates(scenario, &rejected);
+  CHECK(layouts.size() == 1);  // tp 1, pp 1, no recomputation
+  REQUIRE(rejected.size() == 3);
+  // In order: selective recomputation, of the encoder first; tp 1 × pp 3; tp 3 and 8 with each pp.
+  CHECK(rejected[0].count == 1);
+  CHECK(rejected[0].example.find("recompute selective") != std::string::npos);
+  CHECK(rejected[1].count == 1);
+  CHECK(rejected[1].example.find("tp·pp = 3 does not divide its 4 ranks") != std::string::npos);
+  CHECK(rejected[2].count == 4);
+  CHECK(rejected[2].example.find("tp 3 does not divide a node's 4 ranks") != std::string::npos);
+}
+
+TEST_CASE("bound: equal stages of a pipeline without communication") {
+  // A language module alone, 2 stages of 3 blocks, m microbatches: a stage's work once per
+  // microbatch, and the first stage's smallest forward and backward before and after the second's.
+  // Closed form: (reach of stage 1) + m·(F+B of stage 1) + (return through stage 0).
+  Scenario scenario = examples::small_on_cpu(2, 8);
+  scenario.model = {{scenario.model.modules[2]}, {}};
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(32), examples::always(4)};
+  scenario.cluster.node_link = {BytesPerSecond(1e18), Seconds(0)};
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.message_latency = profile.collective_latency = Seconds(0);
+  ModuleLayout grid;
+  grid.pp = 2;
+  grid.ranks = 2;
+  const Layout layout{.placement = Placement::homogeneous, .modules = {grid}, .microbatches = 8};
+  const WorkSize size{
+      .tokens = 32, .pairs = 528, .text_tokens = 32, .loss_tokens = 4, .sequences = 1};
+  const Module& module = scenario.model.modules[0];
+  const Plan plan = make_plan(scenario, layout);
+  const auto stage = [&](std::size_t s, Phase phase) {
+    const LayerRange range = plan.branches[0].stages[s].chunks[0].layers;
+    const ChunkContext context =
+        chunk_context(scenario.model, ModuleId(0), range.begin, grid, NumberFormat::fp32);
+    return (profile.op_overhead + range_time(module, range, phase, size, context, {}, profile))
+        .count();
+  };
+  const double first = stage(0, Phase::forward) + stage(0, Phase::backward);
+  const double second = stage(1, Phase::forward) + stage(1, Phase::backward);
+  const double pipeline = std::max(first + 8 * second, 8 * first);
+  const Predicted predicted = predict(scenario, layout, profile, typical_batch(scenario));
+  const Bound low = bound(scenario, layout, profile);
+  double update = 0;
+  for (int s = 0; s < 2; ++s) {
+    const auto range = plan.branches[0].stages[static_cast<std::size_t>(s)].chunks[0].layers;
+    double weights = 0;
+    for (const Parameter& parameter : parameters(module, range))
+      weights += double(parameter.count());
+    update = std::max(
+        update,
+        profile.optimizer_overhead.count() +
+            36 * weights / (profile.device.memory_rate.value * profile.optimizer_bytes_efficiency));
+  }
+  CHECK(low.step.count() == doctest::Approx(pipeline + update).epsilon(1e-6));
+  CHECK(low.step <= predicted.estimate.step());
+  CHECK(low.step.count() == doctest::Approx(predicted.estimate.step().count()).epsilon(0.1));
+}
+
+TEST_CASE("bound is never above estimate, equal samples") {
+  const Scenario scenario = examples::small_on_cpu(4, 8);
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.05);
+}
+
+TEST_CASE("bound is never above estimate, samples of all sizes, some without images") {
+  Scenario scenario = examples::small_on_cpu(4, 12);
+  const Distribution images{.kind = Distribution::Kind::uniform, .a = 0, .b = 3};
+  const Distribution words{
+      .kind = Distribution::Kind::lognormal, .a = 3, .b = 1, .low = 1, .high = 200};
+  scenario.data.source = SyntheticData{images, words, examples::always(2)};
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.2);
+  scenario.model.modules[0].trainable = Trainable::frozen;
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.2);
+}
+
+TEST_CASE("bound is never above estimate where links dominate") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  scenario.cluster.nodes = 2;
+  scenario.cluster.ranks_per_node = 2;
+  scenario.cluster.node_link.rate = BytesPerSecond(1e7);
+  scenario.cluster.fabric_link.rate = BytesPerSecond(1e6);
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 50, 0.05);
+}
+
+TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
+  // Seeded draws of ranks, nodes, batch, data, frozen modules, schedule, rates and latencies; one
+  // candidate of each.
+  for (std::uint64_t draw = 0; draw < 300; ++draw) {
+    std::uint64_t next = 0;
+    const auto below = [&](std::uint64_t limit) { return random_bits(draw, next++) % limit; };
+    const int ranks = 2 + static_cast<int>(below(7));
+    Scenario scenario = examples::small_on_cpu(ranks, 8 + static_cast<int>(below(9)));
+    if (ranks % 2 == 0 && below(2) == 0) {
+      scenario.cluster.nodes = 2;
+      scenario.cluster.ranks_per_node = ranks / 2;
+    }
+    const double images = static_cast<double>(below(4));
+    scenario.data.source = SyntheticData{
+        {.kind = Distribution::Kind::uniform, .a = static_cast<double>(below(2)), .b = 1 + images},
+        {.kind = Distribution::Kind::lognormal,
+         .a = 3,
+         .b = static_cast<double>(below(2)),
+         .low = 2,
+         .high = 300},
+        examples::always(2)};
+    scenario.data.seed = draw;
+    for (Module& module : scenario.model.modules) {
+      if (below(3) == 0) module.trainable = Trainable::frozen;
+    }
+    scenario.cluster.node_link.rate =
+        BytesPerSecond(std::pow(10.0, 6 + static_cast<double>(below(5))));
+    scenario.cluster.fabric_link.rate =
+        BytesPerSecond(std::pow(10.0, 5 + static_cast<double>(below(5))));
+    const ScheduleKind schedule = below(2) == 0 ? ScheduleKind::gpipe : ScheduleKind::one_f_one_b;
+    scenario.search =
+        Search{.placement = {}, .modules = {{}, {}, {}}, .schedule = {schedule}, .microbatch = {}};
+    const std::vector<Layout> layouts = candidates(scenario);
+    REQUIRE_FALSE(layouts.empty());
+    const Layout& layout = layouts[below(layouts.size())];
+    CAPTURE(draw);
+    CAPTURE(describe(layout));
+    const HardwareProfile profile = *shipped_profile(scenario.cluster);
+    const Predicted high = predict(scenario, layout, profile, typical_batch(scenario));
+    CHECK(bound(scenario, layout, profile).step <= high.estimate.step());
+  }
+}
+
+TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
+  const Scenario scenario = examples::vlm_on_h100();
+  const std::vector<Layout> layouts = candidates(scenario);
+  CHECK(layouts.size() > 10'000);
+  Screen screen(scenario, *shipped_profile(scenario.cluster));
+  Seconds best(1e9);
+  for (const Layout& layout : layouts) {
+    if (screen.footprint(layout).memory > scenario.cluster.device.memory) continue;
+    best = std::min(best, screen.bound(layout).step);
+  }
+  // 4.4e18 FLOPs over 512 · 989e12 FLOP/s: 8.7 s at the peak, 19.5 s at 45 % of it. Some layout
+  // that fits should do 35 to 65 %.
+  CHECK(best > Seconds(8.7 / 0.65));
+  CHECK(best < Seconds(8.7 / 0.35));
+}
+
+}  // namespace polyphony

@@ -1,0 +1,17 @@
+// A second, plain simulator to hold SimGrid's against: the same blocking rules and max-min sharing,
+// written as directly as possible and as slow as that is (every event recomputes every rate).
+// Seconds and bytes a second. For Programs of a few hundred ops.
+//
+// Max-min: raise all rates together; a link that fills up freezes its flows; repeat with the rest.
+// Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
+#pragma once
+
+#include "shared/compile.h"
+#include "shared/cost.h"
+#include "shared/timeline.h"
+
+namespace polyphony::tests {
+
+Timeline play_fluid(const Program& program, const Compiled& compiled, const CostTable& costs);
+
+}  // namespace polyphony::tests

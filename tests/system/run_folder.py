@@ -1,0 +1,63 @@
+"""What `polyphony run` leaves, and the commands that read it."""
+import json
+
+import harness
+from harness import POLYPHONY, SCENARIOS, run
+
+
+class RunFolder(harness.SystemTest):
+    def test_run_then_compare_calibrate_report(self):
+        out = self.folder / "run"
+        done = run(POLYPHONY, "run", SCENARIOS / "tiny_non_colocated.json", "--out", out, "--steps", 8, "--trace-steps", "4:8")
+        self.assert_ok(done)
+        self.assertIn("8 steps, loss ", done.stdout)
+        losses = harness.losses(out)
+        self.assertEqual(sorted(losses), list(range(8)))
+        self.assertTrue(all(0 < loss < 10 for loss in losses.values()), losses)
+        self.assertEqual(harness.checkpoints(out), [8])
+        traces = {p.name for p in (out / "trace").iterdir()}
+        self.assertEqual(traces, {"batches.jsonl"} | {f"step-{s}.rank-{r}.json" for s in range(4, 8) for r in range(3)})
+        trace = json.loads((out / "trace/step-4.rank-0.json").read_text())
+        self.assertTrue(any(event["ph"] == "X" for event in trace["traceEvents"]))
+
+        compared = run(POLYPHONY, "compare", out, "--format", "json")
+        self.assert_ok(compared)
+        row, = json.loads(compared.stdout)
+        self.assertEqual(row["steps"], 4)
+        self.assertGreater(row["measured_seconds"], 0)
+        self.assertGreater(row["predicted_seconds"], 0)
+        self.assertIn("forward", row["parts"])
+
+        self.assert_ok(run(POLYPHONY, "calibrate", out, "--out", self.folder / "fitted.json"))
+        after, = json.loads(run(POLYPHONY, "compare", out, "--profile", self.folder / "fitted.json", "--format", "json").stdout)
+        self.assertLess(abs(after["error"]), max(0.5, abs(row["error"])))
+        page = self.folder / "report.html"
+        self.assert_ok(run(POLYPHONY, "report", out, "--training", out, "--out", page))
+        self.assertIn("<svg", page.read_text())
+
+    def test_a_run_goes_on_where_it_stopped(self):
+        whole, parts = self.folder / "whole", self.folder / "parts"
+        tiny = SCENARIOS / "tiny.json"
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", whole, "--steps", 6))
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 4))
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6, "--resume"))
+        self.assertEqual(harness.losses(parts), harness.losses(whole))
+        self.assertEqual(harness.checkpoints(parts)[-1], 6)
+
+    def test_a_layout_that_only_the_simulator_knows(self):
+        path = self.scenario(layout={"placement": "homogeneous", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})
+        for command in ("run", "rehearse"):
+            done = run(POLYPHONY, command, path, "--out", self.folder / "run")
+            self.assertIn(done.returncode, (2, 3), done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def test_stdout_that_is_full(self):
+        with open("/dev/full", "w") as full:
+            done = harness.subprocess.run([POLYPHONY, "plan", str(SCENARIOS / "tiny.json")], stdout=full,
+                                          stderr=harness.subprocess.PIPE, text=True, timeout=harness.LIMIT)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("stdout", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

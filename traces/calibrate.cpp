@@ -1,0 +1,237 @@
+#include "traces/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "shared/compile.h"
+#include "shared/cost_model.h"
+#include "shared/error.h"
+#include "traces/activity.h"
+#include "traces/features.h"
+#include "traces/fit.h"
+#include "traces/spread.h"
+
+namespace polyphony::traces {
+namespace {
+
+// A prior may be off by several times: its standard deviation is this many times its value, or this
+// many of the smallest steps below.
+constexpr double kPriorDeviation = 3;
+// What a kernel launch or a wake-up costs on a CPU, assumed.
+constexpr Seconds kSmallOverhead{20e-6};
+constexpr Seconds kSmallDispatch{5e-6};   // CUDA launch, order of magnitude
+constexpr Seconds kClockNoise{5e-6};      // between two stamps of a recorder
+constexpr double kLeastRatio = 0.02;      // a model is not wrong by more than 50 times
+constexpr double kLeastStepError = 0.02;  // claim no better, assumed
+constexpr double kInformed = 0.5;
+
+enum class RowKind { compute, message, collective, update };
+
+using Rows = std::map<RowKind, std::vector<FitRow>>;
+
+Compiled compile_or_fail(const Program& program, const std::string& label) {
+  auto compiled = compile(program);
+  if (const auto* fault = std::get_if<Fault>(&compiled)) {
+    POLYPHONY_CHECK(false, "the Program of " << label << " cannot run: " << fault->text);
+  }
+  return std::get<Compiled>(std::move(compiled));
+}
+
+// What one step says about one set of ops that work together (activity.h), or one receive op.
+class StepTimes {
+ public:
+  StepTimes(const Program& program, const Timeline& step)
+      : program_(program), activity_(find_activity(program, step)) {}
+
+  std::optional<Seconds> of(const std::vector<OpId>& members) const {
+    std::optional<Interval> whole;
+    for (OpId op : members) {
+      const Range parts = activity_.of[op.value];
+      if (parts.size() == 0) continue;
+      if (parts.size() > 1) return std::nullopt;  // messages that came apart in time
+      const Interval& part = activity_.intervals[parts.begin];
+      if (!whole) whole = part;
+      whole->start = std::min(whole->start, part.start);
+      whole->end = std::max(whole->end, part.end);
+    }
+    if (!whole) return std::nullopt;
+    return whole->end - whole->start;
+  }
+
+ private:
+  const Program& program_;
+  Activity activity_;
+};
+
+class RunReader {
+ public:
+  RunReader(const MeasuredRun& run, const HardwareProfile& prior, const ParameterList& parameters)
+      : program_(*run.program), compiled_(compile_or_fail(*run.program, run.label)) {
+    features_ = features(program_, compiled_, run.cluster, prior, parameters);
+    for (const Timeline& step : run.steps) steps_.emplace_back(program_, step);
+  }
+
+  void add_to(Rows& rows) const {
+    const std::vector<std::uint32_t> sets = rendezvous_sets(program_);
+    std::vector<std::vector<OpId>> members(program_.ops.size());
+    for (std::size_t op = 0; op < program_.ops.size(); ++op) members[sets[op]].push_back(OpId(op));
+    for (std::size_t op = 0; op < program_.ops.size(); ++op) {
+      if (members[op].empty()) continue;
+      if (const auto* exchange = std::get_if<Exchange>(&program_.ops[op].what)) {
+        if (!exchange->sends) add(rows[RowKind::message], members[op], receive_row(*exchange));
+      } else {
+        add(rows[kind_of(program_.ops[op])], members[op], node_row(compiled_.op_start[op]));
+      }
+    }
+  }
+
+ private:
+  static RowKind kind_of(const Op& op) {
+    if (std::holds_alternative<Compute>(op.what)) return RowKind::compute;
+    return std::holds_alternative<Collective>(op.what) ? RowKind::collective : RowKind::update;
+  }
+
+  FitRow node_row(std::uint32_t node) const {
+    return {0, features_.base[node], features_.terms[node]};
+  }
+
+  FitRow receive_row(const Exchange& exchange) const {
+    if (message_node_.empty()) find_message_nodes();
+    FitRow row;
+    std::map<std::size_t, double> slopes;
+    for (auto i = exchange.messages.begin; i < exchange.messages.end; ++i) {
+      const std::uint32_t node = message_node_.at(program_.exchange_messages[i].value);
+      row.offset = std::max(row.offset, features_.base[node]);
+      for (const FitTerm& term : features_.terms[node]) {
+        double& slope = slopes[term.parameter];
+        slope = ParameterList::is_slowness(term.parameter) ? slope + term.slope
+                                                           : std::max(slope, term.slope);
+      }
+    }
+    for (const auto& [parameter, slope] : slopes) row.terms.push_back({parameter, slope, 0});
+    return row;
+  }
+
+  void find_message_nodes() const {
+    for (std::size_t node = 0; node < compiled_.nodes.size(); ++node) {
+      if (compiled_.nodes[node].kind != NodeKind::message) continue;
+      message_node_[compiled_.nodes[node].what] = static_cast<std::uint32_t>(node);
+    }
+  }
+
+  void add(std::vector<FitRow>& rows, const std::vector<OpId>& members, FitRow row) const {
+    if (row.terms.empty()) return;  // nothing to learn from it
+    std::vector<Seconds> times;
+    for (const StepTimes& step : steps_) {
+      if (const auto time = step.of(members)) times.push_back(*time);
+    }
+    if (times.empty()) return;
+    row.measured = median(std::move(times)).count();
+    rows.push_back(std::move(row));
+  }
+
+  const Program& program_;
+  Compiled compiled_;
+  Features features_;
+  std::vector<StepTimes> steps_;
+  mutable std::map<std::uint32_t, std::uint32_t> message_node_;
+};
+
+std::vector<FitParameter> prior_of(const ParameterList& list, const HardwareProfile& profile) {
+  std::vector<FitParameter> result;
+  for (std::size_t p = 0; p < list.count(); ++p) {
+    FitParameter parameter;
+    parameter.prior = list.of(profile, p);
+    const bool ratio = ParameterList::is_slowness(p) || p >= ParameterList::fixed_count;
+    const Seconds small = p == ParameterList::dispatch ? kSmallDispatch : kSmallOverhead;
+    parameter.lower = ratio ? std::min(kLeastRatio, parameter.prior) : 0;
+    const double least = ratio ? kLeastRatio : small.count();
+    parameter.deviation = kPriorDeviation * std::max(parameter.prior, least);
+    result.push_back(parameter);
+  }
+  return result;
+}
+
+// Fits the rows and makes the result the prior of what follows. Returns the noise.
+double learn(std::vector<FitParameter>& parameters, std::vector<std::size_t>& counts,
+             std::vector<FitRow> rows) {
+  if (rows.empty()) return 0;
+  FitProblem problem{parameters, std::move(rows), ParameterList::dispatch, kClockNoise.count()};
+  const Fit result = fit(problem);
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (result.rows[p] == 0 &&
+        !(p == ParameterList::dispatch && result.standard_error[p] < parameters[p].deviation)) {
+      continue;
+    }
+    parameters[p].prior = result.value[p];
+    parameters[p].deviation = std::max(result.standard_error[p], 1e-9 * parameters[p].deviation);
+    counts[p] += result.rows[p];
+  }
+  return result.noise;
+}
+
+Seconds estimated_step(const MeasuredRun& run, const HardwareProfile& profile) {
+  const Compiled compiled = compile_or_fail(*run.program, run.label);
+  return estimate(*run.program, compiled, price(*run.program, compiled, run.cluster, profile))
+      .step();
+}
+
+RunError run_error(const MeasuredRun& run, const HardwareProfile& prior,
+                   const HardwareProfile& fitted) {
+  std::vector<Seconds> steps;
+  for (const Timeline& step : run.steps) steps.push_back(step.makespan);
+  const Spread measured = spread(std::move(steps));
+  RunError error{run.label, measured.median, 0, 0, measured.repeatability()};
+  if (measured.median > Seconds{}) {
+    error.before = (estimated_step(run, prior) - measured.median) / measured.median;
+    error.after = (estimated_step(run, fitted) - measured.median) / measured.median;
+  }
+  return error;
+}
+
+}  // namespace
+
+Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRun>& runs,
+                      const std::string& name, const std::string& software,
+                      const std::string& source) {
+  POLYPHONY_CHECK(!runs.empty(), "no measured run");
+  std::vector<const Program*> programs;
+  for (const MeasuredRun& run : runs) programs.push_back(run.program);
+  const ParameterList list(programs);
+  Rows rows;
+  for (const MeasuredRun& run : runs) RunReader(run, prior, list).add_to(rows);
+
+  Calibration result;
+  std::vector<FitParameter> parameters = prior_of(list, prior);
+  const std::vector<FitParameter> before = parameters;
+  std::vector<std::size_t> counts(list.count(), 0);
+  result.collective_noise = learn(parameters, counts, std::move(rows[RowKind::collective]));
+  result.message_noise = learn(parameters, counts, std::move(rows[RowKind::message]));
+  learn(parameters, counts, std::move(rows[RowKind::update]));
+  result.compute_noise = learn(parameters, counts, std::move(rows[RowKind::compute]));
+
+  std::vector<double> value;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    value.push_back(parameters[p].prior);
+    result.parameters.push_back({list.text(p), before[p].prior, value[p], parameters[p].deviation,
+                                 counts[p],
+                                 parameters[p].deviation < kInformed * before[p].deviation});
+  }
+  result.profile = prior;
+  list.apply(value, result.profile);
+  result.profile.name = name;
+  result.profile.software = software;
+  result.profile.source = source;
+  result.profile.step_error = kLeastStepError;
+  for (const MeasuredRun& run : runs) {
+    result.runs.push_back(run_error(run, prior, result.profile));
+    const RunError& error = result.runs.back();
+    result.profile.step_error =
+        std::max({result.profile.step_error, std::abs(error.after), error.repeatability});
+  }
+  return result;
+}
+
+}  // namespace polyphony::traces
