@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr Bytes kFailed(-1);  // in place of a file's size
+
 std::string rank_file(std::uint32_t rank) {
   return "rank-" + std::to_string(rank) + ".safetensors";
 }
@@ -97,6 +99,9 @@ void write_manifest(const std::string& partial, std::int64_t step, Runner& runne
   for (std::uint32_t r = 0; r < digests.size(); ++r) {
     const auto [size, checksum] = digests[r];
     if (size == 0) continue;
+    if (size == kFailed.value)
+      throw InputError(partial, "", "rank " + std::to_string(r) + " could not write its part",
+                       "its own message says why");
     const std::string path = partial + "/" + rank_file(r);
     std::error_code error;
     if (std::cmp_not_equal(fs::file_size(path, error), size) || error)
@@ -130,9 +135,19 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
   std::optional<Partial> owner;
   if (transport.rank().value == 0) owner.emplace(folder, partial);
   transport.barrier();
-  const FileDigest mine = write_slices(partial, transport.rank(), runner, structure);
+  // A rank that fails says so before it throws: rank 0 must not clean up under ranks that still
+  // write.
+  std::optional<InputError> failure;
+  FileDigest mine;
+  try {
+    mine = write_slices(partial, transport.rank(), runner, structure);
+  } catch (const InputError& error) {
+    failure = error;
+    mine.size = kFailed;
+  }
   const auto digests =
       gather(transport, {mine.size.value, static_cast<std::int64_t>(mine.checksum)});
+  if (failure) throw *failure;
   if (owner) {
     write_manifest(partial, step, runner, structure, digests);
     owner->publish(folder, path);

@@ -20,7 +20,7 @@ std::string find_data(const std::string& file, const std::string& named,
                       const std::string& default_path) {
   const std::filesystem::path base = named.empty() ? default_path : named;
   for (const char* below : {"easy-vqa-1.0/easy_vqa/data", "easy_vqa/data", "data", ""}) {
-    const std::filesystem::path folder = base / below;
+    const std::filesystem::path folder = *below ? base / below : base;
     if (std::filesystem::exists(folder / "answers.txt")) return folder.string();
   }
   throw InputError(

@@ -1,5 +1,6 @@
-// All that has to be right before the ranks of a run meet: the scenario, its layout, the number of ranks, the data, the memory. Every rank
-// comes to the same answer, so that a refusal is no lost rank.
+// All that has to be right before the ranks of a run meet: the scenario, its layout, the number of
+// ranks, the data, the memory. Every rank comes to the same answer, so that a refusal is no lost
+// rank.
 #pragma once
 
 #include <memory>
@@ -18,9 +19,11 @@ struct Prepared {
   std::unique_ptr<Dataset> dataset;
 };
 
-// `data_path`: of downloaded data sets. `memory`: what a rank can have; the stage that needs most must fit, by the closed form of
-// shared/bound.h. Errors: InputError. Infeasible: right, but this program or machine cannot run it.
-std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load, const LaunchEnv& launch,
-                                           const std::string& data_path, Bytes memory);
+// `data_path`: of downloaded data sets. `memory`: what a rank can have; the stage that needs most
+// must fit, by the closed form of shared/bound.h. Errors: InputError. Infeasible: right, but this
+// program or machine cannot run it.
+std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
+                                           const LaunchEnv& launch, const std::string& data_path,
+                                           Bytes memory);
 
 }  // namespace polyphony::exec

@@ -17,7 +17,7 @@ ALLOWED = {  # folder -> what its files may include besides itself and the stand
 }
 INCLUDE = re.compile(r'\s*#\s*include\s*(<|")([^>"]+)')
 # Outside every folder: the C and C++ standard libraries (no slash, no .hpp) and the operating system's headers.
-SYSTEM = re.compile(r"^([a-z_0-9]+|(assert|errno|math|signal|stdio|stdlib|string|time|unistd|fcntl|poll|dlfcn|netdb|pthread|sched|spawn|limits|ifaddrs)\.h"
+SYSTEM = re.compile(r"^([a-z_0-9]+|(assert|errno|malloc|math|signal|stdio|stdlib|string|time|unistd|fcntl|poll|dlfcn|netdb|pthread|sched|spawn|limits|ifaddrs)\.h"
                     r"|(sys|netinet|arpa|net|linux)/.*)$")
 
 

@@ -87,7 +87,7 @@ struct Child {
     return WIFSIGNALED(status) ? 4 : refused() ? 3 : 2;
   }
   std::string ending() const {
-    if (hurried) return "did not end in time and was killed";
+    if (hurried) return "had not ended by itself and was killed";
     if (!WIFSIGNALED(status)) return "ended with exit code " + std::to_string(WEXITSTATUS(status));
     return "was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
            strsignal(WTERMSIG(status)) + ")";
@@ -269,7 +269,11 @@ LaunchResult launch(const LaunchOptions& options) {
   if (cause) {
     result.exit_code =
         WIFEXITED(cause->status) ? WEXITSTATUS(cause->status) : static_cast<int>(ExitCode::failed);
-    if (!cause->refused())
+    // A rank that hangs, the cause, ends last and by our hand: then the loss that others noticed.
+    const std::size_t loss = cause->said.find("lost rank ");
+    if (cause->severity() == 1 && loss != std::string::npos)
+      result.what = cause->said.substr(loss, cause->said.find('\n', loss) - loss);
+    else if (!cause->refused())
       result.what = "rank " + std::to_string(cause - children.data()) + " " + cause->ending();
   }
   return result;

@@ -106,13 +106,16 @@ Figures figures(const Scenario& scenario, const Prediction& prediction) {
 }
 
 std::string describe_layout(const Scenario& scenario, const Layout& layout) {
-  std::string text = name(layout.placement);
   const std::size_t last = layout.modules.size() - 1;
+  const ModuleLayout& encoder = layout.modules.front();
+  std::string text = name(layout.placement);
   if (layout.placement != Placement::homogeneous && last > 0)
-    text +=
-        "  " + scenario.model.modules.front().name + " " + describe(layout.modules.front()) + " |";
+    text += "  " + scenario.model.modules.front().name + " " + describe(encoder) + " |";
   text += "  " + scenario.model.modules[last].name + " " + describe(layout.modules[last]);
   text += std::string("  ") + name(layout.schedule) + " x" + std::to_string(layout.microbatches);
+  if (layout.placement == Placement::homogeneous && encoder.recompute != layout.modules[last].recompute)
+    text += "  " + scenario.model.modules.front().name + " recompute " + name(encoder.recompute);
+  if (layout.encoder_microbatches > 0) text += "  encoder x" + std::to_string(layout.encoder_microbatches);
   return text;
 }
 

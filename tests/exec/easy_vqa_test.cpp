@@ -144,7 +144,7 @@ TEST_SUITE("dataset") {
     }
     CHECK(best.size() == 107);
     CHECK(right_at_best == 6559);  // 67.8 % of 9,673
-    CHECK(right_learned == 6481);  // 67.0 %
+    CHECK(right_learned == 6475);  // 66.9 %; of equally frequent answers the first in answers.txt
   }
 
   TEST_CASE("a small set of the same form") {
@@ -190,7 +190,8 @@ TEST_SUITE("dataset") {
             folder / "train/images/1.png" + ": is no whole PNG image (unpack the data set again)");
     }
     std::string bent = png;
-    bent[bent.size() / 2] = static_cast<char>(bent[bent.size() / 2] ^ 1);
+    char& pixel = bent[bent.size() - 20];  // 12 bytes of trailer and 4 of checksum end the pixels
+    pixel = static_cast<char>(pixel ^ 1);
     spill(folder / "train/images/1.png", bent);
     CHECK(refused().find(folder / "train/images/1.png" + ": is a damaged PNG image: ") == 0);
     std::filesystem::remove(folder / "train/images/1.png");

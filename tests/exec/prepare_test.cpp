@@ -23,7 +23,8 @@ LaunchEnv ranks(int world_size) {
   return launch;
 }
 
-std::variant<Prepared, Infeasible> prepare_file(const std::string& path, int world_size, Bytes memory = kMemory) {
+std::variant<Prepared, Infeasible> prepare_file(const std::string& path, int world_size,
+                                                Bytes memory = kMemory) {
   return prepare(path, test::file_text, ranks(world_size), "nowhere", memory);
 }
 
@@ -35,12 +36,15 @@ TEST_CASE("a right scenario is prepared, a wrong number of ranks refused") {
   REQUIRE(ready);
   CHECK(ready->dataset->batch(0).samples.size() == 8);
   CHECK(refusal([] { prepare_file("scenarios/tiny.json", 3); }) ==
-        "scenarios/tiny.json: /layout: the layout has 2 ranks but 3 were started (test) (start 2 ranks, or change the layout)");
-  CHECK(refusal([] { prepare_file("scenarios/easy_vqa.json", 2); }).find("/layout: is missing") != std::string::npos);
+        "scenarios/tiny.json: /layout: the layout has 2 ranks but 3 were started (test) (start 2 "
+        "ranks, or change the layout)");
+  CHECK(refusal([] { prepare_file("scenarios/easy_vqa.json", 2); }).find("/layout: is missing") !=
+        std::string::npos);
 }
 
 TEST_CASE("what does not fit in memory is told before any rank meets another") {
-  // tiny.json: 65k parameters over two stages; 16 bytes each are 1 MB, so 1 MiB a rank holds one stage with its activations, 64 KiB does not.
+  // tiny.json: 65k parameters over two stages; 16 bytes each are 1 MB, so 1 MiB a rank holds one
+  // stage with its activations, 64 KiB does not.
   CHECK(std::holds_alternative<Prepared>(prepare_file("scenarios/tiny.json", 2, Bytes(4 << 20))));
   const auto outcome = prepare_file("scenarios/tiny.json", 2, Bytes(64 << 10));
   const auto* no = std::get_if<Infeasible>(&outcome);
@@ -54,7 +58,9 @@ TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never any
   for (std::uint64_t i = 0; i < 2000; ++i) {
     std::string path;
     const std::string text = test::mutated_scenario(i, path);
-    const LoadText load = [&](const std::string& wanted) { return wanted == path ? text : test::file_text(wanted); };
+    const LoadText load = [&](const std::string& wanted) {
+      return wanted == path ? text : test::file_text(wanted);
+    };
     CAPTURE(i);
     CAPTURE(path);
     try {

@@ -88,7 +88,7 @@ TEST_SUITE("checkpoint") {
     std::memcpy(&length, bytes.data(), 8);
     int refused = 0;
     for (std::size_t i = 0; i < 8 + length; ++i) {
-      for (const int bit : {0, 3, 6, 7}) {
+      for (const int bit : {0, 6}) {
         std::string bent = bytes;
         bent[i] = static_cast<char>(bent[i] ^ (1 << bit));
         spill(path, bent);
@@ -164,7 +164,8 @@ TEST_SUITE("checkpoint") {
       file.write(large.data() + i, part);
       i += part;
     }
-    CHECK(file.finish() == digest(path));
+    const FileDigest written = file.finish();
+    CHECK(written == digest(path));
     CHECK(slurp(path) == large);
   }
 }

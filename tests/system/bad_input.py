@@ -26,7 +26,7 @@ WRONG_SCENARIOS = {
     "tp that does not divide the heads": ({"cluster": {"ranks": 3}, "layout": {"placement": "homogeneous", "all": {"tp": 3, "pp": 1}}},
                                           "/layout", ["3", "heads"]),
     "more stages than layers": ({"cluster": {"ranks": 64}, "layout": {"all": {"pp": 64}}}, "/layout", []),
-    "a batch that does not divide": ({"data": {"global_batch": 7}}, "/layout", ["7"]),
+    "fewer samples than microbatches": ({"data": {"global_batch": 3}}, "/layout", ["3"]),
     "no such data set": ({"data": {"source": "imagenet"}}, "/data/source", ["imagenet", "easy-vqa"]),
 }
 

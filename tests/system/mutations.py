@@ -15,7 +15,7 @@ import harness
 from harness import POLYPHONY, SCENARIOS, WORKER, run
 
 MUTATIONS = 2000
-WORKER_MUTATIONS = 40
+WORKER_MUTATIONS = 30
 ODD = [None, True, -1, 0, 1, 2, 3, 7, 64, 1 << 20, 2**31 - 1, -2**31, 2**63 - 1, 2**64 - 1, 1e300, -0.5, 1e-300, "", "auto", "all", "400", "400Gbps", "80GiB",
        "-3us", "1e308TFLOPS", "uniform(0,3)", "uniform(0,1000000000)", "lognormal(20,5)", "vision", "language", "hgx-h100", "this-machine", "colocated",
        "homogeneous", "non-colocated", "llama-3.1-70b", "lora", "frozen", "4x4", "é\x01", "x" * 10000, [], {}, [1, 2, 3], [[]], {"first": 1, "count": 2},
@@ -88,7 +88,8 @@ class Mutations(harness.SystemTest):
         wrong = ""
         if done.returncode not in (0, 2, 3):
             wrong = f"seed {seed}: exit code {done.returncode}: {done.stderr[-300:]}"
-        elif done.returncode == 2 and (done.stderr.count("\n") != 1 or str(self.folder) not in done.stderr):
+        refusal = [line for line in done.stderr.splitlines() if ": note: " not in line]
+        if done.returncode == 2 and (len(refusal) != 1 or str(self.folder) not in refusal[0]):
             wrong = f"seed {seed}: not one line with the file: {done.stderr[-300:]}"
         if not wrong:
             path.unlink()
