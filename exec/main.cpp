@@ -124,7 +124,17 @@ LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
 
 std::unique_ptr<Transport> connect(const LaunchEnv& launch) {
   if (launch.world_size == 1) return std::move(make_in_process(1).front());
-  return connect_gloo(launch);
+  try {
+    return connect_gloo(launch);
+  } catch (const LostPeer& loss) {
+    leave_after(loss, launch.rank);
+  }
+}
+
+// The others have been told: LibTorch's threads may still run, so no destructor may wait for them.
+[[noreturn]] void leave(const std::exception& error, ExitCode code) {
+  std::cerr << error.what() << std::endl;
+  std::_Exit(static_cast<int>(code));
 }
 
 // A number of the command line that must not be negative (or not a number).
@@ -202,9 +212,12 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     return static_cast<int>(ExitCode::ok);
   } catch (const LostPeer& loss) {
     leave_after(loss, launch.rank);
+  } catch (const InputError& error) {
+    transport->abort(error.what());
+    leave(error, ExitCode::bad_input);
   } catch (const std::exception& error) {
     transport->abort(error.what());
-    throw;
+    leave(error, ExitCode::failed);
   }
 }
 

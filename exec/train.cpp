@@ -110,9 +110,13 @@ std::pair<double, double> count_right(const Program& program,
   return {right, asked};
 }
 
-double evaluate_with(Control& control, Transport& transport, Runner& runner,
-                     const Scenario& scenario, const Layout& layout, const Plan& plan,
-                     const Dataset& dataset, int samples) {
+// Held-out samples whose labels are all predicted, and how many were asked. Equal on every rank.
+struct Answers {
+  double share = 0;
+  int asked = 0;
+};
+Answers evaluate(Control& control, Transport& transport, Runner& runner, const Scenario& scenario,
+                 const Layout& layout, const Plan& plan, const Dataset& dataset, int samples) {
   const std::vector<Sample> questions = spread_out(dataset.held_out(), samples);
   if (questions.empty())
     throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
@@ -134,7 +138,8 @@ double evaluate_with(Control& control, Transport& transport, Runner& runner,
     counts[1] += asked;
   }
   control.sum(counts);
-  return counts[0].item<double>() / counts[1].item<double>();
+  const auto asked = counts[1].item<double>();
+  return {counts[0].item<double>() / asked, static_cast<int>(asked)};
 }
 
 class Trainer {
@@ -222,9 +227,10 @@ void Trainer::checkpoint(std::int64_t done) {
 bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
       (done % options_.evaluate_every == 0 || done >= options_.steps)) {
-    result_.accuracy = evaluate_with(control_, transport_, runner_, scenario_, layout_, plan_,
+    const Answers answers = evaluate(control_, transport_, runner_, scenario_, layout_, plan_,
                                      dataset_, options_.evaluate_samples);
-    metrics.accuracy(done, *result_.accuracy, options_.evaluate_samples);
+    result_.accuracy = answers.share;
+    metrics.accuracy(done, answers.share, answers.asked);
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
   if (!control_.due(done)) return false;
@@ -278,12 +284,6 @@ TrainResult Trainer::run() {
 TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
                   const Dataset& dataset, const TrainOptions& options) {
   return Trainer(transport, scenario, layout, dataset, options).run();
-}
-
-double evaluate(Transport& transport, Runner& runner, const Scenario& scenario,
-                const Layout& layout, const Plan& plan, const Dataset& dataset, int samples) {
-  Control control(transport);
-  return evaluate_with(control, transport, runner, scenario, layout, plan, dataset, samples);
 }
 
 }  // namespace polyphony::exec

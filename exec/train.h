@@ -30,7 +30,6 @@ struct TrainOptions {
   int evaluate_samples = 0;         // held-out samples taken; 0: all
   double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never
   Seconds checkpoint_every{0};      // 0: only at the end (none without `out`)
-  Seconds stop_after{0};            // wall time; 0: no limit
   bool resume = false;              // from the newest checkpoint in `out`
   bool check_collectives = false;
   std::optional<HardwareProfile>
@@ -50,9 +49,5 @@ struct TrainResult {
 // Collective over all ranks of the transport. Needs a runnable layout.
 TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
                   const Dataset& dataset, const TrainOptions& options);
-
-// Share of held-out samples whose labels are all predicted. Equal on every rank.
-double evaluate(Transport& transport, Runner& runner, const Scenario& scenario,
-                const Layout& layout, const Plan& plan, const Dataset& dataset, int samples);
 
 }  // namespace polyphony::exec

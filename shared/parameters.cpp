@@ -1,10 +1,18 @@
 #include "shared/parameters.h"
 
+#include <cmath>
+
 #include "shared/error.h"
 #include "shared/random.h"
 
 namespace polyphony {
 namespace {
+
+// Initial deviations. Matrices keep the variance of what passes: 1/√(inputs) (LeCun et al.,
+// "Efficient BackProp", 1998, §4.6). Tokens enter with variance 1, as T5's do (Raffel et al., arXiv
+// 1910.10683); positions are a small addition, 0.02 (Dosovitskiy et al., arXiv 2010.11929).
+constexpr double kTokenDeviation = 1.0;
+constexpr double kPositionDeviation = 0.02;
 
 // Adds the parameters of one layer, all under "<module>.<layer>.".
 class LayerParameters {
@@ -13,11 +21,14 @@ class LayerParameters {
       : out_(out), prefix_(std::move(prefix)), layer_(layer) {}
 
   void matrix(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
-    out_.push_back({prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, 0.02, true});
+    const double deviation = 1 / std::sqrt(static_cast<double>(columns));
+    out_.push_back(
+        {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, true});
   }
-  void table(const char* suffix, std::int64_t rows, std::int64_t columns,
-             Cut cut) {  // embeddings: no decay
-    out_.push_back({prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, 0.02, false});
+  void table(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut,
+             double deviation) {  // embeddings: no decay
+    out_.push_back(
+        {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, false});
   }
   void vector(const char* suffix, std::int64_t size, Cut cut, Initial initial) {
     out_.push_back({prefix_ + suffix, layer_, {size}, cut, initial, 0.0, false});
@@ -85,7 +96,7 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
         add.matrix("weight", module.hidden,
                    std::int64_t{module.channels} * module.patch * module.patch, Cut::replicated);
         add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
-        add.table("position", side * side, module.hidden, Cut::replicated);
+        add.table("position", side * side, module.hidden, Cut::replicated, kPositionDeviation);
         break;
       }
       case LayerKind::vision_block:
@@ -107,7 +118,7 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
       }
       case LayerKind::token_embedding:
         LayerParameters(out, module.name + ".embedding.", layer)
-            .table("weight", module.vocab, module.hidden, Cut::rows);
+            .table("weight", module.vocab, module.hidden, Cut::rows, kTokenDeviation);
         break;
       case LayerKind::decoder_block:
         decoder_block(module, {out, block, layer});

@@ -30,8 +30,8 @@ struct Parameter {
   std::vector<std::int64_t> shape;  // global
   Cut cut = Cut::replicated;
   Initial initial = Initial::normal;
-  double deviation = 0.02;  // of Initial::normal
-  bool decay = false;       // takes weight decay (matrices do; norms and biases do not)
+  double deviation = 0;  // of Initial::normal
+  bool decay = false;    // takes weight decay (matrices do; norms and biases do not)
   bool operator==(const Parameter&) const = default;
 
   std::int64_t count() const;  // of the global tensor

@@ -113,9 +113,11 @@ std::string describe_layout(const Scenario& scenario, const Layout& layout) {
     text += "  " + scenario.model.modules.front().name + " " + describe(encoder) + " |";
   text += "  " + scenario.model.modules[last].name + " " + describe(layout.modules[last]);
   text += std::string("  ") + name(layout.schedule) + " x" + std::to_string(layout.microbatches);
-  if (layout.placement == Placement::homogeneous && encoder.recompute != layout.modules[last].recompute)
+  if (layout.placement == Placement::homogeneous &&
+      encoder.recompute != layout.modules[last].recompute)
     text += "  " + scenario.model.modules.front().name + " recompute " + name(encoder.recompute);
-  if (layout.encoder_microbatches > 0) text += "  encoder x" + std::to_string(layout.encoder_microbatches);
+  if (layout.encoder_microbatches > 0)
+    text += "  encoder x" + std::to_string(layout.encoder_microbatches);
   return text;
 }
 

@@ -195,7 +195,8 @@ std::vector<std::string> why_it_wins(const Scenario& scenario, const Sweep& resu
     std::sort(parts.begin(), parts.end(),
               [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
     std::string text = "the best " + std::string(name(other.layout.placement)) + " layout takes " +
-                       seconds_text(other.figures.step - winner.figures.step) + " more than the winner";
+                       seconds_text(other.figures.step - winner.figures.step) +
+                       " more than the winner";
     if (!parts.empty()) text += "; on its busiest rank: ";
     for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
     lines.push_back(text + "   [" + describe_layout(scenario, other.layout) + "]");

@@ -16,16 +16,19 @@
 namespace polyphony::traces {
 namespace {
 
-// A prior may be off by several times: its standard deviation is this many times its value, or this
-// many of the smallest steps below.
-constexpr double kPriorDeviation = 3;
+// A prior may be off by an order of magnitude: its standard deviation is this many times its value,
+// or this many of the smallest steps below.
+constexpr double kPriorDeviation = 10;
 // What a kernel launch or a wake-up costs on a CPU, assumed.
 constexpr Seconds kSmallOverhead{20e-6};
 constexpr Seconds kSmallDispatch{5e-6};   // CUDA launch, order of magnitude
 constexpr Seconds kClockNoise{5e-6};      // between two stamps of a recorder
 constexpr double kLeastRatio = 0.02;      // a model is not wrong by more than 50 times
+constexpr double kLeastSlowness = 0.25;   // nor a link or memory four times faster than declared
 constexpr double kLeastStepError = 0.02;  // claim no better, assumed
 constexpr double kInformed = 0.5;
+constexpr double kQuartileToSigma = 1.4826;  // of a normal distribution
+constexpr double kMedianToMean = 1.2533;     // √(π/2): deviation of a median over that of a mean
 
 enum class RowKind { compute, message, collective, update };
 
@@ -79,18 +82,40 @@ class RunReader {
     for (std::size_t op = 0; op < program_.ops.size(); ++op) members[sets[op]].push_back(OpId(op));
     for (std::size_t op = 0; op < program_.ops.size(); ++op) {
       if (members[op].empty()) continue;
-      if (const auto* exchange = std::get_if<Exchange>(&program_.ops[op].what)) {
-        if (!exchange->sends) add(rows[RowKind::message], members[op], receive_row(*exchange));
-      } else {
-        add(rows[kind_of(program_.ops[op])], members[op], node_row(compiled_.op_start[op]));
+      const Op& what = program_.ops[op];
+      if (const auto* exchange = std::get_if<Exchange>(&what.what)) {
+        if (!exchange->sends) add(rows[RowKind::message], {members[op]}, receive_row(*exchange));
+      } else if (std::holds_alternative<Update>(what.what)) {
+        add_update(rows[RowKind::update], op, sets, members);
+      } else if (!is_step_scalars(what)) {
+        const bool computes = std::holds_alternative<Compute>(what.what);
+        add(rows[computes ? RowKind::compute : RowKind::collective], {members[op]},
+            node_row(compiled_.op_start[op]));
       }
     }
   }
 
  private:
-  static RowKind kind_of(const Op& op) {
-    if (std::holds_alternative<Compute>(op.what)) return RowKind::compute;
-    return std::holds_alternative<Collective>(op.what) ? RowKind::collective : RowKind::update;
+  static bool is_step_scalars(const Op& op) {
+    const auto* collective = std::get_if<Collective>(&op.what);
+    return collective != nullptr && !collective->params.valid();
+  }
+
+  // The norm is summed up inside the step scalars' collective: its time is the update's.
+  void add_update(std::vector<FitRow>& rows, std::size_t op, const std::vector<std::uint32_t>& sets,
+                  const std::vector<std::vector<OpId>>& members) const {
+    FitRow row = node_row(compiled_.op_start[op]);
+    std::vector<std::vector<OpId>> together{{OpId(op)}};
+    const Range waits = program_.ops[op].waits_for;
+    for (auto w = waits.begin; w < waits.end; ++w) {
+      const OpId wait = program_.waits[w];
+      if (!is_step_scalars(program_.ops[wait.value])) continue;
+      const FitRow scalars = node_row(compiled_.op_start[wait.value]);
+      row.offset += scalars.offset;
+      row.terms.insert(row.terms.end(), scalars.terms.begin(), scalars.terms.end());
+      together.push_back(members[sets[wait.value]]);
+    }
+    add(rows, together, std::move(row));
   }
 
   FitRow node_row(std::uint32_t node) const {
@@ -121,14 +146,24 @@ class RunReader {
     }
   }
 
-  void add(std::vector<FitRow>& rows, const std::vector<OpId>& members, FitRow row) const {
+  // `together`: activities that follow each other; their times add up.
+  void add(std::vector<FitRow>& rows, const std::vector<std::vector<OpId>>& together,
+           FitRow row) const {
     if (row.terms.empty()) return;  // nothing to learn from it
     std::vector<Seconds> times;
     for (const StepTimes& step : steps_) {
-      if (const auto time = step.of(members)) times.push_back(*time);
+      std::optional<Seconds> sum = Seconds{};
+      for (const std::vector<OpId>& members : together) {
+        const std::optional<Seconds> time = step.of(members);
+        sum = sum && time ? std::optional(*sum + *time) : std::nullopt;
+      }
+      if (sum) times.push_back(*sum);
     }
     if (times.empty()) return;
-    row.measured = median(std::move(times)).count();
+    const Spread all = spread(std::move(times));
+    row.measured = all.median.count();
+    row.noise = all.repeatability() * kQuartileToSigma * kMedianToMean /
+                std::sqrt(static_cast<double>(all.count));
     rows.push_back(std::move(row));
   }
 
@@ -146,8 +181,9 @@ std::vector<FitParameter> prior_of(const ParameterList& list, const HardwareProf
     parameter.prior = list.of(profile, p);
     const bool ratio = ParameterList::is_slowness(p) || p >= ParameterList::fixed_count;
     const Seconds small = p == ParameterList::dispatch ? kSmallDispatch : kSmallOverhead;
-    parameter.lower = ratio ? std::min(kLeastRatio, parameter.prior) : 0;
-    const double least = ratio ? kLeastRatio : small.count();
+    const double least_ratio = ParameterList::is_slowness(p) ? kLeastSlowness : kLeastRatio;
+    parameter.lower = ratio ? std::min(least_ratio, parameter.prior) : 0;
+    const double least = ratio ? least_ratio : small.count();
     parameter.deviation = kPriorDeviation * std::max(parameter.prior, least);
     result.push_back(parameter);
   }

@@ -5,6 +5,7 @@
 //   ops, whose inner collectives start from that result. A parameter that the traces do not inform
 //   keeps its prior; so do all device peaks and shape efficiencies. A receive op counts as one
 //   latency and the sum of its messages' transfers; one whose messages came apart is left out.
+//   The step scalars (global norm) count with the update that waits for them.
 // step_error of the result: the largest of the runs' remaining step errors (estimate() against the
 // median), their repeatabilities, and 2 %. It is in-sample: check it on layouts not fitted.
 // Does not model: links shared by ops at the same time, cores shared by ranks; both end up in the

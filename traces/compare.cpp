@@ -12,7 +12,8 @@ namespace {
 Part part_of_op(const Op& op) {
   if (const auto* compute = std::get_if<Compute>(&op.what)) return part_of(compute->phase);
   if (std::holds_alternative<Exchange>(op.what)) return Part::exchange;
-  return std::holds_alternative<Collective>(op.what) ? Part::all_reduce : Part::optimizer;
+  const auto* collective = std::get_if<Collective>(&op.what);
+  return collective != nullptr && collective->params.valid() ? Part::all_reduce : Part::optimizer;
 }
 
 std::vector<PartComparison> beside(const PartTimes& predicted, const PartTimes& measured,
@@ -87,9 +88,11 @@ std::vector<PartTimes> part_times(const Program& program, const Timeline& timeli
   for (std::size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
     const auto rank = program.rank_of(op).value;
-    const bool on_compute = program.streams[op.stream.value].kind == StreamKind::compute;
+    const Part part = part_of_op(op);
+    const bool on_compute =
+        part == Part::optimizer || program.streams[op.stream.value].kind == StreamKind::compute;
     for (auto i = activity.of[id].begin; i < activity.of[id].end; ++i) {
-      at_work[rank][static_cast<std::size_t>(part_of_op(op))].push_back(activity.intervals[i]);
+      at_work[rank][static_cast<std::size_t>(part)].push_back(activity.intervals[i]);
       if (on_compute) computing[rank].push_back(activity.intervals[i]);
     }
   }

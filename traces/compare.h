@@ -1,11 +1,12 @@
 // A predicted step beside measured steps of the same Program: step time and where it went.
-//   forward, backward (both halves), recompute, optimizer: the compute stream at work on them
+//   forward, backward (both halves), recompute: the compute stream at work on them
+//   optimizer: the update, and the step scalars (loss, global norm) that it waits for
 //   idle: of the compute stream, step - all of the above; waiting inside an op is idle (activity.h)
 //   exchange: time in which messages (pipeline and bridge) of the rank were under way, overlaps
 //     counted once
-//   all_reduce: likewise for collectives on their own stream, gradients and step scalars
-// exchange and all_reduce may overlap compute: only the compute stream's parts and idle add up to
-// the step. Relative errors are (predicted - measured) / measured.
+//   all_reduce: likewise for the gradients' collectives on their own stream
+// exchange and all_reduce may overlap compute: only the other parts and idle add up to the step.
+// Relative errors are (predicted - measured) / measured.
 #pragma once
 
 #include <array>

@@ -76,7 +76,11 @@ class Solver {
   explicit Solver(const FitProblem& problem)
       : problem_(problem),
         rows_(static_cast<Index>(problem.rows.size())),
-        columns_(static_cast<Index>(problem.parameters.size())) {}
+        columns_(static_cast<Index>(problem.parameters.size())) {
+    std::vector<double> known;
+    for (const FitRow& row : problem.rows) known.push_back(row.noise);
+    known_noise_ = median_of(std::move(known));
+  }
 
   Fit solve() {
     Fit result;
@@ -120,7 +124,7 @@ class Solver {
       sizes.push_back(std::abs(relative_residual(i, value)));
     const double freedom =
         static_cast<double>(rows_) / static_cast<double>(std::max<Index>(1, rows_ - columns_));
-    return kMadToSigma * median_of(std::move(sizes)) * std::sqrt(freedom);
+    return std::max(known_noise_, kMadToSigma * median_of(std::move(sizes)) * std::sqrt(freedom));
   }
 
   // Weighted matrix over u = θ / deviation, and right-hand side, around `value`. At first the model
@@ -220,6 +224,7 @@ class Solver {
 
   const FitProblem& problem_;
   Index rows_, columns_;
+  double known_noise_ = 0;
   double variance_ = 0;
   MatrixXd matrix_;
   VectorXd target_;

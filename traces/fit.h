@@ -3,8 +3,9 @@
 //   row i:  y_i ≈ m_i = offset_i + Σ_j (slope_ij + product_ij·θ_p) θ_j,  p the product parameter
 //   minimise  Σ_i huber(((y_i − m_i) / (m_i + floor)) / σ) + Σ_j ((θ_j − prior_j) / deviation_j)²
 //   over θ ≥ lower
-// Noise is taken as relative, with σ its robust standard deviation found from the residuals, so
-// that data without noise are reproduced and a direction the data do not inform keeps its prior.
+// Noise is taken as relative, with σ its robust standard deviation found from the residuals, or
+// the median of the rows' own where that is larger (few rows leave no residual), so that data
+// without noise are reproduced and a direction the data do not inform keeps its prior.
 // Gauss-Newton over the product; Lawson-Hanson for the bounds.
 // Source: Huber 1981 §7 (k = 1.345, reweighting); Lawson & Hanson 1974 ch. 23 (bounds); ridge as a
 // Gaussian prior: textbook.
@@ -30,6 +31,7 @@ struct FitRow {
   double measured = 0;
   double offset = 0;
   std::vector<FitTerm> terms;
+  double noise = 0;  // known relative deviation of `measured`
 };
 struct FitProblem {
   std::vector<FitParameter> parameters;

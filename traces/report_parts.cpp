@@ -12,6 +12,9 @@
 namespace polyphony::traces {
 namespace {
 
+// A capacity further away than this many peaks would flatten the curves.
+constexpr std::int64_t kDrawnCapacity = 4;
+
 std::string time_text(Seconds time) { return time == Seconds{} ? "–" : short_text(time); }
 
 std::string error_text(const PartComparison& row) { return row.error ? percent(*row.error) : "–"; }
@@ -177,9 +180,13 @@ Figure memory_figure(const Program& program, const Timeline& timeline, Bytes cap
   if (ranks.size() < memory.size()) {
     caption = "The " + std::to_string(ranks.size()) + " ranks with the largest peaks. " + caption;
   }
-  return {memory_chart(program, timeline, ranks,
-                       capacity.value > 0 ? std::optional(capacity) : std::nullopt, options),
-          caption};
+  const Bytes peak = ranks.empty() ? Bytes{} : memory[ranks.front().value].peak;
+  std::optional<Bytes> line;
+  if (capacity.value > 0 && capacity <= kDrawnCapacity * peak) line = capacity;
+  if (capacity.value > 0 && !line) {
+    caption += " Largest peak " + short_text(peak) + " of " + short_text(capacity) + ".";
+  }
+  return {memory_chart(program, timeline, ranks, line, options), caption};
 }
 
 }  // namespace polyphony::traces

@@ -50,7 +50,7 @@ int rehearse_command(int argc, char** argv) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (pace.scale <= 0) pace.scale = std::max(2.0, 3.0 * world_size(layout) / cores);
   const std::string folder = args.text("out");
-  const std::string resolved = prepare_folder(scenario, layout, folder, false);
+  const std::string resolved = prepare_folder(scenario, layout, folder, EarlierRun::remove);
   write_file(folder + "/pace.json", pace_text(pace));
   write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
   const std::string steps = std::to_string(args.integer("steps"));

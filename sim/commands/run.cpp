@@ -74,13 +74,14 @@ int run_command(int argc, char** argv) {
       cxxopts::value<std::string>()->default_value("runs/latest"))(
       "steps", "train until this step; default: training.steps", cxxopts::value<int>())(
       "resume", "continue from the newest checkpoint in --out")(
-      "checkpoint-every", "seconds between checkpoints (default 60)",
-      cxxopts::value<std::string>())("evaluate-every",
-                                     "steps between evaluations on held-out samples",
+      "fresh", "remove an earlier run in --out first")("checkpoint-every",
+                                                       "seconds between checkpoints (default 60)",
+                                                       cxxopts::value<std::string>())(
+      "evaluate-every", "steps between evaluations on held-out samples",
+      cxxopts::value<std::string>())("evaluate-samples",
+                                     "held-out samples per evaluation (default: all)",
                                      cxxopts::value<std::string>())(
-      "evaluate-samples", "held-out samples per evaluation (default: all)",
-      cxxopts::value<std::string>())("stop-accuracy", "stop at this share of right answers",
-                                     cxxopts::value<std::string>())(
+      "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
       "trace-steps", "steps to record, FIRST:LAST", cxxopts::value<std::string>())(
       "data", "folder of downloaded data sets", cxxopts::value<std::string>())(
       "check", "compare inner collectives with their expansion")(
@@ -99,8 +100,10 @@ int run_command(int argc, char** argv) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
-  const std::string resolved =
-      prepare_folder(scenario, layout, args.text("out"), args.has("resume"));
+  const std::string resolved = prepare_folder(scenario, layout, args.text("out"),
+                                              args.has("resume")  ? EarlierRun::resume
+                                              : args.has("fresh") ? EarlierRun::remove
+                                                                  : EarlierRun::refuse);
   LaunchOptions options;
   options.ranks = world_size(layout);
   options.arguments = worker_arguments(args, resolved, steps);

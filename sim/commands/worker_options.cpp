@@ -34,14 +34,20 @@ void MetricsTail::update() {
 }
 
 std::string prepare_folder(const Scenario& scenario, const Layout& layout,
-                           const std::string& folder, bool resume) {
+                           const std::string& folder, EarlierRun earlier) {
   namespace fs = std::filesystem;
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed)
     throw InputError(folder, "", "cannot be made: " + failed.message(),
                      "choose another --out folder");
-  if (!resume)
+  const fs::path checkpoints = fs::path(folder) / "checkpoints";
+  if (earlier == EarlierRun::refuse && fs::exists(checkpoints, failed) &&
+      !fs::is_empty(checkpoints, failed))
+    throw InputError(
+        checkpoints.string(), "", "are the checkpoints of an earlier run",
+        "continue it with --resume, remove it with --fresh, or choose another --out folder");
+  if (earlier != EarlierRun::resume)
     for (const char* old : {"trace", "metrics.jsonl", "checkpoints", "pace.json"}) {
       fs::remove_all(fs::path(folder) / old, failed);
       if (failed)

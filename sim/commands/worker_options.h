@@ -24,9 +24,13 @@ class MetricsTail {
   std::streamoff read_ = 0;
 };
 
+// What happens to an earlier run in the same folder: it is continued, removed, or, when it holds
+// checkpoints, in the way.
+enum class EarlierRun : std::uint8_t { resume, remove, refuse };
+
 // Writes the resolved scenario with `layout` as the run's own and returns its path.
 std::string prepare_folder(const Scenario& scenario, const Layout& layout,
-                           const std::string& folder, bool resume);
+                           const std::string& folder, EarlierRun earlier);
 // Launches, with a progress bar over `steps`.
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
                                   const std::string& folder, std::int64_t steps);

@@ -228,10 +228,10 @@ TEST_SUITE("chunk tensor parallel") {
                              slice_of(whole, spec.cut, 4, t)));
         }
         if (spec.initial == Initial::normal && spec.count() > 300) {
-          // Mean 0 ± 0.02/√n, deviation 0.02 (1 ± 1/√(2n)): four sigma.
+          // Mean 0 ± d/√n, deviation d (1 ± 1/√(2n)): four sigma.
           const double n = static_cast<double>(spec.count());
-          CHECK(std::abs(whole.mean().item<double>()) < 4 * 0.02 / std::sqrt(n));
-          CHECK(std::abs(whole.std().item<double>() / 0.02 - 1) < 4 / std::sqrt(2 * n));
+          CHECK(std::abs(whole.mean().item<double>()) < 4 * spec.deviation / std::sqrt(n));
+          CHECK(std::abs(whole.std().item<double>() / spec.deviation - 1) < 4 / std::sqrt(2 * n));
         }
       }
     }

@@ -1,11 +1,14 @@
-// Parity: training over ranks, in any layout, is what tests/exec/reference.h computes for whole weights and lone samples.
-//   A case names a layout and what trains on what. run_case() trains on it with the executor, gathers the shards on rank 0 through
-//   Parameter::cut, and compares: loss, global norm, every gradient (from AdamW's first moment after step 1, m = (1−β1)·clip·g),
-//   every parameter after the update, the predictions of an evaluation afterwards.
-//   It also checks: copies of a parameter are equal bits; each stream ran the Program's ops in order, none before what it waits for; inner
+// Parity: training over ranks, in any layout, is what tests/exec/reference.h computes for whole
+// weights and lone samples.
+//   A case names a layout and what trains on what. run_case() trains on it with the executor,
+//   gathers the shards on rank 0 through Parameter::cut, and compares: loss, global norm, every
+//   gradient (from AdamW's first moment after step 1, m = (1−β1)·clip·g), every parameter after the
+//   update, the predictions of an evaluation afterwards. It also checks: copies of a parameter are
+//   equal bits; each stream ran the Program's ops in order, none before what it waits for; inner
 //   collectives are expand()'s (RunnerOptions::check_collectives).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,7 +29,8 @@ struct Case {
   int steps = 1;
 };
 
-// All layouts × conditions (tests/exec/parity_cases.cpp); those of fp32; long ones; those to run over processes too.
+// All layouts × conditions (tests/exec/parity_cases.cpp); those of fp32; long ones; those to run
+// over processes too.
 std::vector<Case> parity_cases();
 std::vector<Case> single_precision_cases();
 std::vector<Case> curve_cases();

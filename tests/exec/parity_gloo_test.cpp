@@ -12,10 +12,12 @@ constexpr int kRanks = 8;
 // The first ranks of a larger world, as a world of their own.
 class Part : public Transport {
  public:
-  Part(Transport& whole, int ranks, std::string prefix) : whole_(whole), ranks_(ranks), prefix_(std::move(prefix)) {}
+  Part(Transport& whole, int ranks, std::string prefix)
+      : whole_(whole), ranks_(ranks), prefix_(std::move(prefix)) {}
   Rank rank() const override { return whole_.rank(); }
   int world_size() const override { return ranks_; }
-  std::unique_ptr<Communicator> make_group(const std::string& name, const std::vector<Rank>& members) override {
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override {
     return whole_.make_group(prefix_ + name, members);
   }
   void exchange(const std::vector<Transfer>& transfers) override { whole_.exchange(transfers); }

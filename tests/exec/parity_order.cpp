@@ -19,7 +19,8 @@ std::string find_lone_message(const Program& program, const std::vector<Span>& s
   for (std::size_t m = 0; m < program.messages.size(); ++m) {
     const Span& send = spans[sends[m].value];
     const Span& receive = spans[receives[m].value];
-    if (receive.end < send.start) return describe(program, receives[m]) + " ended before its send began";
+    if (receive.end < send.start)
+      return describe(program, receives[m]) + " ended before its send began";
     if (program.messages[m].source != program.messages[m].destination && send.end < receive.start)
       return describe(program, sends[m]) + " ended before its receive began";
   }
@@ -54,12 +55,15 @@ std::string find_disorder(const Program& program, const std::vector<torch::Tenso
   std::map<StreamId, double> stream_end;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
-    if (!(spans[i].start > 0 && spans[i].end >= spans[i].start)) return describe(program, OpId(i)) + " never ran";
-    if (spans[i].start < stream_end[op.stream]) return describe(program, OpId(i)) + " ran before its turn";
+    if (!(spans[i].start > 0 && spans[i].end >= spans[i].start))
+      return describe(program, OpId(i)) + " never ran";
+    if (spans[i].start < stream_end[op.stream])
+      return describe(program, OpId(i)) + " ran before its turn";
     stream_end[op.stream] = spans[i].end;
     for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)
       if (spans[i].start < spans[program.waits[w].value].end)
-        return describe(program, OpId(i)) + " did not wait for " + describe(program, program.waits[w]);
+        return describe(program, OpId(i)) + " did not wait for " +
+               describe(program, program.waits[w]);
   }
   if (std::string text = find_lone_message(program, spans); !text.empty()) return text;
   return find_lone_collective(program, spans);

@@ -1,6 +1,8 @@
-// Did the ranks run a Program in its order? Judged from when each op started and ended, on one clock.
-//   A stream's ops one after another; no op before what it waits for has ended; no receive ended before its send began, nor, between
-//   different ranks, the other way round; no collective ended before all its members had begun it.
+// Did the ranks run a Program in its order? Judged from when each op started and ended, on one
+// clock.
+//   A stream's ops one after another; no op before what it waits for has ended; no receive ended
+//   before its send began, nor, between different ranks, the other way round; no collective ended
+//   before all its members had begun it.
 #pragma once
 
 #include <string>

@@ -1,11 +1,13 @@
+#include <doctest/doctest.h>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <doctest/doctest.h>
 #include <set>
 
 #include "shared/parameters.h"
+#include "shared/plan/lower.h"
 #include "tests/exec/parity.h"
+#include "tests/exec/parity_order.h"
 #include "tests/exec/reference.h"
 
 namespace polyphony::exec::testing {
@@ -22,7 +24,8 @@ void check_all(const std::vector<Case>& cases) {
 std::set<std::string> zero_gradients(const Case& c) {
   const Scenario scenario = make_scenario(c);
   const std::unique_ptr<Dataset> dataset = make_dataset(c, scenario);
-  const ReferenceStep step = Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
+  const ReferenceStep step =
+      Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
   std::set<std::string> zero;
   for (const auto& [name, gradient] : step.gradients)
     if (gradient.norm().item<double>() < 1e-12 * step.gradient_norm) zero.insert(name);
@@ -48,20 +51,24 @@ TEST_SUITE("parity") {
     CHECK(zero_gradients(c) == encoder);
   }
 
-  // The softmax over keys does not change when all scores of a query move together, and a key's bias moves all of them by q·b: the
-  // key rows of vision's qkv.bias have no gradient. All other rows of the bias have.
+  // The softmax over keys does not change when all scores of a query move together, and a key's
+  // bias moves all of them by q·b: the key rows of vision's qkv.bias have no gradient. All other
+  // rows of the bias have.
   TEST_CASE("a key's bias has no gradient, a query's and a value's have") {
     const Case c = parity_cases().front();
     const Scenario scenario = make_scenario(c);
     const Module& vision = scenario.model.modules.front();
     const std::unique_ptr<Dataset> dataset = make_dataset(c, scenario);
-    const ReferenceStep step = Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
+    const ReferenceStep step =
+        Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
+    const torch::Tensor& gradient = step.gradients.at("vision.block0.qkv.bias");
     const torch::Tensor norms =
-        step.gradients.at("vision.block0.qkv.bias").view({vision.heads, 3, vision.head_dim}).norm(2, 2);  // [A, q k v]
+        gradient.view({vision.heads, 3, vision.head_dim}).norm(2, 2);  // [A, q k v]
+    const double all = gradient.norm().item<double>();
     for (int head = 0; head < vision.heads; ++head) {
-      CHECK(norms[head][0].item<double>() > 1e-8 * step.gradient_norm);
-      CHECK(norms[head][1].item<double>() < 1e-14 * step.gradient_norm);
-      CHECK(norms[head][2].item<double>() > 1e-8 * step.gradient_norm);
+      CHECK(norms[head][0].item<double>() > 1e-3 * all);
+      CHECK(norms[head][1].item<double>() < 1e-14 * all);
+      CHECK(norms[head][2].item<double>() > 1e-3 * all);
     }
   }
 
@@ -70,12 +77,15 @@ TEST_SUITE("parity") {
     const Case c = parity_cases().front();
     Scenario scenario = make_scenario(c);
     const std::unique_ptr<Dataset> dataset = make_dataset(c, scenario);
-    const ReferenceStep right = Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
+    const ReferenceStep right =
+        Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
     scenario.model.modules.back().rope_theta += 1;
-    const ReferenceStep wrong = Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
+    const ReferenceStep wrong =
+        Reference(scenario, torch::kFloat64).step(dataset->batch(0), *dataset, 1e-2);
     const std::string name = "language.block0.qkv.weight";
     const torch::Tensor& gradient = right.gradients.at(name);
-    CHECK((wrong.gradients.at(name) - gradient).norm().item<double>() > 1e-8 * gradient.norm().item<double>());
+    CHECK((wrong.gradients.at(name) - gradient).norm().item<double>() >
+          1e-8 * gradient.norm().item<double>());
   }
 
   TEST_CASE("complaints name what is wrong") {
@@ -86,19 +96,55 @@ TEST_SUITE("parity") {
     CHECK(complaint(c, {0, 0, 0, 0, "", "", "late"}) == "late; ");
   }
 
+  // Two stages on two ranks. `time` gives each op its start, from its rank and its place in it; all
+  // take half a second.
+  TEST_CASE("disorder is seen") {
+    Case c = parity_cases().front();
+    c.layout.microbatches = 2;
+    for (ModuleLayout& layout : c.layout.modules) layout.pp = layout.ranks = 2;
+    const Scenario scenario = make_scenario(c);
+    const Program program = lower(scenario, c.layout, make_plan(scenario, c.layout),
+                                  make_dataset(c, scenario)->batch(0));
+    const auto disorder = [&](auto time) {
+      std::vector<torch::Tensor> times;
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        std::vector<double> spans;
+        for (std::uint32_t i = 0; i < program.rank_ops[rank].size(); ++i)
+          spans.insert(spans.end(), {time(rank, i), time(rank, i) + 0.5});
+        times.push_back(torch::tensor(spans, torch::kFloat64));
+      }
+      return find_disorder(program, times);
+    };
+    const auto ends_with = [](const std::string& text, const std::string& end) {
+      INFO(text);
+      CHECK((text.size() >= end.size() && text.substr(text.size() - end.size()) == end));
+    };
+    ends_with(disorder([](std::uint32_t, std::uint32_t) { return 0.0; }), "never ran");
+    ends_with(disorder([](std::uint32_t, std::uint32_t) { return 1.0; }), "ran before its turn");
+    ends_with(disorder([](std::uint32_t rank, std::uint32_t i) { return 1.0 + i + 1000.0 * rank; }),
+              "ended before its receive began");
+    ends_with(
+        disorder([](std::uint32_t rank, std::uint32_t i) { return 1.0 + i + 1000.0 * (1 - rank); }),
+        "ended before its send began");
+  }
+
   // Not a test: scripts/parity prints this.
   TEST_CASE("parity table" * doctest::skip()) {
-    std::printf("%-9s %-9s %-9s %-9s %6s  %s\n", "loss", "norm", "gradient", "parameter", "ms", "layout");
+    std::printf("%-9s %-9s %-9s %-9s %6s  %s\n", "loss", "norm", "gradient", "parameter", "ms",
+                "layout");
     int failed = 0;
-    for (const std::vector<Case>& cases : {parity_cases(), single_precision_cases(), curve_cases()}) {
+    for (const std::vector<Case>& cases :
+         {parity_cases(), single_precision_cases(), curve_cases()}) {
       for (const Case& c : cases) {
         const auto begin = std::chrono::steady_clock::now();
         const Outcome outcome = run_in_process(c);
-        const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - begin;
+        const std::chrono::duration<double, std::milli> wall =
+            std::chrono::steady_clock::now() - begin;
         const std::string wrong = complaint(c, outcome);
         failed += wrong.empty() ? 0 : 1;
-        std::printf("%-9.1e %-9.1e %-9.1e %-9.1e %6.0f  %s%s\n", outcome.loss, outcome.norm, outcome.gradient,
-                    outcome.parameter, wall.count(), c.name.c_str(), wrong.empty() ? "" : ("  FAILS: " + wrong).c_str());
+        std::printf("%-9.1e %-9.1e %-9.1e %-9.1e %6.0f  %s%s\n", outcome.loss, outcome.norm,
+                    outcome.gradient, outcome.parameter, wall.count(), c.name.c_str(),
+                    wrong.empty() ? "" : ("  FAILS: " + wrong).c_str());
         std::fflush(stdout);
       }
     }

@@ -52,7 +52,8 @@ class SampleModel {
     return torch::linear(x, at(name + ".weight"), bias == values_.end() ? Tensor() : bias->second);
   }
   Tensor layer_norm(const std::string& name, const Tensor& x) const {
-    return torch::layer_norm(x, {x.size(-1)}, at(name + ".weight"), at(name + ".bias"), kLayerNormEpsilon);
+    return torch::layer_norm(x, {x.size(-1)}, at(name + ".weight"), at(name + ".bias"),
+                             kLayerNormEpsilon);
   }
   Tensor rms_norm(const std::string& name, const Tensor& x) const {
     return x / torch::sqrt(x.pow(2).mean(-1, true) + kRmsNormEpsilon) * at(name + ".weight");
@@ -65,7 +66,8 @@ class SampleModel {
   }
 
   // Items in order: [T, H].
-  Tensor sequence(const Module& language, const Sample& sample, const SampleContent& content) const {
+  Tensor sequence(const Module& language, const Sample& sample,
+                  const SampleContent& content) const {
     const Tensor tokens = torch::tensor(content.token_ids, torch::kInt64);
     std::vector<Tensor> parts;
     std::size_t image = 0;
@@ -75,7 +77,8 @@ class SampleModel {
         parts.push_back(image_rows(content.images.at(image++)));
         continue;
       }
-      parts.push_back(torch::embedding(at(language.name + ".embedding.weight"), tokens.narrow(0, token, item.tokens)));
+      parts.push_back(torch::embedding(at(language.name + ".embedding.weight"),
+                                       tokens.narrow(0, token, item.tokens)));
       token += item.tokens;
     }
     return torch::cat(parts);
@@ -85,13 +88,17 @@ class SampleModel {
   Tensor image_rows(const Tensor& image) const {
     const Module& m = *find_module(model_, ModuleKind::vision);
     const std::int64_t side = image.size(1) / m.patch;
-    const Tensor patches = image.to(kWide).unfold(1, m.patch, m.patch).unfold(2, m.patch, m.patch);  // [C, s, s, p, p]
-    Tensor x = linear(m.name + ".patch_embedding", patches.permute({1, 2, 0, 3, 4}).reshape({side * side, -1}));
+    const Tensor patches =
+        image.to(kWide).unfold(1, m.patch, m.patch).unfold(2, m.patch, m.patch);  // [C, s, s, p, p]
+    Tensor x = linear(m.name + ".patch_embedding",
+                      patches.permute({1, 2, 0, 3, 4}).reshape({side * side, -1}));
     // An image smaller than the table takes the table's upper left corner.
     const std::int64_t table_side = m.image_size / m.patch;
-    const Tensor table = at(m.name + ".patch_embedding.position").view({table_side, table_side, m.hidden});
+    const Tensor table =
+        at(m.name + ".patch_embedding.position").view({table_side, table_side, m.hidden});
     x = x + table.slice(0, 0, side).slice(1, 0, side).reshape({side * side, m.hidden});
-    for (int b = 0; b < m.layers; ++b) x = vision_block(m, m.name + ".block" + std::to_string(b) + ".", x);
+    for (int b = 0; b < m.layers; ++b)
+      x = vision_block(m, m.name + ".block" + std::to_string(b) + ".", x);
     x = layer_norm(m.name + ".norm", x);
     const Module* projector = find_module(model_, ModuleKind::projector);
     return projector ? project(*projector, x, side) : x;
@@ -107,12 +114,14 @@ class SampleModel {
 
   Tensor vision_block(const Module& m, const std::string& block, Tensor x) const {
     x = x + attention(m, block, layer_norm(block + "norm1", x));
-    return x + linear(block + "fc2", torch::gelu(linear(block + "fc1", layer_norm(block + "norm2", x))));
+    return x + linear(block + "fc2",
+                      torch::gelu(linear(block + "fc1", layer_norm(block + "norm2", x))));
   }
   Tensor decoder_block(const Module& m, const std::string& block, Tensor x) const {
     x = x + attention(m, block, rms_norm(block + "norm1", x));
     const Tensor gate_up = linear(block + "gate_up", rms_norm(block + "norm2", x));
-    const Tensor gate = gate_up.slice(1, 0, c10::nullopt, 2), up = gate_up.slice(1, 1, c10::nullopt, 2);
+    const Tensor gate = gate_up.slice(1, 0, c10::nullopt, 2),
+                 up = gate_up.slice(1, 1, c10::nullopt, 2);
     return x + linear(block + "down", gate * torch::sigmoid(gate) * up);
   }
 
@@ -122,7 +131,8 @@ class SampleModel {
     const Tensor qkv = linear(block + "qkv", x);
     const bool causal = m.kind == ModuleKind::language;
     Tensor mask = torch::zeros({tokens, tokens}, kWide);
-    if (causal) mask = mask.masked_fill(torch::ones({tokens, tokens}, torch::kBool).triu(1), -INFINITY);
+    if (causal)
+      mask = mask.masked_fill(torch::ones({tokens, tokens}, torch::kBool).triu(1), -INFINITY);
     const auto head = [&](std::int64_t index) { return qkv.narrow(1, index * width, width); };
     std::vector<Tensor> outputs;
     for (std::int64_t k = 0; k < m.kv_heads; ++k) {
@@ -140,10 +150,12 @@ class SampleModel {
   // RoPE: elements i and i + D/2 are turned by position · theta^(−2i/D).
   static Tensor rotate(const Module& m, const Tensor& x) {
     const std::int64_t half = m.head_dim / 2;
-    const Tensor frequency = torch::pow(m.rope_theta, torch::arange(half, kWide) * (-2.0 / m.head_dim));
+    const Tensor frequency =
+        torch::pow(m.rope_theta, torch::arange(half, kWide) * (-2.0 / m.head_dim));
     const Tensor angle = torch::outer(torch::arange(x.size(0), kWide), frequency);  // [T, D/2]
     const Tensor low = x.narrow(1, 0, half), high = x.narrow(1, half, half);
-    return torch::cat({low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()}, 1);
+    return torch::cat(
+        {low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()}, 1);
   }
 
   const Model& model_;
@@ -152,11 +164,14 @@ class SampleModel {
 
 }  // namespace
 
-Reference::Reference(const Scenario& scenario, torch::Dtype start) : model_(scenario.model), training_(scenario.training) {
+Reference::Reference(const Scenario& scenario, torch::Dtype start)
+    : model_(scenario.model), training_(scenario.training) {
   for (const Module& module : model_.modules) {
     for (const Parameter& parameter : polyphony::parameters(module)) {
       const std::string& name = parameter.name;
-      values_[name] = initial_value(parameter, 1, 0, training_.seed, start, true).to(kWide);
+      values_[name] = initial_value(parameter, 1, 0, training_.seed, start, true);
+      if (parameter.initial == Initial::normal) values_[name].mul_(kWeightScale);
+      values_[name] = values_[name].to(kWide);
       if (module.trainable == Trainable::frozen) continue;
       trained_.insert(name);
       if (parameter.decay) decayed_.insert(name);
@@ -177,9 +192,10 @@ ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double
   for (const Sample& sample : batch.samples) {
     const SampleContent content = dataset.content(sample, {});
     if (content.labels.empty()) continue;  // adds nothing to the loss
-    const Tensor loss = torch::nll_loss(torch::log_softmax(network.logits(sample, content), 1),
-                                        torch::tensor(content.labels, torch::kInt64), {}, at::Reduction::Sum) /
-                        static_cast<double>(labels);
+    const Tensor loss =
+        torch::nll_loss(torch::log_softmax(network.logits(sample, content), 1),
+                        torch::tensor(content.labels, torch::kInt64), {}, at::Reduction::Sum) /
+        static_cast<double>(labels);
     loss.backward();
     result.loss += loss.item<double>();
   }
@@ -190,7 +206,8 @@ ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double
     squares += result.gradients[name].pow(2).sum().item<double>();
   }
   result.gradient_norm = std::sqrt(squares);
-  if (training_.clip_norm > 0) result.clip = std::min(1.0, training_.clip_norm / (result.gradient_norm + 1e-6));
+  if (training_.clip_norm > 0)
+    result.clip = std::min(1.0, training_.clip_norm / (result.gradient_norm + 1e-6));
   ++steps_;
   for (const std::string& name : trained_) {
     const Tensor gradient = result.gradients[name] * result.clip;

@@ -1,9 +1,11 @@
-// What the executor must compute, said again in the plainest way: the measure of tests/exec/parity.h.
-//   Each sample alone and unpadded, whole weights by name, dense attention masks, stock ATen operators, plain autograd, fp64.
-//   Nothing of exec/ computes here; only its data is used: initial values (exec/init.h) and the content of samples (exec/dataset.h).
-//   loss = Σ over all labels of −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss.
-// Sources: ViT, arXiv 2010.11929 (pre-LayerNorm blocks, exact GELU); Llama 2, arXiv 2307.09288 (RMSNorm, RoPE, SwiGLU);
-// clipping as torch.nn.utils.clip_grad_norm_; AdamW as torch.optim.AdamW.
+// What the executor must compute, said again in the plainest way: the measure of
+// tests/exec/parity.h.
+//   Each sample alone and unpadded, whole weights by name, dense attention masks, stock ATen
+//   operators, plain autograd, fp64. Nothing of exec/ computes here; only its data is used: initial
+//   values (exec/init.h) and the content of samples (exec/dataset.h). loss = Σ over all labels of
+//   −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss.
+// Sources: ViT, arXiv 2010.11929 (pre-LayerNorm blocks, exact GELU); Llama 2, arXiv 2307.09288
+// (RMSNorm, RoPE, SwiGLU); clipping as torch.nn.utils.clip_grad_norm_; AdamW as torch.optim.AdamW.
 #pragma once
 
 #include <map>
@@ -18,6 +20,10 @@ namespace polyphony::exec::testing {
 
 using Tensors = std::map<std::string, torch::Tensor>;  // whole parameters, by global name
 
+// Weights start that much larger than a training run's, so that attention is far from uniform and
+// the gradients behind its scores count.
+inline constexpr double kWeightScale = 10;
+
 struct ReferenceStep {
   double loss = 0;
   double gradient_norm = 0;  // of all trained parameters, before clipping
@@ -28,7 +34,8 @@ struct ReferenceStep {
 
 class Reference {
  public:
-  // Perturbed initial values (exec/init.h), rounded to `start` first so that a run in that format begins at the same point.
+  // Perturbed initial values (exec/init.h) in `start`, matrices times kWeightScale: what a run in
+  // that format begins with.
   Reference(const Scenario& scenario, torch::Dtype start);
 
   ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate);

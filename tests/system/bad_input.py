@@ -88,7 +88,7 @@ class BadData(harness.SystemTest):
                "no_json": "nonsense\n", "too_long": good.replace("8", "800") * 8}
         for name, text in bad.items():
             data, path = self.recorded(name, text)
-            for command in ([POLYPHONY, "run", path, "--out", self.folder / "run", "--steps", 2],
+            for command in ([POLYPHONY, "run", path, "--out", self.folder / "run", "--fresh", "--steps", 2],
                             [WORKER, path, "--rank", 0, "--world-size", 2, "--master", f"127.0.0.1:{harness.free_port()}"]):
                 with self.subTest(name, program=os.path.basename(command[0])):
                     self.assert_one_line(run(*command, limit=30), data)

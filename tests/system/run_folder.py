@@ -43,6 +43,11 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6, "--resume"))
         self.assertEqual(harness.losses(parts), harness.losses(whole))
         self.assertEqual(harness.checkpoints(parts)[-1], 6)
+        refused = run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 6)  # an earlier run is never removed unasked
+        self.assert_one_line(refused, "checkpoints")
+        self.assertEqual(harness.checkpoints(parts)[-1], 6)
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 2, "--fresh"))
+        self.assertEqual(harness.checkpoints(parts), [2])
 
     def test_a_layout_that_only_the_simulator_knows(self):
         path = self.scenario(layout={"placement": "homogeneous", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})

@@ -1,0 +1,73 @@
+// Rank 0's side of a parity case (tests/exec/parity.h): gathers what the ranks report, puts shards
+// together through Parameter::cut, and measures the distance to the reference.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shared/parameters.h"
+#include "tests/exec/parity.h"
+#include "tests/exec/reference.h"
+
+namespace polyphony::exec::testing {
+
+// What a rank reports to rank 0, everything as fp64.
+struct Report {
+  torch::Tensor scalars;  // [steps, 3]: loss, norm, finite
+  torch::Tensor
+      moments;  // after step 1: AdamW's first moments of the trained chunks, one after another
+  torch::Tensor values;       // after the last step: all chunks
+  torch::Tensor times;        // [ops of the rank, 2] of the last step
+  torch::Tensor predictions;  // of the works whose head the rank runs, by work
+  std::vector<torch::Tensor*> parts() {
+    return {&scalars, &moments, &values, &times, &predictions};
+  }
+};
+
+// A parameter from its shards: by tensor-parallel index, the copies of the replicas.
+struct Gathered {
+  Parameter spec;
+  std::vector<std::vector<torch::Tensor>> copies;
+};
+using GatheredMap = std::map<std::string, Gathered>;
+
+// What the reference says about a case: its steps, and afterwards the labels it predicts for each
+// sample of step 0's batch.
+struct Truth {
+  std::vector<ReferenceStep> steps;
+  std::vector<std::vector<std::int64_t>> answers;
+};
+
+class Judge {
+ public:
+  // The case's Programs: of its first and last step, and of the evaluation afterwards.
+  Judge(const Case& c, Program first, Program last, Program evaluation);
+
+  // Why the case cannot even start; empty: nothing.
+  std::string objection() const;
+  // Tensors of the right sizes to receive a rank's report in.
+  Report empty_report(Rank rank) const;
+  // `reports` by rank.
+  Outcome judge(const std::vector<Report>& reports);
+
+ private:
+  std::vector<Parameter> specs(const ParamGroup& group) const;
+  void fault(const std::string& text);  // the first one is kept
+  GatheredMap gather(const std::vector<Report>& reports, bool moments);
+  void check_copies(const std::string& name, const Gathered& entry);
+  void compare_scalars(const std::vector<Report>& reports, const std::vector<ReferenceStep>& steps);
+  void compare_gradients(const GatheredMap& moments, const ReferenceStep& step);
+  void compare_values(const GatheredMap& values, const ReferenceStep& step);
+  void compare_predictions(const std::vector<Report>& reports,
+                           const std::vector<std::vector<std::int64_t>>& answers);
+
+  Case case_;
+  Scenario scenario_;
+  std::unique_ptr<Dataset> dataset_;
+  Program first_, last_, evaluation_;
+  Outcome outcome_;
+};
+
+}  // namespace polyphony::exec::testing
