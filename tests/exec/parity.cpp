@@ -38,9 +38,6 @@ class Trainee {
   Report run() {
     Report report;
     Runner runner(transport_, scenario_, program(0), {true, true});
-    for (Chunk* chunk : runner.chunks())
-      for (LocalParameter& parameter : chunk->parameters())
-        if (parameter.spec.initial == Initial::normal) parameter.value.mul_(kWeightScale);
     std::vector<Tensor> scalars;
     for (int step = 0; step < case_.steps; ++step) {
       const Program ops = program(step);
@@ -98,6 +95,7 @@ class Trainee {
 }  // namespace
 
 Outcome run_case(Transport& transport, const Case& c) {
+  torch::set_num_threads(1);  // several threads on tensors this small only wait for each other
   Trainee trainee(transport, c);
   const bool judges = transport.rank() == Rank(0);
   std::unique_ptr<Judge> judge;

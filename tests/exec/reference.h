@@ -20,10 +20,6 @@ namespace polyphony::exec::testing {
 
 using Tensors = std::map<std::string, torch::Tensor>;  // whole parameters, by global name
 
-// Weights start that much larger than a training run's, so that attention is far from uniform and
-// the gradients behind its scores count.
-inline constexpr double kWeightScale = 10;
-
 struct ReferenceStep {
   double loss = 0;
   double gradient_norm = 0;  // of all trained parameters, before clipping
@@ -34,8 +30,8 @@ struct ReferenceStep {
 
 class Reference {
  public:
-  // Perturbed initial values (exec/init.h) in `start`, matrices times kWeightScale: what a run in
-  // that format begins with.
+  // Perturbed initial values (exec/init.h), rounded to `start`: what a run in that format begins
+  // with.
   Reference(const Scenario& scenario, torch::Dtype start);
 
   ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate);
