@@ -50,6 +50,7 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
     result.timeline.makespan = result.estimate.step();
     result.simulated = false;
   }
+  result.peak = peak(profile.device, scenario.training.precision);
   result.memory = predict_memory(result.program, result.timeline);
   return result;
 }
@@ -88,7 +89,7 @@ Figures figures(const Scenario& scenario, const Prediction& prediction) {
     tokens += program.size_of(WorkId(w), language).tokens;
   result.tokens_per_second_per_rank =
       static_cast<double>(tokens) / result.step.count() / program.ranks;
-  const double peak_rate = peak(scenario.cluster.device, program.precision).value;
+  const double peak_rate = prediction.peak.value;
   if (peak_rate > 0)
     result.model_flops_utilization =
         model_flops(program).value / (peak_rate * program.ranks * result.step.count());

@@ -31,6 +31,7 @@ struct Prediction {
   Timeline timeline;  // simulated, or the estimate's when asked for
   std::vector<RankMemory> memory;
   bool simulated = true;
+  FlopsPerSecond peak{};  // of one rank's device in the training precision, as the profile knows it
   Seconds step() const { return timeline.makespan; }
 };
 

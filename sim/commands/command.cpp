@@ -65,6 +65,14 @@ Scenario load_scenario(const std::string& path) {
   return scenario;
 }
 
+void note_shared_cores(const Scenario& scenario) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (scenario.cluster.device.name != "cpu-core" || scenario.cluster.ranks() <= cores) return;
+  std::cerr << scenario.file << ": note: " << scenario.cluster.ranks() << " ranks share " << cores
+            << " cores here; the prediction gives each rank a core of its own (polyphony rehearse "
+               "plays such layouts truly)\n";
+}
+
 HardwareProfile load_profile(const Scenario& scenario, const std::string& name) {
   std::string wanted = name.empty() ? scenario.cluster.profile : name;
   if (wanted.empty() || wanted == default_profile(scenario.cluster.device.name)) {

@@ -51,6 +51,9 @@ class Arguments {
 };
 
 Scenario load_scenario(const std::string& path);
+// Says on stderr when a prediction for this machine has more ranks than cores: that is not
+// modelled.
+void note_shared_cores(const Scenario& scenario);
 // A shipped name or a file; empty: the scenario's own, else that of its device.
 HardwareProfile load_profile(const Scenario& scenario, const std::string& name);
 // The scenario's layout, checked. InputError when there is none or it is illegal.

@@ -47,9 +47,14 @@ int profile_command(int argc, char** argv) {
   const HardwareProfile* prior = find_profile(default_profile("cpu-core"));
   POLYPHONY_CHECK(core && prior, "the cpu-core device ships with the program");
   const traces::MachineRecords records = traces::read_machine_records(run.output, "microbenchmark");
-  const HardwareProfile fitted =
+  HardwareProfile fitted =
       traces::fit_machine(*prior, core->node_link, records, args.text("name"),
                           "polyphony profile --ranks " + std::to_string(options.ranks));
+  if (fitted.gemm_efficiency > 1) {  // faster than the shipped core: what was reached is the peak
+    fitted.device.fp32 = fitted.device.fp32 * fitted.gemm_efficiency;
+    fitted.attention_efficiency /= fitted.gemm_efficiency;
+    fitted.gemm_efficiency = 1;
+  }
   write_file(args.text("out"), to_json(fitted) + "\n");
   if (args.json()) {
     std::cout << to_json(fitted) << "\n";

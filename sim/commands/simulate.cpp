@@ -109,6 +109,7 @@ int simulate_command(int argc, char** argv) {
               << percent_text(profile.step_error, 0) << ", profile " << profile.name << ")   "
               << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
               << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n\n";
+    note_shared_cores(scenario);
     Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "mean of ranks",
                  "of step"});
     const traces::PartTimes average = traces::mean(parts);

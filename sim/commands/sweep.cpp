@@ -132,6 +132,7 @@ int sweep_command(int argc, char** argv) {
     std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
     return static_cast<int>(ExitCode::infeasible);
   }
+  note_shared_cores(scenario);
   std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " (profile "
             << profile.name << ": " << profile.source << ")\n\n";
   Table table({"#", "step", "tokens/s/rank", "MFU", "worst memory", "stage", "layout"});
