@@ -40,7 +40,7 @@ arguments; who it is comes from --rank and --world-size, or from torchrun, Slurm
 
 Examples
   polyphony run scenarios/easy_vqa.json                                   starts local ranks for you
-  polyphony-worker scenarios/test_homogeneous.json --steps 5              a layout of one rank needs no launcher
+  polyphony-worker one_rank.json --steps 5                                a layout of one rank needs no launcher
   torchrun --no-python --standalone --nproc-per-node 2 polyphony-worker scenarios/easy_vqa.json --out runs/a
   srun -n 16 polyphony-worker scenario.json --out runs/b --resume
 

@@ -56,16 +56,13 @@ int rehearse_command(int argc, char** argv) {
   const std::string steps = std::to_string(args.integer("steps"));
   LaunchOptions options;
   options.ranks = world_size(layout);
-  std::string traced =
-      "3:";  // built up apart: GCC 12 warns wrongly (-Wrestrict) about "3:" + steps
-  traced += steps;
   options.arguments = {resolved,
                        "--out",
                        folder,
                        "--steps",
                        steps,
                        "--trace-steps",
-                       traced,
+                       "3:" + steps,
                        "--checkpoint-every",
                        "0",
                        "--pace",
