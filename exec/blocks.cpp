@@ -116,24 +116,31 @@ Tensor projector(const Frame& frame, const Layer& layer, const Tensor& x) {
   return row_linear(frame.pass, at::gelu(inner), layer.at("fc2.weight"), layer.at("fc2.bias"));
 }
 
-// Text rows from the table, image rows from the boundary input, in the order of the packed axis.
-Tensor token_embedding(const Frame& frame, const Layer& layer, const Tensor& image) {
+// Text rows from the table, all others from the chunk's inputs, in the order of the packed axis.
+Tensor token_embedding(const Frame& frame, const Layer& layer) {
   const WorkInput& data = frame.data;
-  const Tensor text = embedding(frame.pass, data.token_ids, layer.at("embedding.weight"));
-  const std::int64_t images = image.defined() ? image.size(0) : 0;
-  POLYPHONY_CHECK(
-      images == data.image_rows.numel() && text.size(0) + images == data.positions.numel(),
-      text.size(0) << " text rows, " << images << " image rows, " << data.image_rows.numel()
-                   << " places for them, " << data.positions.numel() << " tokens");
-  const Tensor places = at::cat({data.text_rows, data.image_rows});
+  std::vector<Tensor> rows = {
+      embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
+  std::vector<Tensor> places = {data.text_rows};
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i) {
+    if (!frame.inputs[i].defined()) continue;
+    rows.push_back(frame.inputs[i]);
+    places.push_back(data.edge_rows.at(frame.input_edges.at(i)));
+    POLYPHONY_CHECK(rows.back().size(0) == places.back().numel(),
+                    rows.back().size(0) << " rows over edge " << frame.input_edges[i] << ", "
+                                        << places.back().numel() << " places for them");
+  }
+  const Tensor all = at::cat(places);
+  POLYPHONY_CHECK(all.numel() == data.positions.numel(),
+                  all.numel() << " rows for " << data.positions.numel() << " tokens");
   const Tensor order =
-      at::empty_like(places).index_copy_(0, places, at::arange(places.numel(), places.options()));
-  return permute_rows(image.defined() ? at::cat({text, image}) : text, order, places);
+      at::empty_like(all).index_copy_(0, all, at::arange(all.numel(), all.options()));
+  return permute_rows(at::cat(rows), order, all);
 }
 
 Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
   const Module& module = frame.module;
-  const std::int64_t tp = frame.pass.group->size();
+  const std::int64_t tp = frame.pass.groups->tensor.size();
   const HeadShape heads{module.kv_heads / tp, module.heads / module.kv_heads, module.head_dim};
   const Tensor qkv =
       column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
@@ -200,14 +207,14 @@ Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
   switch (layer.kind) {
     case LayerKind::patch_embedding:
       return patch_embedding(frame, layer);
-    case LayerKind::vision_block:
+    case LayerKind::encoder_block:
       return vision_block(frame, layer, x);
-    case LayerKind::vision_norm:
+    case LayerKind::encoder_norm:
       return layer_norm(frame.pass, x, layer.at("norm.weight"), layer.at("norm.bias"));
     case LayerKind::projector_mlp:
       return projector(frame, layer, x);
     case LayerKind::token_embedding:
-      return token_embedding(frame, layer, x);
+      return token_embedding(frame, layer);
     case LayerKind::decoder_block:
       return decoder_block(frame, layer, x);
     case LayerKind::language_head:

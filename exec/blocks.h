@@ -34,6 +34,8 @@ struct Frame {
   const WorkInput& data;
   Pass pass;
   SequencePlan sequences;  // empty where the chunk has no blocks
+  const std::vector<torch::Tensor>& inputs;  // of the chunk (exec/chunk.h)
+  const std::vector<int>& input_edges;
 };
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format);

@@ -128,7 +128,8 @@ void load_parameter(const HeldSlice& held, SliceReader& reader, const std::strin
     if (overlap.begin >= overlap.end) return;
     const auto copy = [&](const std::string& name, const torch::Tensor& target) {
       const torch::Tensor stored = file.read(name);
-      if (stored.sizes().vec() != parameter.local_shape(parts) ||
+      if (stored.sizes().vec() !=
+              parameter.local_shape({.tensor = parts, .tensor_index = part}) ||
           stored.scalar_type() != target.scalar_type())
         throw InputError(path, "",
                          name + " has another shape or number format than the manifest says",

@@ -62,7 +62,7 @@ const ObjectForm& manifest_form() {
 
 std::string Slice::text() const {
   if (parts == 1) return "whole";
-  return std::string(parameter.cut == Cut::rows ? "rows " : "columns ") + std::to_string(part + 1) +
+  return std::string(parameter.cut == Cut::columns ? "columns " : "rows ") + std::to_string(part + 1) +
          "/" + std::to_string(parts);
 }
 
@@ -77,7 +77,8 @@ std::vector<Slice> slices_of(const Program& structure, Rank rank, bool written) 
     const int index = (static_cast<int>(rank.value) - grid.first_rank) % grid.tp;
     for (const Parameter& parameter :
          parameters(structure.model.modules[group.module.value], group.layers)) {
-      if (written && !parameter.counted_by(index)) continue;
+      const ShardIndex shard{.tensor = grid.tp, .tensor_index = index};
+      if (written && parameter.owned_parts(shard).empty()) continue;
       const bool cut = parameter.cut != Cut::replicated && grid.tp > 1;
       slices.push_back({parameter, group.trainable, cut ? index : 0, cut ? grid.tp : 1});
     }

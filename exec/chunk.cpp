@@ -13,7 +13,7 @@ namespace {
 
 // A forward waiting for its backward, or the weight part that a backward_input left.
 struct Tape {
-  Tensor input;  // leaf, detached; undefined at patch_embedding
+  std::vector<Tensor> inputs;  // leaves, detached; undefined where there is none
   WorkInput data;
   Tensor output;  // with its graph; undefined under recompute, and after backward_input
   std::shared_ptr<WeightQueue> queue;
@@ -28,25 +28,24 @@ std::string last_two_parts(const std::string& name) {
 }  // namespace
 
 struct Chunk::Impl {
-  Impl(const Module& module_, LayerRange range, Communicator* communicator,
-       const ChunkOptions& options_)
-      : module(module_), options(options_), group(communicator) {
+  Impl(const Module& module_, LayerRange range, const Communicators& communicators,
+       const ShardIndex& shard, const ChunkOptions& options_)
+      : module(module_), options(options_), groups(communicators) {
     POLYPHONY_CHECK(module.trainable != Trainable::lora, module.name << ": LoRA is not modelled");
     const std::vector<LayerKind> stack = polyphony::layers(module);
     for (int i = range.begin; i < range.end; ++i)
       layers.push_back({stack.at(static_cast<std::size_t>(i)), {}});
     for (const Parameter& spec : polyphony::parameters(module, range)) {
-      const Tensor value = initial_value(spec, group.size(), group.index(), options.seed,
-                                         options.dtype, options.perturb)
+      const Tensor value = initial_value(spec, shard, options.seed, options.dtype, options.perturb)
                                .to(options.device);
-      parameters.push_back({spec, value, options.trainable ? torch::zeros_like(value) : Tensor()});
+      parameters.push_back({spec, value, options.trainable && spec.trained ? torch::zeros_like(value) : Tensor()});
     }
     for (LocalParameter& parameter : parameters) {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));
       layer.parameters[last_two_parts(parameter.spec.name)] = &parameter;
     }
     for (const Layer& layer : layers) {
-      has_blocks |= layer.kind == LayerKind::vision_block || layer.kind == LayerKind::decoder_block;
+      has_blocks |= layer.kind == LayerKind::encoder_block || layer.kind == LayerKind::decoder_block;
     }
     anchor = torch::zeros({}, torch::dtype(options.dtype).device(options.device))
                  .requires_grad_(options.trainable);
@@ -54,28 +53,33 @@ struct Chunk::Impl {
 
   bool keeps_tape() const { return options.trainable || options.input_grad; }
 
-  Frame frame(const WorkInput& data, const std::shared_ptr<WeightQueue>& queue) {
+  Frame frame(const std::vector<Tensor>& inputs, const WorkInput& data,
+              const std::shared_ptr<WeightQueue>& queue) {
     return {module,
             data,
-            {&group, queue, anchor},
-            has_blocks ? plan_sequences(module, data, anchor.options()) : SequencePlan{}};
+            {&groups, queue, anchor},
+            has_blocks ? plan_sequences(module, data, anchor.options()) : SequencePlan{},
+            inputs,
+            options.input_edges};
   }
 
   Tensor run(const Tape& tape) {
-    const Frame now = frame(tape.data, tape.queue);
-    Tensor x = tape.input;
+    const Frame now = frame(tape.inputs, tape.data, tape.queue);
+    Tensor x = tape.inputs.empty() ? Tensor() : tape.inputs.front();
     for (const Layer& layer : layers) x = run_layer(now, layer, x);
     return x;
   }
 
-  Tensor forward(std::uint64_t work, const Tensor& input, const WorkInput& data) {
+  Tensor forward(std::uint64_t work, const std::vector<Tensor>& inputs, const WorkInput& data) {
     POLYPHONY_CHECK(tapes.count(work) == 0,
                     module.name << ": work " << work << " is already in flight");
     const bool graph = keeps_tape() && !options.recompute;
     const torch::AutoGradMode grad_mode(graph);
     Tape tape{{}, data, {}, std::make_shared<WeightQueue>()};
-    if (input.defined())
-      tape.input = input.detach().requires_grad_(options.input_grad && keeps_tape());
+    for (const Tensor& input : inputs)
+      tape.inputs.push_back(
+          input.defined() ? input.detach().requires_grad_(options.input_grad && keeps_tape())
+                          : Tensor());
     const Tensor output = run(tape);
     if (graph) tape.output = output;
     if (keeps_tape()) tapes.emplace(work, std::move(tape));
@@ -88,7 +92,7 @@ struct Chunk::Impl {
   }
 
   // The graph from output to input; weight parts run at once or stay queued.
-  Tensor backward(Tape& tape, const Tensor& output_grad, bool immediate) {
+  std::vector<Tensor> backward(Tape& tape, const Tensor& output_grad, bool immediate) {
     if (!tape.output.defined()) rebuild(tape);
     const Tensor output = std::exchange(tape.output, Tensor());
     const Tensor seed = output_grad.defined() ? output_grad : torch::ones_like(output);
@@ -96,9 +100,13 @@ struct Chunk::Impl {
                                                         << " for an output of " << output.sizes());
     tape.queue->immediate = immediate;
     if (output.requires_grad()) torch::autograd::backward({output}, {seed});
-    if (!tape.input.defined() || !tape.input.requires_grad()) return {};
-    const Tensor gradient = tape.input.grad();
-    return gradient.defined() ? gradient : torch::zeros_like(tape.input);
+    std::vector<Tensor> gradients;
+    for (const Tensor& input : tape.inputs) {
+      gradients.emplace_back();
+      if (!input.defined() || !input.requires_grad()) continue;
+      gradients.back() = input.grad().defined() ? input.grad() : torch::zeros_like(input);
+    }
+    return gradients;
   }
 
   Tape& tape_of(std::uint64_t work) {
@@ -109,7 +117,7 @@ struct Chunk::Impl {
 
   Module module;
   ChunkOptions options;
-  TensorGroup group;
+  InnerGroups groups;
   std::vector<LocalParameter> parameters;
   std::vector<Layer> layers;
   bool has_blocks = false;
@@ -117,29 +125,30 @@ struct Chunk::Impl {
   std::map<std::uint64_t, Tape> tapes;
 };
 
-Chunk::Chunk(const Module& module, LayerRange layers, Communicator* tensor_group,
-             const ChunkOptions& options)
-    : impl_(std::make_unique<Impl>(module, layers, tensor_group, options)) {}
+Chunk::Chunk(const Module& module, LayerRange layers, const Communicators& communicators,
+             const ShardIndex& shard, const ChunkOptions& options)
+    : impl_(std::make_unique<Impl>(module, layers, communicators, shard, options)) {}
 Chunk::~Chunk() = default;
 
-Tensor Chunk::forward(std::uint64_t work, const Tensor& input, const WorkInput& data) {
-  return impl_->forward(work, input, data);
+Tensor Chunk::forward(std::uint64_t work, const std::vector<Tensor>& inputs,
+                      const WorkInput& data) {
+  return impl_->forward(work, inputs, data);
 }
 
 void Chunk::rebuild(std::uint64_t work) { impl_->rebuild(impl_->tape_of(work)); }
 
-Tensor Chunk::backward(std::uint64_t work, const Tensor& output_grad) {
-  const Tensor gradient = impl_->backward(impl_->tape_of(work), output_grad, true);
+std::vector<Tensor> Chunk::backward(std::uint64_t work, const Tensor& output_grad) {
+  std::vector<Tensor> gradients = impl_->backward(impl_->tape_of(work), output_grad, true);
   impl_->tapes.erase(work);
-  return gradient;
+  return gradients;
 }
 
-Tensor Chunk::backward_input(std::uint64_t work, const Tensor& output_grad) {
+std::vector<Tensor> Chunk::backward_input(std::uint64_t work, const Tensor& output_grad) {
   Tape& tape = impl_->tape_of(work);
-  const Tensor gradient = impl_->backward(tape, output_grad, false);
-  tape.input = Tensor();
+  std::vector<Tensor> gradients = impl_->backward(tape, output_grad, false);
+  tape.inputs.clear();
   tape.data = {};
-  return gradient;
+  return gradients;
 }
 
 void Chunk::backward_weight(std::uint64_t work) {
@@ -149,18 +158,18 @@ void Chunk::backward_weight(std::uint64_t work) {
 
 void Chunk::drop(std::uint64_t work) { impl_->tapes.erase(work); }
 
-Tensor Chunk::predict(const Tensor& input, const WorkInput& data) {
+Tensor Chunk::predict(const std::vector<Tensor>& inputs, const WorkInput& data) {
   POLYPHONY_CHECK(!impl_->layers.empty() && impl_->layers.back().kind == LayerKind::language_head,
                   impl_->module.name << ": predict() without the head");
   const torch::NoGradGuard no_grad;
-  const Frame frame = impl_->frame(data, std::make_shared<WeightQueue>());
-  Tensor x = input;
+  const Frame frame = impl_->frame(inputs, data, std::make_shared<WeightQueue>());
+  Tensor x = inputs.empty() ? Tensor() : inputs.front();
   for (std::size_t i = 0; i + 1 < impl_->layers.size(); ++i)
     x = run_layer(frame, impl_->layers[i], x);
   return predict_layer(frame, impl_->layers.back(), x);
 }
 
 std::vector<LocalParameter>& Chunk::parameters() { return impl_->parameters; }
-std::vector<InnerCollective> Chunk::take_issued() { return impl_->group.take_issued(); }
+std::vector<InnerCollective> Chunk::take_issued() { return impl_->groups.take_issued(); }
 
 }  // namespace polyphony::exec

@@ -18,10 +18,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/communicator.h"
 #include "exec/init.h"
+#include "exec/inner_groups.h"
 #include "exec/work_input.h"
-#include "shared/expand.h"
 #include "shared/model.h"
 #include "shared/parameters.h"
 
@@ -30,8 +29,10 @@ namespace polyphony::exec {
 struct ChunkOptions {
   torch::Dtype dtype = torch::kFloat32;
   std::uint64_t seed = 1;
-  bool trainable = true;
-  bool input_grad = true;  // the backward returns the gradient of the boundary input
+  bool trainable = true;   // holds gradients for the parameters that train (Parameter::trained)
+  bool input_grad = true;  // the backward returns the gradients of the boundary inputs
+  bool sequence_parallel = false;
+  std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order
   bool recompute = false;  // keep only the input; run the forward again before the backward
   bool perturb = false;    // tests: biases and norm weights start away from 0 and 1, so that their
                            // gradients are proven
@@ -40,29 +41,34 @@ struct ChunkOptions {
 
 class Chunk {
  public:
-  // `tensor_group` may be null when tp is 1; it must outlive the chunk.
-  Chunk(const Module& module, LayerRange layers, Communicator* tensor_group,
-        const ChunkOptions& options);
+  // The communicators must outlive the chunk.
+  Chunk(const Module& module, LayerRange layers, const Communicators& communicators,
+        const ShardIndex& shard, const ChunkOptions& options);
   ~Chunk();
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
 
-  // `input` and the tensors in `data` must stay as they are until the work's backward.
-  // `input` is undefined for a chunk that starts at patch_embedding; for token_embedding it holds
-  // the image rows (may have 0 rows).
-  torch::Tensor forward(std::uint64_t work, const torch::Tensor& input, const WorkInput& data);
+  // `inputs` and the tensors in `data` must stay as they are until the work's backward.
+  // `inputs`: in the order of chunk_inputs() (shared/plan/links.h): what the layers before left,
+  // then what comes over edges (for token_embedding the rows that are not text; any may have 0
+  // rows). None for a chunk that starts at the data. An undefined tensor is no input.
+  torch::Tensor forward(std::uint64_t work, const std::vector<torch::Tensor>& inputs,
+                        const WorkInput& data);
+  torch::Tensor forward(std::uint64_t work, const torch::Tensor& input, const WorkInput& data) {
+    return forward(work, std::vector<torch::Tensor>{input}, data);
+  }
   // Recompute: runs the forward again and keeps its graph, so that the backward finds it (as its
   // own op; backward() does it otherwise).
   void rebuild(std::uint64_t work);
-  // `output_grad` is undefined for a chunk that ends in the loss. Returns the input gradient,
-  // undefined when not wanted.
-  torch::Tensor backward(std::uint64_t work, const torch::Tensor& output_grad);
-  torch::Tensor backward_input(std::uint64_t work, const torch::Tensor& output_grad);
+  // `output_grad` is undefined for a chunk that ends in the loss. Returns the gradient of each
+  // input, undefined when not wanted.
+  std::vector<torch::Tensor> backward(std::uint64_t work, const torch::Tensor& output_grad);
+  std::vector<torch::Tensor> backward_input(std::uint64_t work, const torch::Tensor& output_grad);
   void backward_weight(std::uint64_t work);
   void drop(std::uint64_t work);  // frees a tape without a backward (frozen chunks, evaluation)
   // Evaluation: the loss rows' arg max over the vocabulary instead of a loss. Chunk must end in the
   // head.
-  torch::Tensor predict(const torch::Tensor& input, const WorkInput& data);
+  torch::Tensor predict(const std::vector<torch::Tensor>& inputs, const WorkInput& data);
 
   std::vector<LocalParameter>& parameters();
   // Collectives issued inside forward/backward since the last call, in order, for the check against

@@ -12,7 +12,10 @@ namespace {
 // Collects what the samples of a work item need, in order.
 class Packer {
  public:
-  explicit Packer(const Model& model) : merged_(std::int64_t{merge_of(model)} * merge_of(model)) {}
+  explicit Packer(const Model& model) : merged_(std::int64_t{merge_of(model)} * merge_of(model)) {
+    for (std::size_t e = 0; e < model.edges.size(); ++e)
+      if (model.edges[e].to == language_module(model)) image_edge_ = static_cast<int>(e);
+  }
 
   void add(const Sample& sample) {
     std::int64_t length = 0;
@@ -36,7 +39,7 @@ class Packer {
   WorkInput finish() && {
     WorkInput input;
     input.text_rows = torch::tensor(text_rows_, torch::kInt64);
-    input.image_rows = torch::tensor(image_rows_, torch::kInt64);
+    if (image_edge_ >= 0) input.edge_rows[image_edge_] = torch::tensor(image_rows_, torch::kInt64);
     input.positions = torch::tensor(positions_, torch::kInt64);
     input.loss_rows = torch::tensor(loss_rows_, torch::kInt64);
     input.lengths = std::move(lengths_);
@@ -46,6 +49,7 @@ class Packer {
 
  private:
   std::int64_t merged_;     // patches that become one position of the language sequence
+  int image_edge_ = -1;     // the model edge that brings image rows to the language module
   std::int64_t begin_ = 0;  // of the next sample
   std::vector<std::int64_t> text_rows_, image_rows_, positions_, loss_rows_, lengths_,
       image_lengths_;

@@ -26,25 +26,19 @@ Law law_of(const Parameter& parameter, bool perturb) {
 
 }  // namespace
 
-torch::Tensor initial_value(const Parameter& parameter, int tp, int index, std::uint64_t seed,
-                            torch::Dtype dtype, bool perturb) {
-  const std::vector<std::int64_t> shape = parameter.local_shape(tp);
+torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard,
+                            std::uint64_t seed, torch::Dtype dtype, bool perturb) {
+  const std::vector<std::int64_t> shape = parameter.local_shape(shard);
   const Law law = law_of(parameter, perturb);
   if (law.deviation == 0) return torch::full(shape, law.mean, dtype);
 
-  const std::int64_t rows = shape[0];
-  const std::int64_t columns = shape.size() == 2 ? shape[1] : 1;
-  const std::int64_t global_columns = parameter.shape.size() == 2 ? parameter.shape[1] : 1;
-  const std::int64_t first_row = parameter.cut == Cut::rows ? index * rows : 0;
-  const std::int64_t first_column = parameter.cut == Cut::columns ? index * columns : 0;
   const std::uint64_t stream = parameter_seed(seed, parameter.name);
   torch::Tensor value = torch::empty(shape, torch::kFloat64);
   double* out = value.data_ptr<double>();
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t base = (first_row + row) * global_columns + first_column;
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const auto element = static_cast<std::uint64_t>(base + column);
-      *out++ = law.mean + law.deviation * random_normal(stream, element);
+  for (const ElementRun& run : parameter.runs(shard)) {
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      const auto element = static_cast<std::uint64_t>(run.global + i);
+      out[run.local + i] = law.mean + law.deviation * random_normal(stream, element);
     }
   }
   return value.to(dtype);

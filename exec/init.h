@@ -18,8 +18,8 @@ struct LocalParameter {
   torch::Tensor grad;   // same shape, zero at the start of a step; undefined when frozen
 };
 
-// Slice `index` of `tp` equal ones along the parameter's cut, in `dtype`, on the CPU.
-torch::Tensor initial_value(const Parameter& parameter, int tp, int index, std::uint64_t seed,
-                            torch::Dtype dtype, bool perturb);
+// What `shard` holds of the parameter, in `dtype`, on the CPU.
+torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard,
+                            std::uint64_t seed, torch::Dtype dtype, bool perturb);
 
 }  // namespace polyphony::exec

@@ -10,17 +10,6 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-void TensorGroup::all_reduce(Tensor& tensor, Reduction reduction) {
-  if (size() == 1) return;
-  POLYPHONY_CHECK(tensor.is_contiguous(), tensor.sizes());
-  communicator_->all_reduce(tensor, reduction);
-  const bool sum = reduction == Reduction::sum;
-  issued_.push_back({sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
-                     Bytes(tensor.numel() * static_cast<std::int64_t>(tensor.element_size()))});
-}
-
-std::vector<InnerCollective> TensorGroup::take_issued() { return std::exchange(issued_, {}); }
-
 void WeightQueue::add(std::function<void()> part) {
   if (immediate) {
     part();
@@ -94,7 +83,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     Tensor y = call->bias != nullptr && !bias_after ? at::addmm(call->bias->value, x, weight.t())
                                                     : at::mm(x, weight.t());
     if (bias_after) {
-      call->pass.group->all_reduce(y);
+      call->pass.groups->tensor.all_reduce(y);
       if (call->bias != nullptr) y.add_(call->bias->value);
     }
     return y;
@@ -105,7 +94,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     Tensor dx;
     if (context->needs_input_grad(0)) {
       dx = at::mm(dy, call->weight->value);
-      if (call->kind == LinearCall::Kind::column) call->pass.group->all_reduce(dx);
+      if (call->kind == LinearCall::Kind::column) call->pass.groups->tensor.all_reduce(dx);
     }
     queue_linear(call->pass, call->weight, call->bias, std::move(call->x), dy);
     return {dx, Tensor(), Tensor()};

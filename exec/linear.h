@@ -13,29 +13,13 @@
 #include <memory>
 #include <vector>
 
-#include "exec/communicator.h"
 #include "exec/init.h"
-#include "shared/expand.h"
+#include "exec/inner_groups.h"
 
 namespace polyphony::exec {
 
 // LayerNorm and RMSNorm; the default of Llama 2 and of PyTorch's LayerNorm.
 inline constexpr double kNormEpsilon = 1e-5;
-
-// The tensor-parallel group with a record of what it was asked; a group of one does and records
-// nothing.
-class TensorGroup {
- public:
-  explicit TensorGroup(Communicator* communicator) : communicator_(communicator) {}
-  int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
-  int index() const { return communicator_ == nullptr ? 0 : communicator_->index(); }
-  void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum);
-  std::vector<InnerCollective> take_issued();
-
- private:
-  Communicator* communicator_;
-  std::vector<InnerCollective> issued_;
-};
 
 // Weight parts of one work item. `immediate`: run when queued, so that inputs are freed early; same
 // sums either way.
@@ -50,7 +34,7 @@ class WeightQueue {
 
 // What the layers of one forward share.
 struct Pass {
-  TensorGroup* group = nullptr;
+  InnerGroups* groups = nullptr;
   std::shared_ptr<WeightQueue> queue;
   torch::Tensor anchor;  // scalar; requires grad when the chunk trains, so that layers without a
                          // differentiable input are recorded too

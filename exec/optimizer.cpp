@@ -43,11 +43,16 @@ void AdamW::step(double rate, double clip) {
   }
 }
 
-double squared_norm(const std::vector<LocalParameter>& parameters, int index) {
+double squared_norm(const std::vector<LocalParameter>& parameters, const ShardIndex& shard) {
   double total = 0;
   for (const LocalParameter& parameter : parameters) {
-    if (!parameter.grad.defined() || !parameter.spec.counted_by(index)) continue;
-    const torch::Tensor flat = parameter.grad.view({-1});
+    if (!parameter.grad.defined()) continue;
+    const std::vector<Interval> owned = parameter.spec.owned_parts(shard);
+    if (owned.empty()) continue;
+    torch::Tensor counted = parameter.grad;
+    if (owned != parameter.spec.parts(shard))  // owned parts come first (shared/parameters.h)
+      counted = counted.narrow(parameter.spec.cut_dimension(), 0, owned.front().size());
+    const torch::Tensor flat = counted.reshape({-1});
     total += at::dot(flat, flat).item<double>();
   }
   return total;

@@ -49,9 +49,8 @@ class AdamW {
   std::int64_t steps_ = 0;
 };
 
-// Σ g² over the parameters that tensor-parallel rank `index` counts in the global norm
-// (Parameter::counted_by). NaN and infinities pass on.
-double squared_norm(const std::vector<LocalParameter>& parameters, int index);
+// Σ g² over the elements that `shard` owns (Parameter::owned_parts). NaN and infinities pass on.
+double squared_norm(const std::vector<LocalParameter>& parameters, const ShardIndex& shard);
 void zero_gradients(std::vector<LocalParameter>& parameters);
 
 }  // namespace polyphony::exec

@@ -24,7 +24,7 @@ struct Held {
   ParamGroup group;
   std::unique_ptr<Chunk> chunk;
   torch::Tensor flat_gradient;
-  int tensor_index = 0;
+  ShardIndex shard;
   bool counts = true;  // this data-parallel replica is the one that the global norm counts
 };
 
@@ -34,6 +34,15 @@ std::int64_t input_width(const Model& model, const ParamGroup& group) {
   for (const Edge& edge : model.edges)
     if (edge.to == group.module) return output_width(model.modules[edge.from.value]);
   return model.modules[group.module.value].hidden;
+}
+
+// The model edges that a chunk's inputs come over, in order.
+std::vector<int> edges_into(const Model& model, const ParamGroup& group) {
+  std::vector<int> edges;
+  for (std::size_t e = 0; e < model.edges.size(); ++e)
+    if (model.edges[e].to == group.module && group.layers.begin == 0)
+      edges.push_back(static_cast<int>(e));
+  return edges;
 }
 
 bool has_input(const Model& model, ModuleId module) {
@@ -126,12 +135,19 @@ void Runner::Impl::make_chunks(const Scenario& scenario, const Program& structur
     chunk_options.trainable = group.trainable;
     chunk_options.input_grad = input_grad_wanted(model, {group.module, group.layers});
     chunk_options.recompute = layout.recompute == Recompute::full;
+    chunk_options.input_edges = edges_into(model, group);
     chunk_options.perturb = options.perturb;
     Held entry{
-        group, nullptr, {}, (static_cast<int>(rank.value) - layout.first_rank) % layout.tp, true};
+        group,
+               nullptr,
+               {},
+               {.tensor = layout.tp,
+                .tensor_index = (static_cast<int>(rank.value) - layout.first_rank) % layout.tp},
+               true};
     entry.chunk = std::make_unique<Chunk>(
         model.modules[group.module.value], group.layers,
-        tensor_group.valid() ? groups[tensor_group.value].get() : nullptr, chunk_options);
+        Communicators{.tensor = tensor_group.valid() ? groups[tensor_group.value].get() : nullptr},
+        entry.shard, chunk_options);
     if (group.replicas.valid())
       entry.counts = structure.groups[group.replicas.value].members.front() == rank;
     if (group.trainable) {
@@ -258,13 +274,13 @@ void Runner::Impl::forward(const Op& op, const Compute& what, Held& chunk) {
   const bool head = what.module == language_module(model) &&
                     what.layers.end == layers(model.modules[what.module.value]).size();
   if (head && evaluating) {
-    predictions[what.work] = chunk.chunk->predict(input, data);
+    predictions[what.work] = chunk.chunk->predict({input}, data);
     return;
   }
   torch::Tensor output = chunk.chunk->forward(what.work.value, input, data);
   if (evaluating || !needs_backward(model, what.module)) chunk.chunk->drop(what.work.value);
   if (head) {
-    if (chunk.tensor_index == 0) sums.loss += output.item<double>();
+    if (chunk.shard.tensor_index == 0) sums.loss += output.item<double>();
     return;
   }
   const BufferId to = boundary_use(op, Use::write, BufferKind::boundary);
@@ -280,9 +296,10 @@ void Runner::Impl::backward(const Op& op, const Compute& what, Held& chunk) {
   } else if (what.module != language_module(model) || what.layers.end != layers(module).size()) {
     gradient = empty_rows(output_width(module));
   }
-  torch::Tensor input_gradient = what.phase == Phase::backward
-                                     ? chunk.chunk->backward(what.work.value, gradient)
-                                     : chunk.chunk->backward_input(what.work.value, gradient);
+  const std::vector<torch::Tensor> gradients =
+      what.phase == Phase::backward ? chunk.chunk->backward(what.work.value, gradient)
+                                    : chunk.chunk->backward_input(what.work.value, gradient);
+  torch::Tensor input_gradient = gradients.empty() ? torch::Tensor() : gradients.front();
   const BufferId to = boundary_use(op, Use::write, BufferKind::boundary_gradient);
   if (to.valid()) state->tensor(to) = std::move(input_gradient);
 }
@@ -316,7 +333,9 @@ torch::Tensor Runner::Impl::step_scalars() {
   double squares = 0;
   for (const Held& entry : held)
     if (entry.group.trainable && entry.counts)
-      squares += squared_norm(entry.chunk->parameters(), entry.tensor_index);
+      squares += squared_norm(
+          entry.chunk->parameters(),
+          entry.shard);
   const bool finite = std::isfinite(squares) && std::isfinite(sums.loss);
   return torch::tensor({sums.loss, squares, finite ? 0.0 : 1.0}, torch::kFloat64);
 }

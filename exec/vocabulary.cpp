@@ -15,7 +15,7 @@ struct LocalIds {
   Tensor ids;   // [rows] position in the local table, 0 where another rank holds it
   Tensor mine;  // [rows] bool; undefined: all
 };
-LocalIds local_ids(const TensorGroup& group, const Tensor& ids, std::int64_t local_rows) {
+LocalIds local_ids(const InnerGroup& group, const Tensor& ids, std::int64_t local_rows) {
   if (group.size() == 1) return {ids, Tensor()};
   const Tensor shifted = ids - group.index() * local_rows;
   const Tensor mine = shifted.ge(0).logical_and_(shifted.lt(local_rows));
@@ -46,7 +46,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
     Tensor y = call->weight->value.index_select(0, call->ids.ids);
     if (call->ids.mine.defined()) y.masked_fill_(call->ids.mine.logical_not().unsqueeze(1), 0);
-    call->pass.group->all_reduce(y);
+    call->pass.groups->tensor.all_reduce(y);
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -77,7 +77,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
                         const c10::intrusive_ptr<VocabularyCall>& call) {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
     if (call->weight->grad.defined()) call->x = h.detach();
-    TensorGroup& group = *call->pass.group;
+    InnerGroup& group = call->pass.groups->tensor;
     Tensor logits = logits_of(h, *call->weight);
     Tensor target = logits.gather(1, call->ids.ids.unsqueeze(1)).squeeze(1);
     if (call->ids.mine.defined()) target.masked_fill_(call->ids.mine.logical_not(), 0);
@@ -102,7 +102,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
     Tensor dh;
     if (context->needs_input_grad(0)) {
       dh = at::mm(d, call->weight->value);
-      call->pass.group->all_reduce(dh);
+      call->pass.groups->tensor.all_reduce(dh);
     }
     if (call->weight->grad.defined()) {
       call->pass.queue->add([call, d] { call->weight->grad.addmm_(d.t(), call->x); });
@@ -116,7 +116,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
 Tensor embedding(const Pass& pass, const Tensor& ids, LocalParameter* table) {
   return EmbeddingFunction::apply(
       pass.anchor, c10::make_intrusive<VocabularyCall>(
-                       pass, table, local_ids(*pass.group, ids, table->value.size(0)), 1.0));
+                       pass, table, local_ids(pass.groups->tensor, ids, table->value.size(0)), 1.0));
 }
 
 Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, double scale,
@@ -124,12 +124,12 @@ Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, 
   return LossFunction::apply(
       h, pass.anchor,
       c10::make_intrusive<VocabularyCall>(
-          pass, weight, local_ids(*pass.group, labels, weight->value.size(0)), scale));
+          pass, weight, local_ids(pass.groups->tensor, labels, weight->value.size(0)), scale));
 }
 
 Tensor vocabulary_argmax(const Pass& pass, const Tensor& h, LocalParameter* weight) {
   const torch::NoGradGuard no_grad;
-  TensorGroup& group = *pass.group;
+  InnerGroup& group = pass.groups->tensor;
   const Tensor logits = logits_of(h, *weight);
   auto [largest, position] = logits.max(1);
   if (group.size() == 1) return position;

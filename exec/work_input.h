@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "exec/torch_pch.h"
@@ -16,13 +17,19 @@ struct WorkInput {
   // Language. T = tokens of all samples.
   torch::Tensor token_ids;  // [text tokens] int64, the rows of T that are text, in order
   torch::Tensor text_rows;  // [text tokens] int64: their positions in T
-  torch::Tensor
-      image_rows;  // [image tokens] int64: positions in T of the boundary input's rows, in order
+  // By model edge into the language module: positions in T, [rows] int64, of the rows that arrive
+  // over it, in order.
+  std::map<int, torch::Tensor> edge_rows;
   torch::Tensor positions;            // [T] int64: position in the sample (RoPE)
   std::vector<std::int64_t> lengths;  // tokens of each sample; sums to T
   torch::Tensor loss_rows;            // [loss tokens] int64: positions in T that predict a label
   torch::Tensor labels;               // [loss tokens] int64
   double loss_scale = 1;              // 1 ÷ loss tokens of the global batch
+  // Context parallelism: T above are this rank's tokens, `lengths` counts them; the tokens of all
+  // ranks of the group, rank after rank, are G. Undefined, and empty, without it.
+  std::vector<std::int64_t> context_rows;  // tokens of each rank; sums to G
+  torch::Tensor context_samples;           // [G] int64: which sample of the work
+  torch::Tensor context_positions;         // [G] int64: position in that sample
 };
 
 }  // namespace polyphony::exec

@@ -173,6 +173,7 @@ int ring_hops(CollectiveKind kind, int ranks) {
   return (twice ? 2 : 1) * (ranks - 1);
 }
 
+// All-to-all: each rank sends 1/n of its array to every other, over every hop between.
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
   return Bytes(bytes.value * ring_hops(kind, ranks) / ranks);
 }

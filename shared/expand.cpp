@@ -55,6 +55,10 @@ ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
   const bool trained = model.modules[module.value].trainable != Trainable::frozen;
   return {.tp = layout.tp,
           .sp = layout.sp,
+          .cp = layout.cp,
+          .ep = layout.ep,
+          .expert_tp = layout.experts_tp(),
+          .recompute = layout.recompute,
           .precision = precision,
           .input_grad = needs_input_grad(model, module) || (trained && begin > 0),
           .weight_grad = trained};

@@ -29,9 +29,12 @@ struct Kernel {
   std::int64_t m = 0, n = 0, k = 0;  // GEMM shape per launch; 0 otherwise
   bool operator==(const Kernel&) const = default;
 };
+// Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
+// all_to_all, what this rank sends, to itself included.
 struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};
+  GroupKind group = GroupKind::tensor;
   bool operator==(const InnerCollective&) const = default;
 };
 struct Expansion {
@@ -44,6 +47,10 @@ struct Expansion {
 struct ChunkContext {
   int tp = 1;
   bool sp = false;
+  int cp = 1;
+  int ep = 1;
+  int expert_tp = 1;  // tensor-parallel ranks of one expert: tp, or 1
+  Recompute recompute = Recompute::none;
   NumberFormat precision = NumberFormat::fp32;
   bool input_grad = true;   // the backward must produce the gradient of its input
   bool weight_grad = true;  // the module is trainable

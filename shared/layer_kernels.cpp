@@ -82,7 +82,7 @@ void LayerKernels::forward() {
       forward_column(patches());
       passes(size_.tokens * hidden(), 3, 1);  // + position embedding
       return;
-    case LayerKind::vision_norm:
+    case LayerKind::encoder_norm:
       norm(size_.tokens, hidden());
       return;
     case LayerKind::projector_mlp:
@@ -99,7 +99,7 @@ void LayerKernels::forward() {
     case LayerKind::language_head:
       head_forward();
       return;
-    case LayerKind::vision_block:
+    case LayerKind::encoder_block:
     case LayerKind::decoder_block:
       block_forward();
       return;
@@ -110,7 +110,7 @@ void LayerKernels::backward_input() {
   switch (layer_) {
     case LayerKind::patch_embedding:
       return;  // pixels have no gradient
-    case LayerKind::vision_norm:
+    case LayerKind::encoder_norm:
       norm_backward(size_.tokens, hidden());
       return;
     case LayerKind::projector_mlp:
@@ -128,7 +128,7 @@ void LayerKernels::backward_input() {
     case LayerKind::language_head:
       head_backward_input();
       return;
-    case LayerKind::vision_block:
+    case LayerKind::encoder_block:
     case LayerKind::decoder_block:
       block_backward_input();
       return;
@@ -141,7 +141,7 @@ void LayerKernels::backward_weight() {
       weight_gradient(patches());
       passes(size_.tokens * hidden(), 3, 1);  // position embedding's gradient
       return;
-    case LayerKind::vision_norm:
+    case LayerKind::encoder_norm:
       norm_weight(size_.tokens, hidden());
       return;
     case LayerKind::projector_mlp:
@@ -156,7 +156,7 @@ void LayerKernels::backward_weight() {
       weight_gradient(vocabulary());
       norm_weight(size_.loss_tokens, hidden());
       return;
-    case LayerKind::vision_block:
+    case LayerKind::encoder_block:
     case LayerKind::decoder_block:
       block_backward_weight();
       return;

@@ -19,6 +19,8 @@ const char* name(Placement placement) {
       return "colocated";
     case Placement::non_colocated:
       return "non-colocated";
+    case Placement::mixed:
+      return "mixed";
   }
   return "?";
 }
@@ -63,12 +65,38 @@ const char* name(Recompute recompute) {
   return "?";
 }
 
+const char* name(TokenAssignment tokens) {
+  switch (tokens) {
+    case TokenAssignment::contiguous:
+      return "contiguous";
+    case TokenAssignment::zigzag:
+      return "zigzag";
+    case TokenAssignment::balanced:
+      return "balanced";
+  }
+  return "?";
+}
+
+const char* name(Spread spread) {
+  switch (spread) {
+    case Spread::samples:
+      return "samples";
+    case Spread::images:
+      return "images";
+  }
+  return "?";
+}
+
 std::string describe(const ModuleLayout& layout) {
   std::string text = "TP" + std::to_string(layout.tp);
+  if (layout.sp) text += " SP";
   if (layout.cp > 1) text += " CP" + std::to_string(layout.cp);
   if (layout.ep > 1) text += " EP" + std::to_string(layout.ep);
-  text += " PP" + std::to_string(layout.pp) + " DP" + std::to_string(layout.dp());
+  text += " PP" + std::to_string(layout.pp);
+  if (layout.vpp > 1) text += " VPP" + std::to_string(layout.vpp);
+  text += " DP" + std::to_string(layout.dp());
   if (layout.shard != Shard::none) text += std::string(" shard ") + name(layout.shard);
+  if (layout.shard_ranks > 0) text += " over " + std::to_string(layout.shard_ranks);
   if (layout.recompute != Recompute::none)
     text += std::string(" recompute ") + name(layout.recompute);
   return text;

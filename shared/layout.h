@@ -7,7 +7,11 @@
 //                  encoder's blocks sit in the first stage(s)
 //   colocated      encoder and language grids over the same ranks, shapes may differ
 //   non-colocated  disjoint ranks that tile the world
+//   mixed          some modules share their ranks, others are disjoint
 // A projector always shares its source's grid and runs on its last stage.
+// Virtual stages: with vpp > 1 a rank at pipeline index p holds stages p, p + pp, p + 2 pp, …
+// Experts: the tp·cp·dp ranks of a stage are also expert_tp · ep · (replicas of the experts);
+// expert_tp is tp, or 1 with sequence parallelism. ep ranks are neighbours in that order.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +22,17 @@
 
 namespace polyphony {
 
-enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated };
+enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mixed };
 enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
+// selective: the attention between q, k, v and its output; full: all of a block but its input.
 enum class Recompute : std::uint8_t { none, selective, full };
+// How the tokens of a sequence module's work are dealt to its context-parallel ranks: equal runs;
+// 2·cp equal runs, the first and the last to the first rank and so on; blocks of tokens, so that
+// attention and linear work together are even.
+enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced };
+// What an encoder's ranks divide among them: samples with their images, or images one by one.
+enum class Spread : std::uint8_t { samples, images };
 
 struct ModuleLayout {
   int tp = 1;
@@ -33,16 +44,21 @@ struct ModuleLayout {
   Shard shard = Shard::none;
   int shard_ranks = 0;  // HSDP: ranks a shard group spans; 0: the whole dp group
   Recompute recompute = Recompute::none;
+  std::vector<int> recompute_blocks;  // first and last+1 of the blocks it holds for; empty: all
+  int expert_tp = 0;                  // 0: tp
+  TokenAssignment tokens = TokenAssignment::contiguous;
+  Spread spread = Spread::samples;
   int first_rank = 0;
   int ranks = 1;
-  std::vector<int>
-      blocks;  // transformer blocks per stage; empty: balanced by cost. Homogeneous: the language
-               // module's list counts the blocks of the whole chain, encoder first
+  // Transformer blocks per (virtual) stage; empty: balanced by cost. Homogeneous: the language
+  // module's list counts the blocks of the whole chain, encoders first.
+  std::vector<int> blocks;
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
-  Rank rank_at(int t, int d, int p) const {
-    return Rank(static_cast<std::size_t>(first_rank + t + tp * cp * (d + dp() * p)));
+  int experts_tp() const { return expert_tp == 0 ? tp : expert_tp; }
+  Rank rank_at(int t, int c, int d, int p) const {
+    return Rank(static_cast<std::size_t>(first_rank + t + tp * (c + cp * (d + dp() * p))));
   }
 };
 
@@ -61,6 +77,8 @@ const char* name(Placement placement);
 const char* name(ScheduleKind kind);
 const char* name(Shard shard);
 const char* name(Recompute recompute);
+const char* name(TokenAssignment tokens);
+const char* name(Spread spread);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);
 

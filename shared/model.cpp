@@ -10,8 +10,8 @@ std::vector<LayerKind> layers(const Module& module) {
   switch (module.kind) {
     case ModuleKind::vision:
       stack.push_back(LayerKind::patch_embedding);
-      stack.insert(stack.end(), blocks, LayerKind::vision_block);
-      stack.push_back(LayerKind::vision_norm);
+      stack.insert(stack.end(), blocks, LayerKind::encoder_block);
+      stack.push_back(LayerKind::encoder_norm);
       break;
     case ModuleKind::language:
       stack.push_back(LayerKind::token_embedding);
@@ -71,10 +71,10 @@ const char* name(LayerKind kind) {
   switch (kind) {
     case LayerKind::patch_embedding:
       return "patch_embedding";
-    case LayerKind::vision_block:
-      return "vision_block";
-    case LayerKind::vision_norm:
-      return "vision_norm";
+    case LayerKind::encoder_block:
+      return "encoder_block";
+    case LayerKind::encoder_norm:
+      return "encoder_norm";
     case LayerKind::projector_mlp:
       return "projector_mlp";
     case LayerKind::token_embedding:

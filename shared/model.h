@@ -2,13 +2,12 @@
 //   T tokens of a packed work item, H hidden width, A attention heads of width D, K key/value
 //   heads, F feed-forward width, V vocabulary.
 // Layer stacks (index 0 first), see layers():
-//   vision     patch_embedding, vision_block × layers, vision_norm
-//   projector  projector_mlp                                 (merges m×m neighbouring patches, then
-//   a two-layer MLP) language   token_embedding, decoder_block × layers, language_head (final
-//   RMSNorm, output matrix, cross-entropy)
-// Does not model yet (refused by name where a scenario asks for it): audio and diffusion modules,
-// LoRA, mixture of experts, tied embeddings over several stages, edges into inner layers. The
-// fields exist so that scenarios keep their form. Parameter counts: shared/parameters.h.
+//   vision     patch_embedding, encoder_block × layers, encoder_norm
+//   projector  projector_mlp              (merges m×m neighbouring patches, then a two-layer MLP)
+//   language   token_embedding, decoder_block × layers, language_head (final RMSNorm, output
+//              matrix, cross-entropy)
+// What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter counts:
+// shared/parameters.h.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,8 @@ enum class Trainable : std::uint8_t { full, frozen, lora };
 
 enum class LayerKind : std::uint8_t {
   patch_embedding,
-  vision_block,
-  vision_norm,
+  encoder_block,  // vision and audio
+  encoder_norm,
   projector_mlp,
   token_embedding,
   decoder_block,
@@ -68,19 +67,26 @@ struct Module {
   int projector_in = 0;
   int projector_hidden = 0;
   int projector_out = 0;
-  // Mixture of experts (refused until the executor and cost model know it).
+  // Mixture of experts: every decoder block's feed-forward part. 0 experts: dense.
   int experts = 0;
   int experts_per_token = 0;
+  int expert_ffn = 0;           // width of one expert
+  int shared_ffn = 0;           // width of the expert that every token visits; 0: none
+  double balance_weight = 0.0;  // of the load-balance loss
+  // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
+  double lora_alpha = 0.0;
 
   bool operator==(const Module&) const = default;
 };
 
-// Output of `from` feeds layer `to_layer` of `to` (0: the module's own input).
+// Output of layer `from_layer` of `from` (-1: of its last) feeds layer `to_layer` of `to` (0: the
+// module's own input). An edge into a diffusion module is its conditioning: every block reads it.
 struct Edge {
   ModuleId from;
   ModuleId to;
   int to_layer = 0;
+  int from_layer = -1;
   bool operator==(const Edge&) const = default;
 };
 

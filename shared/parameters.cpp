@@ -25,6 +25,17 @@ class LayerParameters {
     out_.push_back(
         {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, true});
   }
+  // Rows laid out per key/value head (Cut::heads); `columns` 0: a bias.
+  void fused(const char* suffix, const Module& m, std::int64_t columns) {
+    const std::int64_t rows = (std::int64_t{m.heads} + 2 * m.kv_heads) * m.head_dim;
+    if (columns > 0)
+      matrix(suffix, rows, columns, Cut::heads);
+    else
+      vector(suffix, rows, Cut::heads, Initial::zeros);
+    out_.back().key_value_heads = m.kv_heads;
+    out_.back().group_heads = m.heads / m.kv_heads;
+    out_.back().head_dim = m.head_dim;
+  }
   void table(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut,
              double deviation) {  // embeddings: no decay
     out_.push_back(
@@ -44,8 +55,8 @@ void vision_block(const Module& m, LayerParameters add) {
   const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
   add.vector("norm1.weight", m.hidden, Cut::replicated, Initial::ones);
   add.vector("norm1.bias", m.hidden, Cut::replicated, Initial::zeros);
-  add.matrix("qkv.weight", 3 * width, m.hidden, Cut::rows);
-  add.vector("qkv.bias", 3 * width, Cut::rows, Initial::zeros);
+  add.fused("qkv.weight", m, m.hidden);
+  add.fused("qkv.bias", m, 0);
   add.matrix("out.weight", m.hidden, width, Cut::columns);
   add.vector("out.bias", m.hidden, Cut::replicated, Initial::zeros);
   add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
@@ -58,9 +69,8 @@ void vision_block(const Module& m, LayerParameters add) {
 
 void decoder_block(const Module& m, LayerParameters add) {
   const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
-  const std::int64_t key_value = std::int64_t{m.kv_heads} * m.head_dim;
   add.vector("norm1.weight", m.hidden, Cut::replicated, Initial::ones);
-  add.matrix("qkv.weight", width + 2 * key_value, m.hidden, Cut::rows);
+  add.fused("qkv.weight", m, m.hidden);
   add.matrix("out.weight", m.hidden, width, Cut::columns);
   add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
   add.matrix("gate_up.weight", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows);
@@ -68,18 +78,6 @@ void decoder_block(const Module& m, LayerParameters add) {
 }
 
 }  // namespace
-
-std::int64_t Parameter::count() const {
-  std::int64_t product = 1;
-  for (const std::int64_t size : shape) product *= size;
-  return product;
-}
-
-std::vector<std::int64_t> Parameter::local_shape(int tp) const {
-  std::vector<std::int64_t> local = shape;
-  if (cut != Cut::replicated) local[cut == Cut::rows ? 0 : 1] /= tp;
-  return local;
-}
 
 std::vector<Parameter> parameters(const Module& module, LayerRange range) {
   std::vector<Parameter> out;
@@ -99,10 +97,10 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
         add.table("position", side * side, module.hidden, Cut::replicated, kPositionDeviation);
         break;
       }
-      case LayerKind::vision_block:
+      case LayerKind::encoder_block:
         vision_block(module, {out, block, layer});
         break;
-      case LayerKind::vision_norm: {
+      case LayerKind::encoder_norm: {
         LayerParameters add(out, module.name + ".norm.", layer);
         add.vector("weight", module.hidden, Cut::replicated, Initial::ones);
         add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
@@ -131,6 +129,7 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
       }
     }
   }
+  for (Parameter& parameter : out) parameter.trained = module.trainable == Trainable::full;
   return out;
 }
 

@@ -106,6 +106,24 @@ const char* name(CollectiveKind kind) {
       return "all_gather";
     case CollectiveKind::reduce_scatter:
       return "reduce_scatter";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+  }
+  return "?";
+}
+
+const char* name(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::gradients:
+      return "gradients";
+    case Purpose::partial_gradients:
+      return "partial gradients";
+    case Purpose::tied_gradients:
+      return "tied gradients";
+    case Purpose::parameters:
+      return "parameters";
+    case Purpose::scalars:
+      return "scalars";
   }
   return "?";
 }

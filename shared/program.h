@@ -26,14 +26,23 @@
 #include "shared/ids.h"
 #include "shared/layout.h"
 #include "shared/model.h"
+#include "shared/parameters.h"
 #include "shared/units.h"
 
 namespace polyphony {
 
 enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, recompute };
 enum class StreamKind : std::uint8_t { compute, collective, send, receive };
-enum class GroupKind : std::uint8_t { tensor, data, world };
-enum class CollectiveKind : std::uint8_t { all_reduce, all_reduce_max, all_gather, reduce_scatter };
+// context: ranks that share a sequence; expert: ranks that share a layer's experts; cell: all that
+// run a compute op in step, the union of its tensor, context and expert groups.
+enum class GroupKind : std::uint8_t { tensor, context, expert, cell, data, world };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  all_reduce_max,
+  all_gather,
+  reduce_scatter,
+  all_to_all
+};
 enum class BufferKind : std::uint8_t {
   tape,
   boundary,
@@ -68,16 +77,28 @@ struct WorkSize {
   std::int64_t text_tokens = 0;  // language: rows that come from the embedding table
   std::int64_t loss_tokens = 0;  // language: rows with a label
   std::int32_t sequences = 0;    // images, or samples for language
+  std::int64_t gathered = 0;     // rows of all context-parallel ranks together
+  std::int64_t condition = 0;    // diffusion: rows that its blocks attend to across
   bool operator==(const WorkSize&) const = default;
 };
 
-// A work item: some samples, taken together through every module of its branch. Ids are unique over
-// branches and lanes.
+// An item that an encoder or diffusion module works on: the `item`-th of a sample.
+struct WorkItem {
+  std::uint32_t sample = 0;  // position in Program::batch
+  std::uint32_t item = 0;    // position in Sample::items
+  bool operator==(const WorkItem&) const = default;
+};
+// A work item: some samples, taken together through every module of its branch; with context
+// parallelism one rank's share of them. Ids are unique over branches, lanes and contexts.
 struct Work {
-  std::uint16_t branch = 0;  // which pipeline (Plan::branches)
-  std::uint16_t lane = 0;    // data-parallel index
-  std::uint16_t index = 0;   // microbatch
-  Range samples{};           // positions in Program::work_samples
+  std::uint16_t branch = 0;   // which pipeline (Plan::branches)
+  std::uint16_t lane = 0;     // data-parallel index
+  std::uint16_t context = 0;  // context-parallel index
+  std::uint16_t index = 0;    // microbatch
+  Range samples{};            // positions in Program::work_samples: of all contexts together
+  Range items{};              // positions in Program::work_items: this one's
+  Range rows{};  // positions in Program::work_rows: its intervals of the token axis that the samples
+                 // make one after another; the whole axis without context parallelism
   bool operator==(const Work&) const = default;
 };
 
@@ -87,6 +108,8 @@ struct Buffer {
   std::int64_t rows = 0;   // boundary kinds
   std::int32_t width = 0;  // boundary kinds, elements
   Bytes bytes{};
+  // Boundary kinds: which input of the consuming chunk it is (shared/plan/links.h).
+  std::uint8_t slot = 0;
   bool operator==(const Buffer&) const = default;
 };
 struct BufferUse {
@@ -105,14 +128,21 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-// The parameters of one chunk on one rank. Their names and shapes: shared/parameters.h.
+// The parameters of one chunk on one rank: all but the experts', or the experts'. Their names and
+// shapes: shared/parameters.h.
 struct ParamGroup {
   Rank rank{};
   ModuleId module{};
   LayerRange layers{};
-  GroupId replicas{};  // data-parallel group to reduce over; invalid when dp == 1
+  GroupId replicas{};  // whose gradients are summed; invalid when there are no copies. With shards:
+                       // the copies of each shard
   bool trainable = true;
   Bytes bytes{};  // of the parameters as held for compute
+  bool experts = false;
+  ShardIndex shard{};
+  GroupId tensor{}, context{}, expert{};  // of the chunk's inner collectives; invalid: none
+  GroupId shards{};  // ranks that divide the optimizer state (and more: Layout) among them
+  GroupId tied{};    // ranks that hold a copy of the tied matrix in other layers
   bool operator==(const ParamGroup&) const = default;
 };
 
@@ -130,14 +160,24 @@ struct Exchange {
   Range messages{};
   bool operator==(const Exchange&) const = default;
 };
-// Purpose of a collective op: the gradients of `params`, or the world's step scalars {loss sum,
-// squared gradient norm, non-finite flag}.
+// What a collective op moves, of `params`: gradients over replicas or shards; gradients that are
+// partial sums over the tensor-parallel ranks (Parameter::partial); those of a tied matrix; parameter
+// values from their shards; or, of no parameters, the world's step scalars {loss sum, squared gradient
+// norm, non-finite flag}.
+enum class Purpose : std::uint8_t {
+  gradients,
+  partial_gradients,
+  tied_gradients,
+  parameters,
+  scalars
+};
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   GroupId group{};
   std::uint32_t sequence = 0;  // how many collectives this group has run before in the step
   ParamGroupId params{};       // invalid: step scalars
   Bytes bytes{};               // of the whole array on each rank
+  Purpose purpose = Purpose::gradients;
   bool operator==(const Collective&) const = default;
 };
 // One optimizer step over all parameter groups of the rank, scaled by the clip factor of the step
@@ -180,6 +220,8 @@ struct Program {
   std::vector<WorkSize>
       sizes;  // works × modules; zero where the module is not in the work's branch
   std::vector<std::uint32_t> work_samples;  // positions in batch.samples
+  std::vector<WorkItem> work_items;
+  std::vector<Interval> work_rows;
   std::int64_t loss_tokens = 0;             // of the whole batch: the loss denominator
 
   bool operator==(const Program&) const = default;
@@ -197,6 +239,7 @@ std::string describe(const Program& program, OpId op);
 const char* name(Phase phase);
 const char* name(StreamKind kind);
 const char* name(CollectiveKind kind);
+const char* name(Purpose purpose);
 const char* name(BufferKind kind);
 
 }  // namespace polyphony

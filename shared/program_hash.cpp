@@ -30,26 +30,26 @@ class Digest {
 auto fields(const Module& value) {
   const auto& [name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
                attention_bias, image_size, patch, channels, vocab, tied, rope_theta, merge,
-               projector_in, projector_hidden, projector_out, experts, experts_per_token,
-               lora_rank] = value;
+               projector_in, projector_hidden, projector_out, experts, experts_per_token, expert_ffn,
+               shared_ffn, balance_weight, lora_rank, lora_alpha] = value;
   return std::tie(name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
                   attention_bias, image_size, patch, channels, vocab, tied, rope_theta, merge,
                   projector_in, projector_hidden, projector_out, experts, experts_per_token,
-                  lora_rank);
+                  expert_ffn, shared_ffn, balance_weight, lora_rank, lora_alpha);
 }
 auto fields(const Edge& value) {
-  const auto& [from, to, to_layer] = value;
-  return std::tie(from, to, to_layer);
+  const auto& [from, to, to_layer, from_layer] = value;
+  return std::tie(from, to, to_layer, from_layer);
 }
 auto fields(const Model& value) {
   const auto& [modules, edges] = value;
   return std::tie(modules, edges);
 }
 auto fields(const ModuleLayout& value) {
-  const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, first_rank, ranks, blocks] =
-      value;
-  return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, first_rank, ranks,
-                  blocks);
+  const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
+               tokens, spread, first_rank, ranks, blocks] = value;
+  return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
+                  expert_tp, tokens, spread, first_rank, ranks, blocks);
 }
 auto fields(const Layout& value) {
   const auto& [placement, modules, schedule, microbatches, encoder_microbatches] = value;
@@ -64,16 +64,16 @@ auto fields(const Group& value) {
   return std::tie(kind, members);
 }
 auto fields(const WorkSize& value) {
-  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences] = value;
-  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences);
+  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, gathered, condition] = value;
+  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, gathered, condition);
 }
 auto fields(const Work& value) {
-  const auto& [branch, lane, index, samples] = value;
-  return std::tie(branch, lane, index, samples);
+  const auto& [branch, lane, context, index, samples, items, rows] = value;
+  return std::tie(branch, lane, context, index, samples, items, rows);
 }
 auto fields(const Buffer& value) {
-  const auto& [rank, kind, rows, width, bytes] = value;
-  return std::tie(rank, kind, rows, width, bytes);
+  const auto& [rank, kind, rows, width, bytes, slot] = value;
+  return std::tie(rank, kind, rows, width, bytes, slot);
 }
 auto fields(const BufferUse& value) {
   const auto& [buffer, use] = value;
@@ -84,8 +84,22 @@ auto fields(const Message& value) {
   return std::tie(source, destination, from, to, from_row, to_row, rows, bytes);
 }
 auto fields(const ParamGroup& value) {
-  const auto& [rank, module, layers, replicas, trainable, bytes] = value;
-  return std::tie(rank, module, layers, replicas, trainable, bytes);
+  const auto& [rank, module, layers, replicas, trainable, bytes, experts, shard, tensor, context,
+               expert, shards, tied] = value;
+  return std::tie(rank, module, layers, replicas, trainable, bytes, experts, shard, tensor, context,
+                  expert, shards, tied);
+}
+auto fields(const ShardIndex& value) {
+  const auto& [tensor, tensor_index, expert, expert_index] = value;
+  return std::tie(tensor, tensor_index, expert, expert_index);
+}
+auto fields(const WorkItem& value) {
+  const auto& [sample, item] = value;
+  return std::tie(sample, item);
+}
+auto fields(const Interval& value) {
+  const auto& [begin, end] = value;
+  return std::tie(begin, end);
 }
 auto fields(const Compute& value) {
   const auto& [module, layers, phase, work] = value;
@@ -96,8 +110,8 @@ auto fields(const Exchange& value) {
   return std::tie(sends, messages);
 }
 auto fields(const Collective& value) {
-  const auto& [kind, group, sequence, params, bytes] = value;
-  return std::tie(kind, group, sequence, params, bytes);
+  const auto& [kind, group, sequence, params, bytes, purpose] = value;
+  return std::tie(kind, group, sequence, params, bytes, purpose);
 }
 auto fields(const Update& value) {
   const auto& [params] = value;
@@ -130,10 +144,10 @@ auto fields(const LayerRange& value) {
 auto fields(const Program& value) {
   const auto& [model, layout, precision, ranks, streams, groups, buffers, messages, params, ops,
                rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes, work_samples,
-               loss_tokens] = value;
+               work_items, work_rows, loss_tokens] = value;
   return std::tie(model, layout, precision, ranks, streams, groups, buffers, messages, params, ops,
                   rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
-                  work_samples, loss_tokens);
+                  work_samples, work_items, work_rows, loss_tokens);
 }
 
 template <class Tag>

@@ -219,7 +219,7 @@ Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<st
     model.modules.push_back(read_module(value.at(key), key, files, notes));
   }
   for (const NamedEdge& edge : edges)
-    model.edges.push_back({ids.at(edge.from), ids.at(edge.to), edge.to_layer});
+    model.edges.push_back({ids.at(edge.from), ids.at(edge.to), edge.to_layer, -1});
   std::sort(model.edges.begin(), model.edges.end(), [](const Edge& a, const Edge& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });

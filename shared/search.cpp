@@ -82,6 +82,7 @@ class Enumeration {
         case Placement::colocated:
           colocated();
           break;
+        case Placement::mixed:
         case Placement::non_colocated:
           non_colocated();
           break;

@@ -117,8 +117,11 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
   if (!added) return tapes;
   const ModuleLoad& load = (*view.loads)[branch][id.value];
   const auto tape = [&](LayerRange range, const WorkSize& size, Recompute recompute) {
-    return tape_bytes(scenario_.model.modules[id.value], range, size,
-                      view.layout->modules[id.value].tp, scenario_.training.precision, recompute);
+    ChunkContext context =
+        chunk_context(scenario_.model, id, range.begin, view.layout->modules[id.value],
+                      scenario_.training.precision);
+    context.recompute = recompute;
+    return tape_bytes(scenario_.model.modules[id.value], range, size, context);
   };
   for (std::size_t position = 0; position < kPositions; ++position) {
     tapes.largest[position] = tape(layer_at(id, position), load.largest, Recompute::none);
@@ -130,13 +133,13 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
 }
 
 const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, std::size_t stage) {
-  const Rank first = grid.rank_at(0, 0, static_cast<int>(stage));
+  const Rank first = grid.rank_at(0, 0, 0, static_cast<int>(stage));
   const int place = static_cast<int>(first.value) % scenario_.cluster.ranks_per_node;
   const auto [known, added] = rings_.try_emplace({place, grid.tp * grid.cp, grid.dp()});
   if (added) {
     std::vector<Rank> members;
     for (int d = 0; d < grid.dp(); ++d)
-      members.push_back(grid.rank_at(0, d, static_cast<int>(stage)));
+      members.push_back(grid.rank_at(0, 0, d, static_cast<int>(stage)));
     known->second = make_ring(members, scenario_.cluster, profile_);
   }
   return known->second;
@@ -148,7 +151,7 @@ LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRang
   const ChunkContext context =
       chunk_context(scenario_.model, id, layer.begin, layout, scenario_.training.precision);
   std::vector<Rank> members;
-  for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0));
+  for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
   const Ring ring = make_ring(members, scenario_.cluster, profile_);
   const bool visited = needs_backward(scenario_.model, id);
   const auto forward = [&](const WorkSize& size) {
@@ -205,7 +208,7 @@ std::int64_t StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
   if (added) {
     for (std::size_t position = 0; position < kPositions; ++position) {
       known->second[position] = local_parameters(scenario_.model.modules[chunk.module.value],
-                                                 layer_at(chunk.module, position), tp);
+                                                 layer_at(chunk.module, position), {.tensor = tp});
     }
   }
   const Counts counts = count_layers(chunk);

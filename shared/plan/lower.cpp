@@ -60,7 +60,7 @@ void Builder::make_groups() {
         if (grid.tp == 1) continue;
         tensor_groups_.back().back() = GroupId(program_.groups.size());
         Group group{GroupKind::tensor, {}};
-        for (int t = 0; t < grid.tp; ++t) group.members.push_back(grid.rank_at(t, d, p));
+        for (int t = 0; t < grid.tp; ++t) group.members.push_back(grid.rank_at(t, 0, d, p));
         program_.groups.push_back(std::move(group));
       }
       for (int t = 0; t < grid.tp; ++t) {
@@ -68,7 +68,7 @@ void Builder::make_groups() {
         if (grid.dp() == 1) continue;
         data_groups_.back().back() = GroupId(program_.groups.size());
         Group group{GroupKind::data, {}};
-        for (int d = 0; d < grid.dp(); ++d) group.members.push_back(grid.rank_at(t, d, p));
+        for (int d = 0; d < grid.dp(); ++d) group.members.push_back(grid.rank_at(t, 0, d, p));
         program_.groups.push_back(std::move(group));
       }
     }
@@ -100,7 +100,7 @@ namespace {
 // from.
 int choose_replica(const ModuleLayout& grid, int lane, int stage, Rank receiver, int index) {
   for (int t = 0; t < grid.tp; ++t)
-    if (grid.rank_at(t, lane, stage) == receiver) return t;
+    if (grid.rank_at(t, 0, lane, stage) == receiver) return t;
   return index % grid.tp;
 }
 
@@ -123,7 +123,7 @@ void Builder::make_messages(const std::vector<Run>& runs, Side& source, Side& de
     for (std::size_t w = 0; w < works; ++w)
       for (int t = 0; t < grid.tp; ++t)
         side.buffers[w * side.tp + static_cast<std::size_t>(t)] = add_boundary_buffer(
-            grid.rank_at(t, static_cast<int>(w) % grid.dp(), static_cast<int>(side.stage)), kind,
+            grid.rank_at(t, 0, static_cast<int>(w) % grid.dp(), static_cast<int>(side.stage)), kind,
             rows[w], module);
   };
   prepare(
@@ -136,12 +136,12 @@ void Builder::make_messages(const std::vector<Run>& runs, Side& source, Side& de
     const int from_lane = static_cast<int>(run.producer_work) % from_grid.dp();
     const int to_lane = static_cast<int>(run.consumer_work) % to_grid.dp();
     for (int t = 0; t < to_grid.tp; ++t) {
-      const Rank receiver = to_grid.rank_at(t, to_lane, static_cast<int>(destination.stage));
+      const Rank receiver = to_grid.rank_at(t, 0, to_lane, static_cast<int>(destination.stage));
       const int replica =
           choose_replica(from_grid, from_lane, static_cast<int>(source.stage), receiver, t);
       const std::size_t from = run.producer_work * source.tp + static_cast<std::size_t>(replica);
       const std::size_t to = run.consumer_work * destination.tp + static_cast<std::size_t>(t);
-      const Rank sender = from_grid.rank_at(replica, from_lane, static_cast<int>(source.stage));
+      const Rank sender = from_grid.rank_at(replica, 0, from_lane, static_cast<int>(source.stage));
       const Buffer& buffer = program_.buffers[destination.buffers[to].value];
       program_.messages.push_back({sender, receiver, source.buffers[from], destination.buffers[to],
                                    run.from, run.to, run.rows,

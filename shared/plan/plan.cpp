@@ -29,10 +29,10 @@ bool opens_unit(LayerKind kind, bool after_opener) {
     case LayerKind::patch_embedding:
     case LayerKind::token_embedding:
       return true;
-    case LayerKind::vision_block:
+    case LayerKind::encoder_block:
     case LayerKind::decoder_block:
       return !after_opener;
-    case LayerKind::vision_norm:
+    case LayerKind::encoder_norm:
     case LayerKind::projector_mlp:
     case LayerKind::language_head:
       return false;
@@ -69,7 +69,7 @@ std::vector<Unit> make_units(const Scenario& scenario, const Layout& layout, con
     double block_cost = -1;  // all blocks of a module cost the same
     for (std::size_t layer = 0; layer < stack.size(); ++layer) {
       const bool block =
-          stack[layer] == LayerKind::vision_block || stack[layer] == LayerKind::decoder_block;
+          stack[layer] == LayerKind::encoder_block || stack[layer] == LayerKind::decoder_block;
       const bool opens = opens_unit(stack[layer], after_opener);
       if (opens) units.emplace_back();
       after_opener = opens && !block;

@@ -53,7 +53,7 @@ void RankLowering::add_params(Role& role) {
   for (const Chunk& chunk : chunks) {
     const Module& module = program_.model.modules[chunk.module.value];
     const ModuleLayout& layout = program_.layout.modules[chunk.module.value];
-    const std::int64_t local = local_parameters(module, chunk.layers, branch.grid.tp);
+    const std::int64_t local = local_parameters(module, chunk.layers, {.tensor = branch.grid.tp, .tensor_index = role.tensor});
     const GroupId replicas =
         b_.data_groups_[role.branch][role.stage * tp + static_cast<std::size_t>(role.tensor)];
     const bool trainable = b_.training_ && module.trainable != Trainable::frozen;
@@ -174,8 +174,8 @@ void RankLowering::forward(Role& role, int microbatch) {
     std::vector<BufferUse> uses{{input, Use::read}, {input, Use::free}};
     if (b_.training_ && needs_backward(program_.model, chunk.module)) {
       const Bytes bytes =
-          tape_bytes(module, chunk.layers, program_.size_of(work, chunk.module), branch.grid.tp,
-                     program_.precision, program_.layout.modules[chunk.module.value].recompute);
+          tape_bytes(module, chunk.layers, program_.size_of(work, chunk.module),
+                     chunk_context(program_, {chunk.module, chunk.layers, Phase::forward, work}));
       role.tapes[m][c] = b_.add_buffer(rank_, BufferKind::tape, 0, 0, bytes);
       uses.push_back({role.tapes[m][c], Use::allocate});
       uses.push_back({role.tapes[m][c], Use::write});
@@ -236,9 +236,12 @@ void RankLowering::backward(Role& role, int microbatch) {
     const BufferId tape = role.tapes[m][c];
     BufferId rebuilt;
     if (program_.layout.modules[chunk.module.value].recompute == Recompute::full) {
+      ChunkContext kept =
+          chunk_context(program_, {chunk.module, chunk.layers, Phase::forward, work});
+      kept.recompute = Recompute::none;
       rebuilt = b_.add_buffer(rank_, BufferKind::workspace, 0, 0,
                               tape_bytes(module, chunk.layers, program_.size_of(work, chunk.module),
-                                         branch.grid.tp, program_.precision, Recompute::none));
+                                         kept));
       last_compute_ =
           add_op(compute, tensor_group, Compute{chunk.module, chunk.layers, Phase::recompute, work},
                  {received}, {{tape, Use::read}, {rebuilt, Use::allocate}, {rebuilt, Use::write}});

@@ -4,12 +4,13 @@
 
 namespace polyphony {
 
-Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size, int tp,
-                 NumberFormat precision, Recompute recompute) {
+Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
+                 const ChunkContext& context) {
+  const int tp = context.tp;
   const std::vector<LayerKind> stack = layers(module);
-  const std::int64_t element = size_of(precision).value;
+  const std::int64_t element = size_of(context.precision).value;
   const std::int64_t tokens = size.tokens, hidden = module.hidden;
-  if (recompute == Recompute::full) {
+  if (context.recompute == Recompute::full) {
     const bool projector = module.kind == ModuleKind::projector;
     return Bytes(element * tokens * (projector ? module.projector_in : hidden));
   }
@@ -21,7 +22,7 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size, i
       case LayerKind::patch_embedding:
         bytes += element * tokens * module.channels * module.patch * module.patch;
         break;
-      case LayerKind::vision_block:
+      case LayerKind::encoder_block:
       case LayerKind::decoder_block:
         bytes += element * tokens *
                      (4 * hidden + (2 * width + 2 * key_value +
@@ -29,7 +30,7 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size, i
                                        tp) +
                  4 * tokens * module.heads / tp;
         break;
-      case LayerKind::vision_norm:
+      case LayerKind::encoder_norm:
         bytes += element * tokens * hidden;
         break;
       case LayerKind::projector_mlp:
@@ -46,10 +47,10 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size, i
   return Bytes(bytes);
 }
 
-std::int64_t local_parameters(const Module& module, LayerRange range, int tp) {
+std::int64_t local_parameters(const Module& module, LayerRange range, const ShardIndex& shard) {
   std::int64_t total = 0;
   for (const Parameter& parameter : parameters(module, range))
-    total += parameter.cut == Cut::replicated ? parameter.count() : parameter.count() / tp;
+    total += parameter.local_count(shard);
   return total;
 }
 

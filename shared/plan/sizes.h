@@ -3,7 +3,8 @@
 //   tensor-parallel ranks, e bytes an element
 #pragma once
 
-#include "shared/model.h"
+#include "shared/expand.h"
+#include "shared/parameters.h"
 #include "shared/plan/plan.h"
 #include "shared/program.h"
 
@@ -18,11 +19,11 @@ namespace polyphony {
 //   L loss rows
 // With full recompute: the chunk's input only. Source: own count of what exec/ saves; compare
 // 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
-Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size, int tp,
-                 NumberFormat precision, Recompute recompute);
+Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
+                 const ChunkContext& context);
 
-// Elements of the chunk's parameters on one of tp ranks.
-std::int64_t local_parameters(const Module& module, LayerRange layers, int tp);
+// Elements of the chunk's parameters on one rank.
+std::int64_t local_parameters(const Module& module, LayerRange layers, const ShardIndex& shard);
 
 // Gradient and AdamW state of n local parameters. fp32 and fp64: gradients and two moments in that
 // format. bf16: fp32 gradients, two moments and master weights (Rajbhandari et al., arXiv

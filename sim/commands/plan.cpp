@@ -29,7 +29,7 @@ nlohmann::json stage_rows(const Scenario& scenario, const Plan& plan) {
         const Module& module = scenario.model.modules[chunk.module.value];
         layers += (layers.empty() ? "" : ", ") + module.name + " [" +
                   std::to_string(chunk.layers.begin) + "," + std::to_string(chunk.layers.end) + ")";
-        parameters += local_parameters(module, chunk.layers, branch.grid.tp);
+        parameters += local_parameters(module, chunk.layers, {.tensor = branch.grid.tp});
       }
       rows.push_back({{"stage", s},
                       {"ranks", ranks_text(branch.grid, static_cast<int>(s))},

@@ -14,6 +14,7 @@
 #include "exec/in_process.h"
 #include "exec/step_data.h"
 #include "shared/scenario_json.h"
+#include "tests/exec/shards.h"
 #include "tests/exec/temp_folder.h"
 
 namespace polyphony::exec::testing {
@@ -112,15 +113,7 @@ class Gathered {
            int index) {
     torch::Tensor& tensor = whole[spec.name + suffix];
     if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), slice.options());
-    const std::int64_t axis = spec.cut == Cut::columns ? 1 : 0;
-    const std::int64_t length = tensor.size(axis) / (spec.cut == Cut::replicated ? 1 : tp);
-    torch::Tensor place =
-        tensor.narrow(axis, spec.cut == Cut::replicated ? 0 : index * length, length);
-    if (place.isnan().any().item<bool>()) {
-      place.copy_(slice);
-    } else {
-      CHECK(place.equal(slice));  // replicas agree
-    }
+    CHECK(put_local(tensor, spec, {.tensor = tp, .tensor_index = index}, slice));  // copies agree
   }
   std::mutex mutex_;
 };

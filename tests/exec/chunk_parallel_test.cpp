@@ -6,6 +6,7 @@
 #include "exec/in_process.h"
 #include "exec/optimizer.h"
 #include "shared/expand.h"
+#include "tests/exec/shards.h"
 #include "tests/exec/tiny_model.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
@@ -34,13 +35,15 @@ Outcome run_rank(const std::vector<Stage>& stages, Communicator* group, const Te
   chain.backward(0);
   for (std::size_t i = 0; i < chain.size(); ++i) {
     out.backward.push_back(chain[i].take_issued());
-    out.squared_norm += squared_norm(chain[i].parameters(), group == nullptr ? 0 : group->index());
+    out.squared_norm += squared_norm(
+        chain[i].parameters(),
+        group ? ShardIndex{.tensor = group->size(), .tensor_index = group->index()} : ShardIndex{});
   }
   for (const LocalParameter* parameter : chain.parameters())
     out.gradients.push_back(parameter->grad);
   Tensor x = chain[0].forward(1, Tensor(), work.input);
   x = chain[1].forward(1, x, work.input);
-  out.predicted = chain[2].predict(x, work.input);
+  out.predicted = chain[2].predict({x}, work.input);
   return out;
 }
 
@@ -125,7 +128,7 @@ TEST_SUITE("chunk tensor parallel") {
         for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
           const Parameter& spec = names.parameters()[i]->spec;
           CAPTURE(spec.name);
-          const Tensor expected = slice_of(whole.gradients[i], spec.cut, tp, t);
+          const Tensor expected = local_of(whole.gradients[i], spec, {.tensor = tp, .tensor_index = t});
           CHECK((rank.gradients[i] - expected).norm().item<double>() <=
                 1e-12 * whole.gradients[i].norm().item<double>());
         }
@@ -176,7 +179,7 @@ TEST_SUITE("chunk tensor parallel") {
       Chain chain(stages, group.get());
       chain.forward(0, work.input);
       for (std::size_t i = 0; i < chain.size(); ++i) chain[i].take_issued();
-      chain[1].backward(0, chain[2].backward(0, Tensor()));
+      chain[1].backward(0, chain[2].backward(0, Tensor()).front());
       const std::lock_guard lock(mutex);
       for (const std::size_t i : {1u, 2u}) {
         const auto expected = expand(stages[i].module, stages[i].layers, Phase::backward,
@@ -209,7 +212,7 @@ TEST_SUITE("chunk tensor parallel") {
         CAPTURE(i);
         if (frozen && stages[i].module.kind == ModuleKind::vision)
           break;  // input_grad stays on after layer 0 there
-        CHECK(products_of([&] { gradient = chain[i].backward_input(0, gradient); }) ==
+        CHECK(products_of([&] { gradient = chain[i].backward_input(0, gradient).front(); }) ==
               expected(i, Phase::backward_input));
         CHECK(products_of([&] { chain[i].backward_weight(0); }) ==
               (stages[i].options.trainable ? expected(i, Phase::backward_weight)
@@ -221,11 +224,11 @@ TEST_SUITE("chunk tensor parallel") {
   TEST_CASE("every rank makes its slice of the same initial model") {
     for (const Module& module : {tiny_vision(), tiny_projector(), tiny_language()}) {
       for (const Parameter& spec : parameters(module)) {
-        const Tensor whole = initial_value(spec, 1, 0, 9, torch::kFloat64, false);
+        const Tensor whole = initial_value(spec, {}, 9, torch::kFloat64, false);
         CHECK(whole.sizes().vec() == spec.shape);
         for (int t = 0; t < 4; ++t) {
-          CHECK(torch::equal(initial_value(spec, 4, t, 9, torch::kFloat64, false),
-                             slice_of(whole, spec.cut, 4, t)));
+          CHECK(torch::equal(initial_value(spec, {.tensor = 4, .tensor_index = t}, 9, torch::kFloat64, false),
+                             local_of(whole, spec, {.tensor = 4, .tensor_index = t})));
         }
         if (spec.initial == Initial::normal && spec.count() > 300) {
           // Mean 0 ± d/√n, deviation d (1 ± 1/√(2n)): four sigma.

@@ -95,7 +95,7 @@ TEST_SUITE("dataset") {
     CHECK(input.lengths == Numbers{8, 3, 3});
     CHECK(input.image_lengths == Numbers{16, 4, 4});
     CHECK(numbers(input.text_rows) == Numbers{0, 6, 7, 8, 9, 10, 12, 13});
-    CHECK(numbers(input.image_rows) == Numbers{1, 2, 3, 4, 5, 11});
+    CHECK(numbers(input.edge_rows.at(1)) == Numbers{1, 2, 3, 4, 5, 11});
     CHECK(numbers(input.positions) == Numbers{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 0, 1, 2});
     CHECK(numbers(input.loss_rows) == Numbers{7, 9, 10, 13});
     CHECK(numbers(input.token_ids) == Numbers{200, 201, 202, 0, 1, 2, 100, 101});

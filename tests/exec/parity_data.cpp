@@ -76,7 +76,7 @@ Scenario make_scenario(const Case& c) {
   vision.layers = 3;
   language.layers = 4;
   scenario.model.modules = {vision, tiny_projector(), language};
-  scenario.model.edges = {{ModuleId(0), ModuleId(1), 0}, {ModuleId(1), ModuleId(2), 0}};
+  scenario.model.edges = {{ModuleId(0), ModuleId(1), 0, -1}, {ModuleId(1), ModuleId(2), 0, -1}};
   if (c.language_only) scenario.model = {{language}, {}};
   for (Module& module : scenario.model.modules)
     for (const ModuleKind kind : c.frozen)

@@ -7,6 +7,7 @@
 #include "shared/plan/plan.h"
 #include "shared/verify.h"
 #include "tests/exec/parity_order.h"
+#include "tests/exec/shards.h"
 
 namespace polyphony::exec::testing {
 
@@ -53,13 +54,6 @@ const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& da
   return entry->second;
 }
 
-Tensor assemble(const Gathered& entry) {
-  if (entry.spec.cut == Cut::replicated) return entry.copies.front().front();
-  std::vector<Tensor> shards;
-  for (const std::vector<Tensor>& copies : entry.copies) shards.push_back(copies.front());
-  return torch::cat(shards, entry.spec.cut == Cut::rows ? 0 : 1);
-}
-
 }  // namespace
 
 Judge::Judge(const Case& c, Program first, Program last, Program evaluation)
@@ -85,7 +79,7 @@ Report Judge::empty_report(Rank rank) const {
     if (group.rank != rank) continue;
     for (const Parameter& parameter : specs(group)) {
       const std::int64_t count =
-          torch::empty(parameter.local_shape(case_.layout.modules[group.module.value].tp)).numel();
+          parameter.local_count(shard_of(group));
       values += count;
       if (group.trainable) moments += count;
     }
@@ -134,33 +128,26 @@ GatheredMap Judge::gather(const std::vector<Report>& reports, bool moments) {
   std::vector<std::int64_t> used(reports.size(), 0);
   for (const ParamGroup& group : first_.params) {
     if (moments && !group.trainable) continue;
-    const ModuleLayout& layout = case_.layout.modules[group.module.value];
-    const int index = (static_cast<int>(group.rank.value) - layout.first_rank) % layout.tp;
+    const ShardIndex shard = shard_of(group);
     const Report& report = reports[group.rank.value];
     for (const Parameter& parameter : specs(group)) {
-      const std::vector<std::int64_t> shape = parameter.local_shape(layout.tp);
-      const std::int64_t count = torch::empty(shape).numel();
+      const std::int64_t count = parameter.local_count(shard);
       std::int64_t& offset = used[group.rank.value];
-      Gathered& entry = all[parameter.name];
-      entry.spec = parameter;
-      entry.copies.resize(static_cast<std::size_t>(layout.tp));
-      entry.copies[static_cast<std::size_t>(index)].push_back(
-          (moments ? report.moments : report.values).narrow(0, offset, count).view(shape));
+      const auto [entry, fresh] = all.try_emplace(parameter.name);
+      if (fresh) entry->second = torch::full(parameter.shape, std::nan(""), torch::kFloat64);
+      if (!put_local(entry->second, parameter, shard,
+                     (moments ? report.moments : report.values).narrow(0, offset, count)))
+        fault(parameter.name + " differs between ranks that hold the same part");
       offset += count;
     }
   }
-  for (const auto& [name, entry] : all) check_copies(name, entry);
   return all;
 }
-void Judge::check_copies(const std::string& name, const Gathered& entry) {
-  const bool whole = entry.spec.cut == Cut::replicated;
-  for (const std::vector<Tensor>& copies : entry.copies) {
-    if (copies.size() != entry.copies.front().size() || copies.empty())
-      fault(name + " is not held by all replicas");
-    for (const Tensor& copy : copies)
-      if (!copy.equal(whole ? entry.copies.front().front() : copies.front()))
-        fault(name + " differs between ranks that hold the same part");
-  }
+
+ShardIndex Judge::shard_of(const ParamGroup& group) const {
+  const ModuleLayout& layout = case_.layout.modules[group.module.value];
+  return {.tensor = layout.tp,
+          .tensor_index = (static_cast<int>(group.rank.value) - layout.first_rank) % layout.tp};
 }
 
 void Judge::compare_gradients(const GatheredMap& moments, const ReferenceStep& step) {
@@ -170,7 +157,7 @@ void Judge::compare_gradients(const GatheredMap& moments, const ReferenceStep& s
   for (const auto& [name, wanted] : step.gradients) {
     const auto found = moments.find(name);
     if (found == moments.end()) return fault(name + " has no gradient");
-    const double error = (assemble(found->second) / scale - wanted).norm().item<double>() /
+    const double error = (found->second / scale - wanted).norm().item<double>() /
                          std::max(wanted.norm().item<double>(), floor);
     if (error >= outcome_.gradient) {
       outcome_.gradient = error;
@@ -184,7 +171,7 @@ void Judge::compare_values(const GatheredMap& values, const ReferenceStep& step)
     const auto found = values.find(name);
     if (found == values.end()) return fault(name + " is held by no rank");
     const double error =
-        (assemble(found->second) - wanted).norm().item<double>() / wanted.norm().item<double>();
+        (found->second - wanted).norm().item<double>() / wanted.norm().item<double>();
     if (error >= outcome_.parameter) {
       outcome_.parameter = error;
       outcome_.worst_parameter = name;

@@ -26,12 +26,7 @@ struct Report {
   }
 };
 
-// A parameter from its shards: by tensor-parallel index, the copies of the replicas.
-struct Gathered {
-  Parameter spec;
-  std::vector<std::vector<torch::Tensor>> copies;
-};
-using GatheredMap = std::map<std::string, Gathered>;
+using GatheredMap = std::map<std::string, torch::Tensor>;  // whole parameters, from their shards
 
 // What the reference says about a case: its steps, and afterwards the labels it predicts for each
 // sample of step 0's batch.
@@ -56,7 +51,7 @@ class Judge {
   std::vector<Parameter> specs(const ParamGroup& group) const;
   void fault(const std::string& text);  // the first one is kept
   GatheredMap gather(const std::vector<Report>& reports, bool moments);
-  void check_copies(const std::string& name, const Gathered& entry);
+  ShardIndex shard_of(const ParamGroup& group) const;
   void compare_scalars(const std::vector<Report>& reports, const std::vector<ReferenceStep>& steps);
   void compare_gradients(const GatheredMap& moments, const ReferenceStep& step);
   void compare_values(const GatheredMap& values, const ReferenceStep& step);

@@ -169,7 +169,7 @@ Reference::Reference(const Scenario& scenario, torch::Dtype start)
   for (const Module& module : model_.modules) {
     for (const Parameter& parameter : polyphony::parameters(module)) {
       const std::string& name = parameter.name;
-      values_[name] = initial_value(parameter, 1, 0, training_.seed, start, true).to(kWide);
+      values_[name] = initial_value(parameter, {}, training_.seed, start, true).to(kWide);
       if (module.trainable == Trainable::frozen) continue;
       trained_.insert(name);
       if (parameter.decay) decayed_.insert(name);

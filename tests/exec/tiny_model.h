@@ -92,7 +92,7 @@ inline TestWork make_work(const std::vector<SampleShape>& samples, torch::Dtype 
   in.patches = torch::rand({work.vision.tokens, 3 * 2 * 2}, dtype).mul_(2).sub_(1);
   in.token_ids = torch::randint(24, {work.language.text_tokens}, torch::kInt64);
   in.text_rows = torch::tensor(text_rows, torch::kInt64);
-  in.image_rows = torch::tensor(image_rows, torch::kInt64);
+  in.edge_rows[0] = torch::tensor(image_rows, torch::kInt64);
   in.positions = torch::tensor(positions, torch::kInt64);
   in.loss_rows = torch::tensor(loss_rows, torch::kInt64);
   in.labels = torch::randint(24, {work.language.loss_tokens}, torch::kInt64);
@@ -141,7 +141,10 @@ class Chain {
  public:
   Chain(const std::vector<Stage>& stages, Communicator* group) {
     for (const Stage& stage : stages) {
-      chunks_.push_back(std::make_unique<Chunk>(stage.module, stage.layers, group, stage.options));
+      ShardIndex shard;
+      if (group) shard = {.tensor = group->size(), .tensor_index = group->index()};
+      chunks_.push_back(std::make_unique<Chunk>(
+          stage.module, stage.layers, Communicators{.tensor = group}, shard, stage.options));
     }
   }
   torch::Tensor forward(std::uint64_t work, const WorkInput& data) {
@@ -152,12 +155,12 @@ class Chain {
   void backward(std::uint64_t work) {
     torch::Tensor gradient;
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk)
-      gradient = (*chunk)->backward(work, gradient);
+      gradient = (*chunk)->backward(work, gradient).front();
   }
   void backward_split(std::uint64_t work) {
     torch::Tensor gradient;
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
-      gradient = (*chunk)->backward_input(work, gradient);
+      gradient = (*chunk)->backward_input(work, gradient).front();
     }
     for (const auto& chunk : chunks_) chunk->backward_weight(work);
   }
@@ -175,10 +178,5 @@ class Chain {
  private:
   std::vector<std::unique_ptr<Chunk>> chunks_;
 };
-
-inline torch::Tensor slice_of(const torch::Tensor& whole, Cut cut, int tp, int index) {
-  if (cut == Cut::replicated) return whole;
-  return whole.chunk(tp, cut == Cut::rows ? 0 : 1)[static_cast<std::size_t>(index)];
-}
 
 }  // namespace polyphony::exec::testing

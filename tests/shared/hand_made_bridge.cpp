@@ -20,7 +20,7 @@ Program local_bridge() {
                             .image_size = 16,
                             .patch = 8},
                            language(1)};
-  program.model.edges = {{vision, text, 0}};
+  program.model.edges = {{vision, text, 0, -1}};
   program.layout.placement = Placement::colocated;
   program.layout.modules.resize(2);
   program.batch.samples = {

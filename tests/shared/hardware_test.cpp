@@ -90,7 +90,7 @@ TEST_CASE("a kernel takes the longer of arithmetic and memory, and its launches"
 TEST_CASE("profiles survive being written and read") {
   for (HardwareProfile profile : shipped_profiles()) {
     profile.corrections[{LayerKind::decoder_block, Phase::backward}] = 1.0 / 3;
-    profile.corrections[{LayerKind::vision_norm, Phase::forward}] = 0.9;
+    profile.corrections[{LayerKind::encoder_norm, Phase::forward}] = 0.9;
     CHECK(parse_profile(to_json(profile), "p.json") == profile);
   }
 }

@@ -106,7 +106,7 @@ TEST_CASE("the shape of the model") {
   CHECK(
       refusal([](Scenario& s) { s.model.edges.pop_back(); }) ==
       "s.json: /model/projector: nothing reads its output (name it in another module's \"from\")");
-  CHECK(refusal([](Scenario& s) { s.model.edges.push_back({ModuleId(0), ModuleId(2), 0}); }) ==
+  CHECK(refusal([](Scenario& s) { s.model.edges.push_back({ModuleId(0), ModuleId(2), 0, -1}); }) ==
         "s.json: /model/vision: an output read by several modules is not supported yet (let one "
         "module read it)");
   CHECK(refusal([](Scenario& s) {
