@@ -5,8 +5,9 @@
 //   order on every member. Point-to-point is matched by (source, destination, tag); tags are unique
 //   among the messages in flight and below kTagEnd. Rendezvous, as in shared/program.h: a send ends
 //   when its receive has the bytes. A message to oneself never blocks its sender, and one of zero
-//   bytes is no message at all. Sums are in group order, so results do not depend on timing. Every
-//   call blocks until the local part is done. A lost peer or a time-out throws LostPeer; the
+//   bytes is no message at all. Sums are in group order, so results do not depend on timing; those
+//   of bfloat16 are kept in float and rounded once at the end. Every call blocks until the local
+//   part is done: its tensors may be written again. A lost peer or a time-out throws LostPeer; the
 //   transport is dead then.
 #pragma once
 
@@ -32,14 +33,28 @@ struct LostPeer : std::runtime_error {
   LostPeer(Rank rank_, const std::string& what) : std::runtime_error(what), rank(rank_) {}
 };
 
-// A fixed group of ranks.
+// A fixed group of ranks. Its collectives take contiguous tensors of float, double, bfloat16 or
+// int64, of one type in a call. `counts` are elements per member, in group order; 0 is legal. Where
+// two tensors of a call share memory other than as said, it is an error.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int index() const = 0;  // this rank's position in the group
   virtual int size() const = 0;
-  // In place, contiguous; every member ends with the same bits. float, double, bfloat16, int64.
+  // In place; every member ends with the same bits.
   virtual void all_reduce(torch::Tensor& tensor, Reduction reduction) = 0;
+  // all = the members' `mine`, one after the other. `mine` may be its own part of `all`. Equal
+  // counts on all members.
+  virtual void all_gather(const torch::Tensor& mine, torch::Tensor& all,
+                          const std::vector<std::int64_t>& counts) = 0;
+  // mine = the sum of this member's part of every member's `all`. `mine` may be that part of its
+  // own `all`; the rest of `all` is kept. Equal counts on all members.
+  virtual void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
+                              const std::vector<std::int64_t>& counts) = 0;
+  // Member i's part j of `send` becomes member j's part i of `receive`.
+  virtual void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
+                          const std::vector<std::int64_t>& send_counts,
+                          const std::vector<std::int64_t>& receive_counts) = 0;
 };
 
 // One end of a message. Contiguous, of equal byte count at both ends.

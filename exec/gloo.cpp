@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "exec/gloo_communicator.h"
 #include "exec/gloo_context.h"
 #include "exec/mailbox.h"
 #include "exec/process.h"
@@ -14,65 +15,6 @@
 namespace polyphony::exec {
 
 namespace {
-
-class GlooCommunicator : public Communicator {
- public:
-  GlooCommunicator(std::shared_ptr<GlooContext> context, std::string name,
-                   const std::vector<Rank>& members, int index)
-      : context_(std::move(context)),
-        name_(std::move(name)),
-        size_(static_cast<int>(members.size())),
-        index_(index) {
-    if (size_ == 1) return;
-    if (size_ > context_->options.direct_ranks) return;
-    links_ =
-        connected(context_, [members, name = name_, position = index_](const GlooContext& shared) {
-          return shared.make_links(name, members, position);
-        });
-  }
-
-  ~GlooCommunicator() override {
-    // Destroying it would wait for work that a lost peer keeps from ending.
-    if (context_->liveness->lost()) static_cast<void>(group_.release());
-  }
-
-  int index() const override { return index_; }
-  int size() const override { return size_; }
-
-  void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
-    std::byte* const data = bytes_of(tensor);
-    const std::size_t bytes = tensor.nbytes();
-    const Element element = element_of(tensor);
-    if (size_ == 1 || bytes == 0) return;
-    guarded(*context_, "all_reduce of group " + name_, [&] {
-      if (links_ && Bytes(static_cast<std::int64_t>(bytes)) <= context_->options.direct_bytes) {
-        links_->all_reduce(element, reduction, data, bytes);
-        return;
-      }
-      // Made when first needed; members reach it in the same call.
-      if (!group_) {
-        group_ = connected(context_,
-                           [name = name_, index = index_, size = size_](const GlooContext& shared) {
-                             return shared.make_process_group(name, index, size);
-                           });
-      }
-      c10d::AllreduceOptions call;
-      call.reduceOp = reduction == Reduction::sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
-      call.timeout =
-          std::chrono::duration_cast<std::chrono::milliseconds>(context_->options.timeout);
-      std::vector<torch::Tensor> tensors{tensor};
-      await_collective(*context_, group_->allreduce(tensors, call));
-    });
-  }
-
- private:
-  std::shared_ptr<GlooContext> context_;
-  std::string name_;
-  int size_;
-  int index_;
-  std::unique_ptr<PeerLinks> links_;
-  GlooGroup group_;
-};
 
 class GlooTransport : public Transport {
  public:
@@ -93,8 +35,8 @@ class GlooTransport : public Transport {
         });
     guarded(context, "connecting", [&] {
       messages_ = connected(context_, [](const GlooContext& shared) {
-        return shared.make_process_group("world", static_cast<int>(shared.launch.rank.value),
-                                         shared.launch.world_size);
+        return shared.make_process_group("world", shared.launch.rank.value,
+                                         static_cast<std::size_t>(shared.launch.world_size));
       });
     });
   }
@@ -115,8 +57,8 @@ class GlooTransport : public Transport {
                     "rank " << rank().value << " is not in group " << name);
     std::unique_ptr<Communicator> made;
     guarded(*context_, "joining group " + name, [&] {
-      made = std::make_unique<GlooCommunicator>(context_, name, members,
-                                                static_cast<int>(position - members.begin()));
+      made = std::make_unique<GlooCommunicator>(
+          context_, name, members, static_cast<std::size_t>(position - members.begin()));
     });
     return made;
   }
@@ -179,17 +121,7 @@ class GlooTransport : public Transport {
   }
 
   void await(const std::vector<GlooWork>& works, const std::vector<Rank>& peers, Arrivals& own) {
-    const Waiting waiting(*context_, works);
-    for (std::size_t i = 0; i < works.size(); ++i) {
-      bool arrived = false;
-      try {
-        // An abort before the registration would be missed.
-        arrived = !context_->liveness->lost() && works[i]->wait();
-      } catch (const std::exception& error) {
-        throw LostPeer(peers[i], first_line(error));
-      }
-      if (!arrived) throw LostPeer(Rank(), "a message was aborted");
-    }
+    await_messages(*context_, works, peers);
     const Waited waited =
         wait_all(own, context_->spin, context_->liveness->lost(), context_->options.timeout);
     if (waited != Waited::done)

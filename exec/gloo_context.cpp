@@ -12,17 +12,19 @@ std::chrono::milliseconds milliseconds(Seconds time) {
 
 }  // namespace
 
-GlooGroup GlooContext::make_process_group(const std::string& name, int index, int size) const {
+GlooGroup GlooContext::make_process_group(const std::string& name, std::size_t index,
+                                          std::size_t size) const {
   const auto prefix = c10::make_intrusive<c10d::PrefixStore>("gloo/" + name, store);
   const auto group_options = c10d::ProcessGroupGloo::Options::create(milliseconds(options.timeout));
   group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
   group_options->threads = 1;  // a communicator is used by one thread at a time
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, index, size, group_options);
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, static_cast<int>(index),
+                                                     static_cast<int>(size), group_options);
 }
 
 std::unique_ptr<PeerLinks> GlooContext::make_links(const std::string& name,
                                                    const std::vector<Rank>& members,
-                                                   int index) const {
+                                                   std::size_t index) const {
   const auto prefix = c10::make_intrusive<c10d::PrefixStore>("links/" + name, store);
   const PeerLinks::Meeting meeting{
       .set = [prefix](const std::string& key,
@@ -52,6 +54,21 @@ Waiting::Waiting(GlooContext& context, std::vector<GlooWork> works)
 Waiting::~Waiting() {
   const std::scoped_lock lock(context_.mutex);
   for (const GlooWork& work : works_) context_.works.erase(work);
+}
+
+void await_messages(GlooContext& context, const std::vector<GlooWork>& works,
+                    const std::vector<Rank>& peers) {
+  const Waiting waiting(context, works);
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    bool arrived = false;
+    try {
+      // An abort before the registration would be missed.
+      arrived = !context.liveness->lost() && works[i]->wait();
+    } catch (const std::exception& error) {
+      throw LostPeer(peers[i], first_line(error));
+    }
+    if (!arrived) throw LostPeer(Rank(), "a message was aborted");
+  }
 }
 
 void await_collective(const GlooContext& context, const GlooWork& work) {

@@ -33,9 +33,9 @@ struct GlooContext {
   std::mutex mutex;          // of works
   std::set<GlooWork> works;  // that a thread waits for
 
-  GlooGroup make_process_group(const std::string& name, int index, int size) const;
+  GlooGroup make_process_group(const std::string& name, std::size_t index, std::size_t size) const;
   std::unique_ptr<PeerLinks> make_links(const std::string& name, const std::vector<Rank>& members,
-                                        int index) const;
+                                        std::size_t index) const;
   void wake_all();
 };
 
@@ -43,6 +43,9 @@ struct GlooContext {
 std::shared_ptr<GlooContext> context_of(Transport& transport);
 // c10::Error adds a stack trace.
 std::string first_line(const std::exception& error);
+// Waits for messages to or from `peers`, which an abort ends.
+void await_messages(GlooContext& context, const std::vector<GlooWork>& works,
+                    const std::vector<Rank>& peers);
 // A collective of ProcessGroupGloo cannot be aborted: wait on our own condition, which an abort
 // ends.
 void await_collective(const GlooContext& context, const GlooWork& work);

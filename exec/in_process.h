@@ -1,7 +1,9 @@
 // Ranks as threads of one process: the fastest transport on one machine, and the one the tests use
 // most.
-//   All-reduce: every member adds up one slice of all members' tensors, in group order, and writes
-//   it to all of them (small ones: every member adds up everything, which saves one meeting).
+//   Collectives: members meet, each reads from the others' memory what it needs, and they meet
+//   again so that nobody changes what is still read; small tensors are copied before, which saves
+//   the second meeting. In an all-reduce every member adds up one slice of all members' tensors, in
+//   group order, and writes it to all of them (small ones: every member adds up everything).
 //   Messages: exec/mailbox.h. An exception on one rank ends the run for all; a rank that waits
 //   longer than `timeout` ends it too.
 #pragma once

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -19,10 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Up to here everyone sends everything to everyone: one round trip instead of two.
-// Measured over 2 cores (tests/exec/transport_bench.cpp): half the time up to 64 KiB on 2 ranks and
-// up to 16 KiB on 8.
-constexpr std::size_t kGatherBytes = 16 << 10;
 // How long to look before sleeping: about the cost of one sleep and wake-up.
 constexpr std::chrono::microseconds kSpin{30};
 // Sleepers look up this often, so that an abort needs no list of them.
@@ -68,10 +63,10 @@ struct PeerLinks::Progress {
   bool all_sent = false, all_received = false;
 };
 
-PeerLinks::PeerLinks(const std::vector<Rank>& members, int index, const Meeting& meeting, bool spin,
-                     const std::atomic<bool>& aborted, Seconds timeout)
-    : members_(members),
-      index_(static_cast<std::size_t>(index)),
+PeerLinks::PeerLinks(const std::vector<Rank>& members, std::size_t index, const Meeting& meeting,
+                     bool spin, const std::atomic<bool>& aborted, Seconds timeout)
+    : PeerExchange(index, members.size()),
+      members_(members),
       spin_(spin),
       aborted_(aborted),
       timeout_(timeout),
@@ -81,27 +76,27 @@ PeerLinks::PeerLinks(const std::vector<Rank>& members, int index, const Meeting&
   };
   const Listener listener = listen_at(meeting.own_address);
   const std::uint64_t token = random_token();
-  meeting.set(std::to_string(index_), meeting.own_address + " " + std::to_string(listener.port) +
-                                          " " + std::to_string(token));
-  for (std::size_t peer = 0; peer < index_; ++peer) {
+  meeting.set(std::to_string(index), meeting.own_address + " " + std::to_string(listener.port) +
+                                         " " + std::to_string(token));
+  for (std::size_t peer = 0; peer < index; ++peer) {
     std::istringstream text(meeting.get(std::to_string(peer)));
     std::string address;
     std::uint16_t port = 0;
-    Hello hello{.token = 0, .index = index_};
+    Hello hello{.token = 0, .index = index};
     text >> address >> port >> hello.token;
     sockets_[peer] = connect_to(address, port, timeout);
     write_all(sockets_[peer], &hello, sizeof(hello));
   }
-  for (std::size_t missing = members.size() - index_ - 1; missing > 0;) {
+  for (std::size_t missing = members.size() - index - 1; missing > 0;) {
     Socket accepted = accept_from(listener, timeout);
     Hello hello;
     read_all(accepted, &hello, sizeof(hello), timeout);
-    if (hello.token != token || hello.index <= index_ || hello.index >= members.size()) continue;
+    if (hello.token != token || hello.index <= index || hello.index >= members.size()) continue;
     sockets_[hello.index] = std::move(accepted);
     --missing;
   }
   for (std::size_t peer = 0; peer < sockets_.size(); ++peer) {
-    if (peer != index_) make_quick(sockets_[peer]);
+    if (peer != index) make_quick(sockets_[peer]);
   }
 }
 
@@ -141,7 +136,7 @@ bool PeerLinks::pull(std::size_t peer, const Parcel& parcel, Progress& progress)
                         theirs.bytes == parcel.in_bytes,
                     "rank " << members_[peer].value << " is in another collective (number "
                             << theirs.sequence << ", kind " << theirs.kind << ", " << theirs.bytes
-                            << " bytes) than rank " << members_[index_].value << " (number "
+                            << " bytes) than rank " << members_[index()].value << " (number "
                             << ours.sequence << ", kind " << ours.kind << ", " << parcel.in_bytes
                             << " bytes)");
   }
@@ -152,7 +147,7 @@ bool PeerLinks::pull(std::size_t peer, const Parcel& parcel, Progress& progress)
 void PeerLinks::sleep(const std::vector<Progress>& progress) const {
   std::vector<pollfd> entries;
   for (std::size_t peer = 0; peer < progress.size(); ++peer) {
-    if (peer == index_) continue;
+    if (peer == index()) continue;
     int events = 0;
     if (!progress[peer].all_received) events |= POLLIN;
     if (!progress[peer].all_sent) events |= POLLOUT;
@@ -175,7 +170,7 @@ void PeerLinks::exchange(const std::vector<Parcel>& parcels, std::uint32_t kind)
   for (;;) {
     bool moved = false, finished = true;
     for (std::size_t peer = 0; peer < parcels.size(); ++peer) {
-      if (peer == index_) continue;
+      if (peer == index()) continue;
       moved |= push(peer, parcels[peer], progress[peer]);
       moved |= pull(peer, parcels[peer], progress[peer]);
       finished = finished && progress[peer].all_sent && progress[peer].all_received;
@@ -187,59 +182,8 @@ void PeerLinks::exchange(const std::vector<Parcel>& parcels, std::uint32_t kind)
       continue;
     }
     if (aborted_.load(std::memory_order_acquire)) throw LostPeer(Rank(), "the run was aborted");
-    if (now - start > timeout_) throw LostPeer(Rank(), "an all-reduce did not end in time");
+    if (now - start > timeout_) throw LostPeer(Rank(), "a collective did not end in time");
     if (!spin_ || now - last_move > kSpin) sleep(progress);
-  }
-}
-
-void PeerLinks::gather_and_add(Element element, Reduction reduction, std::byte* data,
-                               std::size_t bytes) {
-  const std::size_t size = members_.size();
-  inbox_.resize(std::max(inbox_.size(), bytes * size));
-  std::vector<Parcel> parcels(size);
-  std::vector<const std::byte*> sources(size);
-  for (std::size_t peer = 0; peer < size; ++peer) {
-    std::byte* const in = inbox_.data() + bytes * peer;
-    parcels[peer] = {.out = data, .out_bytes = bytes, .in = in, .in_bytes = bytes};
-    sources[peer] = peer == index_ ? data : in;
-  }
-  exchange(parcels,
-           static_cast<std::uint32_t>(element) * 2 + static_cast<std::uint32_t>(reduction));
-  const std::array<std::byte*, 1> destination{data};
-  reduce(element, reduction, sources, destination, bytes / size_of(element));
-}
-
-void PeerLinks::scatter_add_and_gather(Element element, Reduction reduction, std::byte* data,
-                                       std::size_t bytes) {
-  const std::size_t size = members_.size();
-  const std::size_t width = size_of(element);
-  const auto begin = [&](std::size_t member) { return bytes / width * member / size * width; };
-  const std::size_t mine = begin(index_ + 1) - begin(index_);
-  inbox_.resize(std::max(inbox_.size(), mine * size));
-  std::vector<Parcel> out(size), back(size);
-  std::vector<const std::byte*> sources(size);
-  for (std::size_t peer = 0; peer < size; ++peer) {
-    std::byte* const slice = data + begin(peer);
-    const std::size_t theirs = begin(peer + 1) - begin(peer);
-    std::byte* const in = inbox_.data() + mine * peer;
-    out[peer] = {.out = slice, .out_bytes = theirs, .in = in, .in_bytes = mine};
-    back[peer] = {.out = data + begin(index_), .out_bytes = mine, .in = slice, .in_bytes = theirs};
-    sources[peer] = peer == index_ ? slice : in;
-  }
-  const std::uint32_t kind =
-      static_cast<std::uint32_t>(element) * 2 + static_cast<std::uint32_t>(reduction);
-  exchange(out, kind);
-  const std::array<std::byte*, 1> destination{data + begin(index_)};
-  reduce(element, reduction, sources, destination, mine / width);
-  exchange(back, kind);
-}
-
-void PeerLinks::all_reduce(Element element, Reduction reduction, std::byte* data,
-                           std::size_t bytes) {
-  if (bytes <= kGatherBytes) {
-    gather_and_add(element, reduction, data, bytes);
-  } else {
-    scatter_add_and_gather(element, reduction, data, bytes);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "exec/tensor_bytes.h"
 
+#include <cstring>
+
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -15,8 +17,12 @@ Element element_of(const torch::Tensor& tensor) {
   if (type == torch::kFloat32) return Element::float32;
   if (type == torch::kFloat64) return Element::float64;
   if (type == torch::kBFloat16) return Element::bfloat16;
-  POLYPHONY_CHECK(type == torch::kInt64, "all_reduce of " << torch::toString(type));
+  POLYPHONY_CHECK(type == torch::kInt64, "a collective of " << torch::toString(type));
   return Element::int64;
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
 void check_tag(const Transfer& transfer, int world_size) {

@@ -10,6 +10,8 @@ namespace polyphony::exec {
 std::byte* bytes_of(const torch::Tensor& tensor);
 // Error when transports cannot add up that type.
 Element element_of(const torch::Tensor& tensor);
+// Nothing when there is nothing to copy, or it is there already.
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes);
 void check_tag(const Transfer& transfer, int world_size);
 
 }  // namespace polyphony::exec

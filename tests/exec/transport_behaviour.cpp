@@ -223,6 +223,10 @@ void all_behaviours(Transport& transport) {
   sends_to_itself(transport);
   moves_nothing(transport);
   serves_several_threads(transport);
+  gathers_unequal_parts(transport);
+  scatters_sums_in_group_order(transport);
+  exchanges_all_to_all(transport);
+  collects_nothing(transport);
   transport.barrier();
 }
 

@@ -12,6 +12,11 @@ void matches_tags_in_any_order(Transport& transport);
 void sends_to_itself(Transport& transport);
 void moves_nothing(Transport& transport);
 void serves_several_threads(Transport& transport);
+// tests/exec/collective_behaviour.cpp
+void gathers_unequal_parts(Transport& transport);
+void scatters_sums_in_group_order(Transport& transport);
+void exchanges_all_to_all(Transport& transport);
+void collects_nothing(Transport& transport);
 void all_behaviours(Transport& transport);
 
 }  // namespace polyphony::exec
