@@ -73,7 +73,7 @@ Program three_samples() {
                            {1, {image(4), text(2, 1)}},
                            {2, {text(1, 0), image(16), image(4), text(2, 1)}}};
   program.work_samples = {2, 0, 1};
-  program.works = {{0, 0, 0, {0, 3}}};
+  program.works = {Work{.samples = {0, 3}}};
   program.loss_tokens = 10;  // of a larger global batch
   return program;
 }
@@ -140,7 +140,7 @@ TEST_SUITE("dataset") {
       "a batch without labels has a finite loss scale, an empty work item has empty tensors") {
     Program program = three_samples();
     program.loss_tokens = 0;
-    program.works.push_back({0, 0, 1, {3, 3}});
+    program.works.push_back(Work{.index = 1, .samples = {3, 3}});
     const WorkInput input =
         pack_work(program, WorkId(1), NumberedDataset(), torch::kFloat32, true, true);
     CHECK(input.loss_scale == 1.0);
