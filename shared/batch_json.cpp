@@ -31,6 +31,8 @@ const char* modality_name(Modality modality) {
       return "audio";
     case Modality::video:
       return "video";
+    case Modality::latent:
+      return "latent";
   }
   return "?";
 }

@@ -25,7 +25,7 @@ double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) 
 }
 
 Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize& size,
-                   const ChunkContext& context, const Ring& tensor_ring,
+                   const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
   const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
   const Expansion inside = expand(module, range, phase, size, context);
@@ -35,9 +35,22 @@ Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize&
         kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
   }
   for (const InnerCollective& collective : inside.collectives) {
-    total += ring_time(tensor_ring, collective.kind, collective.bytes);
+    const Ring& ring = collective.group == GroupKind::context  ? rings.context
+                       : collective.group == GroupKind::expert ? rings.expert
+                                                               : rings.tensor;
+    total += ring_time(ring, collective.kind, collective.bytes);
   }
   return total;
+}
+
+struct ChunkGroups {
+  GroupId tensor, context, expert;
+};
+// A compute op that does not name its parameters has a tensor-parallel group alone.
+ChunkGroups groups_of(const Program& program, const Op& op, const Compute& compute) {
+  if (!compute.params.valid()) return {op.group, {}, {}};
+  const ParamGroup& params = program.params[compute.params.value];
+  return {params.tensor, params.context, params.expert};
 }
 
 // Prices the nodes of one Program; remembers compute ops of equal shape.
@@ -85,12 +98,14 @@ class Pricer {
     const auto* compute = std::get_if<Compute>(&op.what);
     if (compute == nullptr) return compute_time(program_, id, cluster_, profile_);
     const WorkSize& size = program_.size_of(compute->work, compute->module);
-    // Groups of one module have one size; whether they span nodes may differ, so the group itself
-    // is part of the key.
+    // Groups of one module have one size; whether they span nodes may differ, so the groups
+    // themselves are part of the key.
+    const ChunkGroups groups = groups_of(program_, op, *compute);
     const Key key{
         compute->module.value, compute->layers.begin, compute->layers.end, compute->phase,
-        op.group.value,        size.tokens,           size.pairs,          size.text_tokens,
-        size.loss_tokens,      size.sequences};
+        groups.tensor.value,   groups.context.value,  groups.expert.value, size.tokens,
+        size.pairs,            size.text_tokens,      size.loss_tokens,    size.sequences,
+        size.gathered,         size.condition};
     const auto [known, added] = known_.try_emplace(key);
     if (added) known->second = compute_time(program_, id, cluster_, profile_);
     return known->second;
@@ -125,7 +140,8 @@ class Pricer {
   }
 
   using Key = std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t,
-                         std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int32_t>;
+                         std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t,
+                         std::int64_t, std::int32_t, std::int64_t, std::int64_t>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;
@@ -140,11 +156,9 @@ Seconds update_time(const Program& program, const Update& update, const Hardware
   for (std::uint32_t p = update.params.begin; p < update.params.end; ++p) {
     const ParamGroup& group = program.params[p];
     if (!group.trainable) continue;
-    std::int64_t count = group.bytes.value / element;
-    const bool sharded =
-        program.layout.modules[group.module.value].shard != Shard::none && group.replicas.valid();
-    if (sharded)
-      count /= static_cast<std::int64_t>(program.groups[group.replicas.value].members.size());
+    std::int64_t count = group.trained > 0 ? group.trained : group.bytes.value / element;
+    if (group.shards.valid())
+      count /= static_cast<std::int64_t>(program.groups[group.shards.value].members.size());
     moved += update_bytes(program.precision) * count;
   }
   return profile.optimizer_overhead +
@@ -184,7 +198,7 @@ Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes) {
 }
 
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
-                   const ChunkContext& context, const Ring& tensor_ring,
+                   const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
   const std::vector<LayerKind> stack = layers(module);
   Seconds total{};
@@ -196,7 +210,7 @@ Seconds range_time(const Module& module, LayerRange range, Phase phase, const Wo
     ChunkContext inner = context;
     const bool backward = context.input_grad || context.weight_grad;
     inner.input_grad = context.input_grad || (layer > range.begin && backward);
-    total += layer_time(module, layer, phase, size, inner, tensor_ring, profile) * (next - layer);
+    total += layer_time(module, layer, phase, size, inner, rings, profile) * (next - layer);
     layer = next;
   }
   return total;
@@ -210,13 +224,17 @@ Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
   const auto* compute = std::get_if<Compute>(&op.what);
   POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
   const Module& module = program.model.modules[compute->module.value];
-  const Ring ring = op.group.valid()
-                        ? make_ring(program.groups[op.group.value].members, cluster, profile)
-                        : Ring{};
+  const ChunkGroups groups = groups_of(program, op, *compute);
+  const auto ring = [&](GroupId group) {
+    return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile)
+                         : Ring{};
+  };
   const ChunkContext context = chunk_context(program, *compute);
   return profile.op_overhead + range_time(module, compute->layers, compute->phase,
                                           program.size_of(compute->work, compute->module), context,
-                                          ring, profile);
+                                          {ring(groups.tensor), ring(groups.context),
+                                           ring(groups.expert)},
+                                          profile);
 }
 
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,

@@ -17,7 +17,7 @@
 namespace polyphony {
 
 // Ring collectives over n ranks of S bytes: all-reduce 2(n−1)/n·S per edge after 2(n−1)·latency;
-// all-gather and reduce-scatter half. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
+// all-gather, reduce-scatter and (each rank sending S/n to each) all-to-all half. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const HardwareProfile& profile);
 
@@ -32,6 +32,10 @@ struct Ring {
   BytesPerSecond rate{};
   Seconds hop{};
 };
+// Of the groups that a chunk's layers use.
+struct InnerRings {
+  Ring tensor, context, expert;
+};
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile);
 int ring_hops(CollectiveKind kind, int ranks);
@@ -41,7 +45,7 @@ Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes);
 // Kernels and inner collectives of a layer range on one rank, without the overhead of an op. Equal
 // layers are priced once.
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
-                   const ChunkContext& context, const Ring& tensor_ring,
+                   const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile);
 
 // Bytes that an AdamW update moves per parameter: weight read and written, gradient read, two

@@ -13,7 +13,7 @@
 
 namespace polyphony {
 
-enum class Modality : std::uint8_t { text, image, audio, video };
+enum class Modality : std::uint8_t { text, image, audio, video, latent };
 
 struct Item {
   Modality modality = Modality::text;

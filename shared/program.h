@@ -110,6 +110,7 @@ struct Buffer {
   Bytes bytes{};
   // Boundary kinds: which input of the consuming chunk it is (shared/plan/links.h).
   std::uint8_t slot = 0;
+  bool zeroed = false;  // rows that no message writes are zero
   bool operator==(const Buffer&) const = default;
 };
 struct BufferUse {
@@ -137,8 +138,10 @@ struct ParamGroup {
   GroupId replicas{};  // whose gradients are summed; invalid when there are no copies. With shards:
                        // the copies of each shard
   bool trainable = true;
-  Bytes bytes{};  // of the parameters as held for compute
+  Bytes bytes{};  // of the parameters as held from step to step
   bool experts = false;
+  std::int64_t elements = 0;  // of the parameters when they are used
+  std::int64_t trained = 0;   // of those, with a gradient
   ShardIndex shard{};
   GroupId tensor{}, context{}, expert{};  // of the chunk's inner collectives; invalid: none
   GroupId shards{};  // ranks that divide the optimizer state (and more: Layout) among them
@@ -151,6 +154,7 @@ struct Compute {
   LayerRange layers{};
   Phase phase = Phase::forward;
   WorkId work{};
+  ParamGroupId params{};  // of the chunk on this rank (not the experts')
   bool operator==(const Compute&) const = default;
 };
 // Sends, or receives, that are launched and finished together. `messages` indexes

@@ -72,8 +72,8 @@ auto fields(const Work& value) {
   return std::tie(branch, lane, context, index, samples, items, rows);
 }
 auto fields(const Buffer& value) {
-  const auto& [rank, kind, rows, width, bytes, slot] = value;
-  return std::tie(rank, kind, rows, width, bytes, slot);
+  const auto& [rank, kind, rows, width, bytes, slot, zeroed] = value;
+  return std::tie(rank, kind, rows, width, bytes, slot, zeroed);
 }
 auto fields(const BufferUse& value) {
   const auto& [buffer, use] = value;
@@ -84,10 +84,10 @@ auto fields(const Message& value) {
   return std::tie(source, destination, from, to, from_row, to_row, rows, bytes);
 }
 auto fields(const ParamGroup& value) {
-  const auto& [rank, module, layers, replicas, trainable, bytes, experts, shard, tensor, context,
-               expert, shards, tied] = value;
-  return std::tie(rank, module, layers, replicas, trainable, bytes, experts, shard, tensor, context,
-                  expert, shards, tied);
+  const auto& [rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
+               tensor, context, expert, shards, tied] = value;
+  return std::tie(rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
+                  tensor, context, expert, shards, tied);
 }
 auto fields(const ShardIndex& value) {
   const auto& [tensor, tensor_index, expert, expert_index] = value;
@@ -102,8 +102,8 @@ auto fields(const Interval& value) {
   return std::tie(begin, end);
 }
 auto fields(const Compute& value) {
-  const auto& [module, layers, phase, work] = value;
-  return std::tie(module, layers, phase, work);
+  const auto& [module, layers, phase, work, params] = value;
+  return std::tie(module, layers, phase, work, params);
 }
 auto fields(const Exchange& value) {
   const auto& [sends, messages] = value;

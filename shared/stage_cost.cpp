@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "shared/plan/boundaries.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/sizes.h"
 
@@ -155,13 +154,13 @@ LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRang
   const Ring ring = make_ring(members, scenario_.cluster, profile_);
   const bool visited = needs_backward(scenario_.model, id);
   const auto forward = [&](const WorkSize& size) {
-    return range_time(module, layer, Phase::forward, size, context, ring, profile_);
+    return range_time(module, layer, Phase::forward, size, context, {ring, {}, {}}, profile_);
   };
   const auto backward = [&](const WorkSize& size) {
     if (!visited) return Seconds(0);
-    Seconds time = range_time(module, layer, Phase::backward, size, context, ring, profile_);
+    Seconds time = range_time(module, layer, Phase::backward, size, context, {ring, {}, {}}, profile_);
     if (layout.recompute == Recompute::full) {
-      time += range_time(module, layer, Phase::recompute, size, context, ring, profile_);
+      time += range_time(module, layer, Phase::recompute, size, context, {ring, {}, {}}, profile_);
     }
     return time;
   };
@@ -231,11 +230,10 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
     const std::int64_t local = local_parameters_of(chunk, grid.tp);
     const Bytes weights = size_of(precision) * local;
     if (trained) {
-      const TrainingBytes held = training_bytes(local, grid.dp(), shard, precision);
       const bool sharded = shard != Shard::none && grid.dp() > 1;
       const Seconds reduction =
           ring_time(ring, sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    held.gradient);
+                    gradient_bytes(precision) * local);
       cost.reductions += reduction;
       if (first) cost.reduction = reduction;
       if (sharded) cost.update += ring_time(ring, CollectiveKind::all_gather, weights);
@@ -262,7 +260,7 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
     const std::int64_t local = local_parameters_of(chunk, grid.tp);
     memory.fixed += size_of(precision) * local;
     if (module.trainable != Trainable::frozen) {
-      const TrainingBytes held = training_bytes(local, grid.dp(), layout.shard, precision);
+      const HeldBytes held = held_bytes(local, local, grid.dp(), layout.shard, precision);
       memory.fixed += held.gradient + held.optimizer;
     }
     widest = std::max(widest, size_of(precision) * (load.largest.tokens * output_width(module)));

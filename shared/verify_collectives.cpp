@@ -69,12 +69,40 @@ void check_collective(const Program& program, GroupLists& lists, Rank rank, OpId
   }
   if (!other.valid() || other == op) return;  // check_lengths() tells of the former
   const auto& theirs = std::get<Collective>(program.ops[other.value].what);
-  if (mine.kind != theirs.kind || mine.bytes != theirs.bytes ||
-      !same_params(program, mine.params, theirs.params)) {
+  // The ends of a tie hold other layers.
+  const bool tied = mine.purpose == Purpose::tied_gradients;
+  if (mine.kind != theirs.kind || mine.purpose != theirs.purpose ||
+      mine.bytes != theirs.bytes ||
+      !(tied || same_params(program, mine.params, theirs.params))) {
     faults.add(
         FaultKind::unequal_collectives,
         where(program, op) + ": kind, bytes or parameters differ from " + where(program, other));
   }
+}
+
+// The two lists agree on everything that both ops' groups share: kinds and groups in order, and the
+// bytes where the ranks are members of the same group.
+bool agree(const Program& program, const Op& a, const Op& b) {
+  const auto& one = std::get<Compute>(a.what);
+  const auto& other = std::get<Compute>(b.what);
+  const auto expanded = [&](const Compute& what) {
+    return expand(program.model.modules[what.module.value], what.layers, what.phase,
+                  program.size_of(what.work, what.module), chunk_context(program, what))
+        .collectives;
+  };
+  const auto shares = [&](GroupKind kind) {
+    if (!one.params.valid() || !other.params.valid()) return true;
+    const ParamGroup& mine = program.params[one.params.value];
+    const ParamGroup& theirs = program.params[other.params.value];
+    return kind == GroupKind::tensor ? mine.tensor == theirs.tensor
+                                     : kind == GroupKind::context && mine.context == theirs.context;
+  };
+  const std::vector<InnerCollective> mine = expanded(one), theirs = expanded(other);
+  return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
+                    [&](const InnerCollective& x, const InnerCollective& y) {
+                      return x.kind == y.kind && x.group == y.group &&
+                             (x.bytes == y.bytes || !shares(x.group));
+                    });
 }
 
 void check_inner(const Program& program, GroupLists& lists, Rank rank, OpId op, Faults& faults) {
@@ -83,7 +111,7 @@ void check_inner(const Program& program, GroupLists& lists, Rank rank, OpId op, 
   if (!other.valid() || other == op) return;
   const Op& theirs = program.ops[other.value];
   if (mine.what == theirs.what) return;  // equal ops expand equally
-  if (expand(program, op).collectives != expand(program, other).collectives) {
+  if (!agree(program, mine, theirs)) {
     faults.add(FaultKind::unequal_collectives, where(program, op) +
                                                    ": its inner collectives differ from those of " +
                                                    where(program, other));

@@ -1,10 +1,12 @@
-// Every trainable parameter group gets each work's gradient once, is reduced over its replicas
-// once, and is then updated once.
+// Every trainable parameter group gets each work's gradient once, is summed once over all that share
+// it (replicas, shards, tensor-parallel ranks where gradients are partial, ties), and is then updated
+// once. Divided gradients are reduce-scattered after every backward.
 //   A work contributes through its `backward` or `backward_weight` op over exactly the group's
 //   layers. Once one work of a lane runs forward through a group, all works of that lane must.
 #include <algorithm>
 #include <tuple>
 
+#include "shared/plan/sizes.h"
 #include "shared/verify_checks.h"
 
 namespace polyphony {
@@ -24,12 +26,13 @@ class ParamIndex {
     });
   }
 
-  // Invalid when there is none.
-  ParamGroupId find(Rank rank, const Compute& compute) const {
-    const auto found = at_or_after({rank, compute.module, compute.layers});
-    if (found == sorted_.end() || key(*found) != Key{rank, compute.module, compute.layers})
-      return {};
-    return *found;
+  // The chunk's group, and its experts' when it has some; none when it is unknown.
+  std::vector<ParamGroupId> find(Rank rank, const Compute& compute) const {
+    std::vector<ParamGroupId> all;
+    const Key wanted{rank, compute.module, compute.layers};
+    for (auto found = at_or_after(wanted); found != sorted_.end() && key(*found) == wanted; ++found)
+      all.push_back(*found);
+    return all;
   }
   bool holds_module(Rank rank, ModuleId module) const {
     const auto found = at_or_after({rank, module, {}});
@@ -50,7 +53,8 @@ class ParamIndex {
 
 // What happens to each parameter group.
 struct Fate {
-  std::uint32_t reductions = 0, updates = 0;
+  std::uint32_t sums = 0, scatters = 0, partials = 0, ties = 0;  // collectives of its gradients
+  std::uint32_t contributions = 0, updates = 0;
   Past backwards;
   OpId reduction{}, update{};  // of several, the last
 };
@@ -92,9 +96,10 @@ class GradientCheck {
   }
 
  private:
-  std::pair<std::uint16_t, std::uint16_t> lane(WorkId work) const {
+  using Lane = std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>;
+  Lane lane(WorkId work) const {
     const Work& value = program_.works[work.value];
-    return {value.branch, value.lane};
+    return {value.branch, value.lane, value.context};
   }
 
   void visit(Rank rank, OpId id) {
@@ -106,13 +111,7 @@ class GradientCheck {
         scalars_ = id;
         return;
       }
-      Fate& fate = fates_[collective->params.value];
-      ++fate.reductions;
-      fate.reduction = id;
-      if (collective->group != program_.params[collective->params.value].replicas) {
-        faults_.add(FaultKind::missing_reduction,
-                    where(program_, id) + ": reduces over another group than its replicas");
-      }
+      visit_collective(id, *collective);
     } else if (const auto* update = std::get_if<Update>(&op.what)) {
       for (std::uint32_t i = update->params.begin; i < update->params.end; ++i) {
         ++fates_[i].updates;
@@ -121,22 +120,59 @@ class GradientCheck {
     }
   }
 
+  void visit_collective(OpId id, const Collective& collective) {
+    Fate& fate = fates_[collective.params.value];
+    const ParamGroup& params = program_.params[collective.params.value];
+    GroupId wanted;
+    switch (collective.purpose) {
+      case Purpose::gradients:
+        if (collective.kind == CollectiveKind::reduce_scatter) {
+          ++fate.scatters;
+          wanted = params.shards;
+        } else {
+          ++fate.sums;
+          wanted = params.replicas;
+        }
+        break;
+      case Purpose::partial_gradients:
+        ++fate.partials;
+        wanted = params.tensor;
+        break;
+      case Purpose::tied_gradients:
+        ++fate.ties;
+        wanted = params.tied;
+        break;
+      case Purpose::parameters:
+      case Purpose::scalars:
+        return;
+    }
+    fate.reduction = id;
+    if (collective.group != wanted) {
+      faults_.add(FaultKind::missing_reduction,
+                  where(program_, id) + ": " + name(collective.purpose) +
+                      " over another group than those that share them");
+    }
+  }
+
   void visit_compute(Rank rank, OpId id, const Compute& compute) {
     const bool contributes =
         compute.phase == Phase::backward || compute.phase == Phase::backward_weight;
     if (!contributes && compute.phase != Phase::forward) return;
-    const ParamGroupId params = index_.find(rank, compute);
-    if (!params.valid()) {
+    const std::vector<ParamGroupId> groups = index_.find(rank, compute);
+    if (groups.empty()) {
       if (contributes && index_.holds_module(rank, compute.module)) {
         faults_.add(FaultKind::lost_gradient,
                     where(program_, id) + ": its layers are those of no parameter group");
       }
       return;
     }
-    if (!program_.params[params.value].trainable) return;
-    passages_.push_back({params, compute.work, contributes});
-    if (!contributes) return;
-    if (order_ != nullptr) fates_[params.value].backwards.add(*order_, id);
+    for (const ParamGroupId params : groups) {
+      if (!program_.params[params.value].trainable) continue;
+      passages_.push_back({params, compute.work, contributes});
+      if (!contributes) continue;
+      ++fates_[params.value].contributions;
+      if (order_ != nullptr) fates_[params.value].backwards.add(*order_, id);
+    }
   }
 
   // Goes through each group's works beside the works of the lanes that it serves.
@@ -150,7 +186,7 @@ class GradientCheck {
   }
 
   void check_works(ParamGroupId params, std::size_t begin, std::size_t end) {
-    std::vector<std::pair<std::uint16_t, std::uint16_t>> lanes;
+    std::vector<Lane> lanes;
     for (std::size_t i = begin; i < end; ++i) lanes.push_back(lane(passages_[i].work));
     std::sort(lanes.begin(), lanes.end());
     lanes.erase(std::unique(lanes.begin(), lanes.end()), lanes.end());
@@ -189,7 +225,8 @@ class GradientCheck {
     const Range range = program_.rank_ops[rank.value];
     for (std::uint32_t op = range.begin; op < range.end; ++op) {
       if (const auto* collective = std::get_if<Collective>(&program_.ops[op].what)) {
-        if (collective->params.valid() && !before(OpId(op), scalars_)) {
+        if (collective->params.valid() && collective->purpose != Purpose::parameters &&
+            !before(OpId(op), scalars_)) {
           faults_.add(FaultKind::early_reduction,
                       where(program_, scalars_) + ": before " + where(program_, OpId(op)));
         }
@@ -201,22 +238,45 @@ class GradientCheck {
     }
   }
 
+  // Layouts without a group for what they replicate are caught too.
   bool is_replicated(const ParamGroup& params) const {
     if (params.replicas.valid()) return true;
+    if (params.shards.valid() || params.experts) return false;
     const std::vector<ModuleLayout>& grids = program_.layout.modules;
-    return params.module.value < grids.size() && grids[params.module.value].dp() > 1;
+    return params.module.value < grids.size() &&
+           grids[params.module.value].dp() * grids[params.module.value].cp > 1;
+  }
+  Shard shard_of(const ParamGroup& params) const {
+    const std::vector<ModuleLayout>& grids = program_.layout.modules;
+    return params.module.value < grids.size() ? grids[params.module.value].shard : Shard::none;
+  }
+  bool has_partial_gradients(const ParamGroup& params) const {
+    if (!params.tensor.valid() || params.elements == 0) return false;
+    const ModuleLayout& grid = program_.layout.modules[params.module.value];
+    return local_elements(program_.model.modules[params.module.value], params.layers, params.shard,
+                          grid.sp, params.experts)
+               .partial > 0;
   }
 
   void check_fate(ParamGroupId id) {
     const ParamGroup& params = program_.params[id.value];
     const Fate& fate = fates_[id.value];
-    const auto complain = [&](FaultKind kind, const char* text) {
+    const auto complain = [&](FaultKind kind, const std::string& text) {
       faults_.add(kind, where(program_, id) + text);
     };
-    if (is_replicated(params) && fate.reductions == 0) {
-      complain(FaultKind::missing_reduction, ": its gradient is never reduced over its replicas");
-    }
-    if (fate.reductions > 1) complain(FaultKind::doubled_reduction, ": reduced more than once");
+    const auto expect = [&](std::uint32_t count, std::uint32_t wanted, const char* over) {
+      if (count < wanted)
+        complain(FaultKind::missing_reduction,
+                 std::string(": its gradient is never reduced over its ") + over);
+      if (count > wanted)
+        complain(FaultKind::doubled_reduction, std::string(": reduced more than once over its ") + over);
+    };
+    const bool each_time = params.shards.valid() && shard_of(params) >= Shard::gradients;
+    const std::uint32_t times = each_time ? fate.contributions : 1;
+    expect(fate.sums, is_replicated(params) ? 1 : 0, "replicas");
+    expect(fate.scatters, params.shards.valid() ? times : 0, "shards");
+    expect(fate.partials, has_partial_gradients(params) ? times : 0, "tensor-parallel ranks");
+    expect(fate.ties, params.tied.valid() ? 1 : 0, "ties");
     if (!before(fate.backwards, fate.reduction)) {
       complain(FaultKind::early_reduction, ": reduced before its last backward");
     }

@@ -1,45 +1,90 @@
-// Every sample is used once by each branch that consumes it: the last branch takes all samples, an
-// encoder's those that hold an image (samples without one may go through it or not). A sample
-// counts as used by a module when a forward op runs its work.
+// Every sample is used once by each branch that consumes it: the language module's branch takes all
+// samples, and with context parallelism its works divide their tokens; every other takes each of its
+// items once. A work counts as used by a module when a forward op runs it.
 #include <algorithm>
+#include <map>
 
+#include "shared/plan/assign.h"
 #include "shared/verify_checks.h"
 
 namespace polyphony {
 namespace {
 
-bool has_image(const Sample& sample) {
-  return std::any_of(sample.items.begin(), sample.items.end(),
-                     [](const Item& item) { return item.modality == Modality::image; });
+bool is_language(const Program& program, std::size_t module) {
+  return program.model.modules[module].kind == ModuleKind::language;
 }
 
-bool needs_every_sample(const Module& module) {
-  switch (module.kind) {
-    case ModuleKind::language:
-    case ModuleKind::diffusion:
-      return true;
-    case ModuleKind::vision:
-    case ModuleKind::audio:
-    case ModuleKind::projector:
-      return false;
-  }
-  return true;
+// What a module of a work's branch has to do with the work: nothing, or something.
+bool has_part(const Program& program, std::size_t module, const Work& work) {
+  if (is_language(program, module)) return work.samples.size() > 0;
+  return std::any_of(program.work_items.begin() + work.items.begin,
+                     program.work_items.begin() + work.items.end, [&](const WorkItem& place) {
+                       return takes(program.model, ModuleId(module),
+                                    program.batch.samples[place.sample].items[place.item].modality);
+                     });
 }
 
-void check_branch(const Program& program, std::uint16_t branch, bool is_last, Faults& faults) {
+// Samples of the language module's branch: in one lane each, their tokens in one context each.
+void check_language(const Program& program, std::uint16_t branch, Faults& faults) {
   std::vector<std::uint32_t> uses(program.batch.samples.size(), 0);
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Interval>> rows;  // by index, lane
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::int64_t> totals;
   for (const Work& work : program.works) {
     if (work.branch != branch) continue;
+    std::vector<Interval>& held = rows[{work.index, work.lane}];
+    held.insert(held.end(), program.work_rows.begin() + work.rows.begin,
+                program.work_rows.begin() + work.rows.end);
+    if (work.context > 0) continue;
     for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
       ++uses[program.work_samples[i]];
+      totals[{work.index, work.lane}] +=
+          language_rows(program.model, program.batch.samples[program.work_samples[i]]);
     }
   }
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const std::string text =
         "sample " + std::to_string(i) + " of the batch, branch " + std::to_string(branch);
     if (uses[i] > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one work");
-    if (uses[i] == 0 && (is_last || has_image(program.batch.samples[i]))) {
-      faults.add(FaultKind::unused_sample, text + ": in no work");
+    if (uses[i] == 0) faults.add(FaultKind::unused_sample, text + ": in no work");
+  }
+  for (auto& [work, held] : rows) {
+    std::sort(held.begin(), held.end());
+    std::int64_t reached = 0;
+    for (const Interval& interval : held) {
+      const std::string text = "microbatch " + std::to_string(work.first) + ", lane " +
+                               std::to_string(work.second) + ", token " + std::to_string(reached);
+      if (interval.begin > reached) faults.add(FaultKind::unused_sample, text + ": in no context");
+      if (interval.begin < reached)
+        faults.add(FaultKind::doubled_sample, text + ": in more than one context");
+      reached = std::max(reached, interval.end);
+    }
+    if (reached != totals[work])
+      faults.add(FaultKind::unused_sample,
+                 "microbatch " + std::to_string(work.first) + ", lane " +
+                     std::to_string(work.second) + ": " + std::to_string(reached) + " of " +
+                     std::to_string(totals[work]) + " tokens are in its works");
+  }
+}
+
+// Items that some module of the branch takes: in one work each.
+void check_items(const Program& program, std::uint16_t branch, const std::vector<char>& member,
+                 Faults& faults) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, int> uses;
+  for (const Work& work : program.works)
+    if (work.branch == branch)
+      for (std::uint32_t i = work.items.begin; i < work.items.end; ++i)
+        ++uses[{program.work_items[i].sample, program.work_items[i].item}];
+  for (std::uint32_t s = 0; s < program.batch.samples.size(); ++s) {
+    const std::vector<Item>& items = program.batch.samples[s].items;
+    for (std::uint32_t k = 0; k < items.size(); ++k) {
+      bool wanted = false;
+      for (std::size_t m = 0; m < program.model.modules.size(); ++m)
+        wanted = wanted || (member[m] && takes(program.model, ModuleId(m), items[k].modality));
+      const int count = uses[{s, k}];
+      const std::string text = "sample " + std::to_string(s) + ", item " + std::to_string(k) +
+                               " of the batch, branch " + std::to_string(branch);
+      if (count > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one work");
+      if (wanted && count == 0) faults.add(FaultKind::unused_sample, text + ": in no work");
     }
   }
 }
@@ -59,16 +104,19 @@ void check_runs(const Program& program, std::size_t branches, Faults& faults) {
     const Work& work = program.works[i];
     for (std::size_t module = 0; module < modules; ++module) {
       if (ran[i * modules + module] || !member[work.branch * modules + module]) continue;
-      const bool all = needs_every_sample(program.model.modules[module]);
-      for (std::uint32_t k = work.samples.begin; k < work.samples.end; ++k) {
-        const std::uint32_t sample = program.work_samples[k];
-        if (!all && !has_image(program.batch.samples[sample])) continue;
-        faults.add(FaultKind::unused_sample, "sample " + std::to_string(sample) +
-                                                 " of the batch: its work " + std::to_string(i) +
-                                                 " never runs through module " +
-                                                 program.model.modules[module].name);
-      }
+      if (!has_part(program, module, work)) continue;
+      faults.add(FaultKind::unused_sample, "work " + std::to_string(i) +
+                                               " never runs through module " +
+                                               program.model.modules[module].name);
     }
+  }
+  for (std::size_t branch = 0; branch < branches; ++branch) {
+    const std::vector<char> of(member.begin() + static_cast<std::ptrdiff_t>(branch * modules),
+                               member.begin() + static_cast<std::ptrdiff_t>((branch + 1) * modules));
+    bool language = false;
+    for (std::size_t m = 0; m < modules; ++m) language = language || (of[m] && is_language(program, m));
+    if (language) check_language(program, static_cast<std::uint16_t>(branch), faults);
+    check_items(program, static_cast<std::uint16_t>(branch), of, faults);
   }
 }
 
@@ -78,9 +126,6 @@ void check_samples(const Program& program, Faults& faults) {
   std::size_t branches = 0;
   for (const Work& work : program.works)
     branches = std::max<std::size_t>(branches, work.branch + 1u);
-  for (std::size_t branch = 0; branch < branches; ++branch) {
-    check_branch(program, static_cast<std::uint16_t>(branch), branch + 1 == branches, faults);
-  }
   if (branches == 0 && !program.batch.samples.empty()) {
     faults.add(FaultKind::unused_sample, "the batch has samples, but there is no work");
   }

@@ -1,12 +1,12 @@
+// The tables of a Program: works and their sizes, buffers and messages of every link that crosses
+// ranks. Groups: lower_groups.cpp.
 #include "shared/plan/lower.h"
 
 #include <algorithm>
 
+#include "shared/error.h"
 #include "shared/expand.h"
-#include "shared/plan/boundaries.h"
 #include "shared/plan/lowering.h"
-#include "shared/plan/schedule.h"
-#include "shared/plan/sizes.h"
 
 namespace polyphony {
 namespace lowering {
@@ -20,15 +20,23 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
   program_.ranks = static_cast<std::uint32_t>(world_size(layout));
   program_.batch = batch;
   make_works();
-  make_groups();
-  for (const Boundary& boundary : make_boundaries(program_.model, plan_)) make_crossing(boundary);
+  for (const Branch& branch : plan_.branches) make_groups(branch);
+  std::vector<Rank> world;
+  for (std::uint32_t r = 0; r < program_.ranks; ++r) world.emplace_back(r);
+  world_group_ = add_group(GroupKind::world, std::move(world));
+  links_ = make_links(program_.model, plan_);
+  for (const ChunkLink& link : links_) {
+    crossing_of_.push_back(link.local ? -1 : static_cast<std::int32_t>(crossings_.size()));
+    if (!link.local) make_crossing(link);
+  }
 }
 
 void Builder::make_works() {
-  WorkTable table = assign_work(plan_, program_.batch);
-  first_work_ = table.first_work;
-  program_.works = std::move(table.works);
-  program_.work_samples = std::move(table.work_samples);
+  table_ = assign_work(program_.model, plan_, program_.batch);
+  program_.works = table_.works;
+  program_.work_samples = table_.work_samples;
+  program_.work_items = table_.work_items;
+  program_.work_rows = table_.work_rows;
   const std::size_t modules = program_.model.modules.size();
   program_.sizes.resize(program_.works.size() * modules);
   for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
@@ -37,142 +45,159 @@ void Builder::make_works() {
       for (const Chunk& chunk : stage.chunks) inside[chunk.module.value] = true;
     for (std::size_t w = 0; w < program_.works.size(); ++w) {
       if (program_.works[w].branch != b) continue;
-      const Range samples = program_.works[w].samples;
       for (std::size_t m = 0; m < modules; ++m)
         if (inside[m])
-          program_.sizes[w * modules + m] =
-              work_size(program_.model, ModuleId(m), program_.batch,
-                        program_.work_samples.data() + samples.begin, samples.size());
+          program_.sizes[w * modules + m] = work_size(program_.model, ModuleId(m), program_.batch,
+                                                      table_, program_.works[w]);
     }
   }
   for (const Sample& sample : program_.batch.samples)
     for (const Item& item : sample.items) program_.loss_tokens += item.loss_tokens;
 }
 
-void Builder::make_groups() {
-  for (const Branch& branch : plan_.branches) {
-    const ModuleLayout& grid = branch.grid;
-    tensor_groups_.emplace_back();
-    data_groups_.emplace_back();
-    for (int p = 0; p < grid.pp; ++p) {
-      for (int d = 0; d < grid.dp(); ++d) {
-        tensor_groups_.back().emplace_back();
-        if (grid.tp == 1) continue;
-        tensor_groups_.back().back() = GroupId(program_.groups.size());
-        Group group{GroupKind::tensor, {}};
-        for (int t = 0; t < grid.tp; ++t) group.members.push_back(grid.rank_at(t, 0, d, p));
-        program_.groups.push_back(std::move(group));
-      }
-      for (int t = 0; t < grid.tp; ++t) {
-        data_groups_.back().emplace_back();
-        if (grid.dp() == 1) continue;
-        data_groups_.back().back() = GroupId(program_.groups.size());
-        Group group{GroupKind::data, {}};
-        for (int d = 0; d < grid.dp(); ++d) group.members.push_back(grid.rank_at(t, 0, d, p));
-        program_.groups.push_back(std::move(group));
-      }
-    }
-  }
-  if (program_.ranks > 1) {
-    world_group_ = GroupId(program_.groups.size());
-    Group group{GroupKind::world, {}};
-    for (std::uint32_t r = 0; r < program_.ranks; ++r) group.members.emplace_back(r);
-    program_.groups.push_back(std::move(group));
-  }
-}
-
-BufferId Builder::add_buffer(Rank rank, BufferKind kind, std::int64_t rows, std::int32_t width,
-                             Bytes bytes) {
-  program_.buffers.push_back({rank, kind, rows, width, bytes});
+BufferId Builder::add_buffer(Rank rank, BufferKind kind, Bytes bytes) {
+  program_.buffers.push_back({rank, kind, 0, 0, bytes});
   return BufferId(program_.buffers.size() - 1);
 }
 
 BufferId Builder::add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows,
-                                      ModuleId module) {
+                                      const ChunkLink& link) {
   if (rows == 0) return {};
-  const int width = output_width(program_.model.modules[module.value]);
-  return add_buffer(rank, kind, rows, width, size_of(program_.precision) * (rows * width));
+  const std::int32_t width = link.input.width;
+  program_.buffers.push_back(
+      {rank, kind, rows, width, size_of(program_.precision) * (rows * width), link.slot});
+  return BufferId(program_.buffers.size() - 1);
+}
+
+// Rows that each work item leaves behind at the end of a chunk.
+std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place) const {
+  const Chunk& chunk = chunk_at(place);
+  const Module& module = program_.model.modules[chunk.module.value];
+  std::vector<std::int64_t> rows;
+  for (int w = 0; w < plan_.branches[place.branch].works(); ++w) {
+    const WorkId work(table_.first_work[place.branch] + static_cast<std::uint32_t>(w));
+    rows.push_back(rows_leaving(module, chunk.layers.end, program_.size_of(work, chunk.module)));
+  }
+  return rows;
+}
+
+Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
+                        const ChunkLink& link) {
+  const Branch& branch = plan_.branches[place.branch];
+  const ModuleLayout& grid = branch.grid;
+  Side side{place, static_cast<std::size_t>(grid.tp), shards_rows(chunk_at(place).module),
+            std::move(rows), {}, {}};
+  for (int w = 0; w < branch.works(); ++w) {
+    const std::int64_t all = side.rows[static_cast<std::size_t>(w)];
+    const int context = w % grid.cp, lane = w / grid.cp % grid.dp();
+    for (int t = 0; t < grid.tp; ++t) {
+      const Rank rank =
+          grid.rank_at(t, context, lane, static_cast<int>(place.stage) % grid.pp);
+      side.buffers.push_back(add_boundary_buffer(
+          rank, kind, side.sharded ? own_rows(all, grid.tp, t).size() : all, link));
+    }
+  }
+  side.messages.resize(side.buffers.size());
+  return side;
 }
 
 namespace {
 
 // The replica that rank `receiver` (index `index` of its own tensor-parallel group) takes rows
-// from.
-int choose_replica(const ModuleLayout& grid, int lane, int stage, Rank receiver, int index) {
+// from: itself if it is one.
+int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, Rank receiver,
+                   int index) {
   for (int t = 0; t < grid.tp; ++t)
-    if (grid.rank_at(t, 0, lane, stage) == receiver) return t;
+    if (grid.rank_at(t, context, lane, stage) == receiver) return t;
   return index % grid.tp;
 }
 
 }  // namespace
 
-// One direction of a boundary. `sources` and `destinations` are (branch, stage) with their own run
-// coordinates already in `runs`.
-void Builder::make_messages(const std::vector<Run>& runs, Side& source, Side& destination,
-                            BufferKind kind, ModuleId module) {
-  const ModuleLayout& from_grid = plan_.branches[source.branch].grid;
-  const ModuleLayout& to_grid = plan_.branches[destination.branch].grid;
-  const auto prepare = [&](Side& side, const ModuleLayout& grid, auto work_of, auto end_row) {
-    const Branch& branch = plan_.branches[side.branch];
-    const auto works = static_cast<std::size_t>(branch.microbatches * grid.dp());
-    side.tp = static_cast<std::size_t>(grid.tp);
-    std::vector<std::int64_t> rows(works, 0);
-    for (const Run& run : runs) rows[work_of(run)] = std::max(rows[work_of(run)], end_row(run));
-    side.buffers.resize(works * side.tp);
-    side.messages.resize(works * side.tp);
-    for (std::size_t w = 0; w < works; ++w)
-      for (int t = 0; t < grid.tp; ++t)
-        side.buffers[w * side.tp + static_cast<std::size_t>(t)] = add_boundary_buffer(
-            grid.rank_at(t, 0, static_cast<int>(w) % grid.dp(), static_cast<int>(side.stage)), kind,
-            rows[w], module);
+void Builder::add_run(const Run& run, Side& source, Side& destination) {
+  const ModuleLayout& from = plan_.branches[source.place.branch].grid;
+  const ModuleLayout& to = plan_.branches[destination.place.branch].grid;
+  const int from_context = static_cast<int>(run.producer_work) % from.cp,
+            from_lane = static_cast<int>(run.producer_work) / from.cp % from.dp(),
+            from_stage = static_cast<int>(source.place.stage) % from.pp;
+  const int to_context = static_cast<int>(run.consumer_work) % to.cp,
+            to_lane = static_cast<int>(run.consumer_work) / to.cp % to.dp(),
+            to_stage = static_cast<int>(destination.place.stage) % to.pp;
+  const auto send = [&](int t, int replica, Interval wanted, std::int64_t first_to) {
+    const std::int64_t first_from =
+        source.sharded ? own_rows(source.rows[run.producer_work], from.tp, replica).begin : 0;
+    const std::size_t a = run.producer_work * source.tp + static_cast<std::size_t>(replica);
+    const std::size_t b = run.consumer_work * destination.tp + static_cast<std::size_t>(t);
+    const Buffer& buffer = program_.buffers[destination.buffers[b].value];
+    program_.messages.push_back(
+        {from.rank_at(replica, from_context, from_lane, from_stage),
+         to.rank_at(t, to_context, to_lane, to_stage), source.buffers[a], destination.buffers[b],
+         wanted.begin - run.to + run.from - first_from, wanted.begin - first_to, wanted.size(),
+         size_of(program_.precision) * (wanted.size() * buffer.width)});
+    source.messages[a].emplace_back(program_.messages.size() - 1);
+    destination.messages[b].emplace_back(program_.messages.size() - 1);
   };
-  prepare(
-      source, from_grid, [](const Run& r) { return r.producer_work; },
-      [](const Run& r) { return r.from + r.rows; });
-  prepare(
-      destination, to_grid, [](const Run& r) { return r.consumer_work; },
-      [](const Run& r) { return r.to + r.rows; });
-  for (const Run& run : runs) {
-    const int from_lane = static_cast<int>(run.producer_work) % from_grid.dp();
-    const int to_lane = static_cast<int>(run.consumer_work) % to_grid.dp();
-    for (int t = 0; t < to_grid.tp; ++t) {
-      const Rank receiver = to_grid.rank_at(t, 0, to_lane, static_cast<int>(destination.stage));
-      const int replica =
-          choose_replica(from_grid, from_lane, static_cast<int>(source.stage), receiver, t);
-      const std::size_t from = run.producer_work * source.tp + static_cast<std::size_t>(replica);
-      const std::size_t to = run.consumer_work * destination.tp + static_cast<std::size_t>(t);
-      const Rank sender = from_grid.rank_at(replica, 0, from_lane, static_cast<int>(source.stage));
-      const Buffer& buffer = program_.buffers[destination.buffers[to].value];
-      program_.messages.push_back({sender, receiver, source.buffers[from], destination.buffers[to],
-                                   run.from, run.to, run.rows,
-                                   size_of(program_.precision) * (run.rows * buffer.width)});
-      source.messages[from].emplace_back(program_.messages.size() - 1);
-      destination.messages[to].emplace_back(program_.messages.size() - 1);
+  for (int t = 0; t < to.tp; ++t) {
+    Interval own{run.to, run.to + run.rows};
+    std::int64_t first = 0;
+    if (destination.sharded) {
+      const Interval mine = own_rows(destination.rows[run.consumer_work], to.tp, t);
+      own = {std::max(own.begin, mine.begin), std::min(own.end, mine.end)};
+      first = mine.begin;
+    }
+    if (own.begin >= own.end) continue;
+    if (!source.sharded) {
+      const Rank receiver = to.rank_at(t, to_context, to_lane, to_stage);
+      send(t, choose_replica(from, from_context, from_lane, from_stage, receiver, t), own, first);
+      continue;
+    }
+    const std::int64_t all = source.rows[run.producer_work],
+                       share = std::max<std::int64_t>(1, (all + from.tp - 1) / from.tp);
+    const auto owner = static_cast<int>((own.begin - run.to + run.from) / share);
+    for (int s = owner; s < from.tp; ++s) {
+      const Interval theirs = own_rows(all, from.tp, s);
+      const Interval part{std::max(own.begin, theirs.begin - run.from + run.to),
+                          std::min(own.end, theirs.end - run.from + run.to)};
+      if (part.begin >= part.end) break;
+      send(t, s, part, first);
     }
   }
 }
 
-void Builder::make_crossing(const Boundary& boundary) {
-  std::vector<Run> runs =
-      make_runs(program_.model, plan_, boundary,
-                {program_.works, program_.work_samples, first_work_}, program_.batch);
+void Builder::make_messages(const std::vector<Run>& runs, Side& source, Side& destination) {
+  for (const Run& run : runs) add_run(run, source, destination);
+}
+
+void Builder::make_crossing(const ChunkLink& link) {
+  std::vector<Run> runs = make_runs(program_.model, plan_, link, table_, program_.batch);
+  const std::vector<std::int64_t> made = rows_leaving_all(link.producer);
+  std::vector<std::int64_t> taken(
+      static_cast<std::size_t>(plan_.branches[link.consumer.branch].works()), 0);
+  for (const Run& run : runs)
+    taken[run.consumer_work] = std::max(taken[run.consumer_work], run.to + run.rows);
   Crossing crossing;
-  crossing.boundary = boundary;
-  const Side producer{boundary.producer_branch, boundary.producer_stage, 1, {}, {}};
-  const Side consumer{boundary.consumer_branch, boundary.consumer_stage, 1, {}, {}};
-  crossing.forward_source = producer;
-  crossing.forward_destination = consumer;
-  make_messages(runs, crossing.forward_source, crossing.forward_destination, BufferKind::boundary,
-                boundary.producer_module);
-  if (boundary.backward && training_) {
+  crossing.link = link;
+  crossing.forward_source = make_side(link.producer, made, BufferKind::boundary, link);
+  crossing.forward_destination = make_side(link.consumer, taken, BufferKind::boundary, link);
+  make_messages(runs, crossing.forward_source, crossing.forward_destination);
+  if (link.input.gradient && training_) {
+    std::vector<std::int64_t> returned(made.size(), 0);
     for (Run& run : runs) {
       std::swap(run.producer_work, run.consumer_work);
       std::swap(run.from, run.to);
+      returned[run.consumer_work] += run.rows;
     }
-    crossing.backward_source = consumer;
-    crossing.backward_destination = producer;
-    make_messages(runs, crossing.backward_source, crossing.backward_destination,
-                  BufferKind::boundary_gradient, boundary.producer_module);
+    crossing.backward_source =
+        make_side(link.consumer, taken, BufferKind::boundary_gradient, link);
+    crossing.backward_destination =
+        make_side(link.producer, made, BufferKind::boundary_gradient, link);
+    for (std::size_t w = 0; w < made.size(); ++w)
+      for (std::size_t t = 0; t < crossing.backward_destination.tp; ++t) {
+        const BufferId buffer =
+            crossing.backward_destination.buffers[w * crossing.backward_destination.tp + t];
+        if (buffer.valid()) program_.buffers[buffer.value].zeroed = returned[w] < made[w];
+      }
+    make_messages(runs, crossing.backward_source, crossing.backward_destination);
   }
   crossings_.push_back(std::move(crossing));
 }

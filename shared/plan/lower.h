@@ -1,14 +1,13 @@
 // Plan + one global batch -> Program. Deterministic: every rank lowers the same batch to the same
 // Program (equal hash).
-//   Samples: the batch is cut into microbatches × lanes contiguous runs, sizes differing by at most
-//   one; the encoder's work item i holds the images of the language microbatches it feeds, cut
-//   again over the encoder's lanes. Order: shared/plan/schedule.h over all stages from the
-//   encoder's first to the language module's last. Colocated: per encoder work item one encoder
-//   forward, the language schedule of the microbatches it feeds, one encoder backward. Receives are
-//   posted at most kReceiveSlots work items ahead of the compute op that reads them. Step tail of a
-//   rank: gradient reduction per chunk (dp > 1), the world's step scalars, one update.
+//   Work items: shared/plan/assign.h. Order: shared/plan/schedule.h; encoders with ranks of their own
+//   run as far ahead as the language module's first rank asks. Encoders on the language module's
+//   ranks: per encoder work item their forward, the language schedule of the microbatches it feeds,
+//   their backward. Receives are posted at most kReceiveSlots work items ahead of the compute op that
+//   reads them. Fully sharded parameters are gathered one chunk ahead of their use; divided gradients
+//   are summed after every backward. Step tail of a rank: what is left of the gradient sums, chunk by
+//   chunk, the world's step scalars, one update, gathers of what the update changed.
 // Evaluation: the forwards alone, nothing kept, no tail.
-// Does not model: buckets that overlap a reduction with the last backward of the same chunk.
 #pragma once
 
 #include "shared/plan/assign.h"

@@ -3,26 +3,40 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "shared/plan/boundaries.h"
+#include "shared/plan/links.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/schedule.h"
+#include "shared/plan/sizes.h"
 
 namespace polyphony::lowering {
 
-// One end of one direction of a boundary; entries are by (work item in its branch)·tp +
+// One end of one direction of a crossing; entries are by (work item in its branch)·tp +
 // tensor-parallel index.
 struct Side {
-  std::size_t branch = 0, stage = 0, tp = 1;
-  std::vector<BufferId> buffers;  // invalid where there are no rows
+  ChunkPlace place;
+  std::size_t tp = 1;
+  bool sharded = false;           // each tensor-parallel rank has its own rows, else all have all
+  std::vector<std::int64_t> rows;  // by work item, over the tensor-parallel ranks together
+  std::vector<BufferId> buffers;   // invalid where there are no rows
   std::vector<std::vector<MessageId>> messages;
 };
+// A link that changes ranks or rows.
 struct Crossing {
-  Boundary boundary;
+  ChunkLink link;
   Side forward_source, forward_destination;
   Side backward_source, backward_destination;  // empty when no gradient comes back
+};
+
+// The groups that a rank belongs to in one branch; invalid: it is alone.
+struct RankGroups {
+  GroupId tensor, context, expert, cell;
+  GroupId shards, replicas;                // of dense parameters
+  GroupId expert_shards, expert_replicas;  // of experts'
+  GroupId tied;
 };
 
 class Builder {
@@ -34,34 +48,80 @@ class Builder {
  private:
   friend class RankLowering;
   void make_works();
-  void make_groups();
-  void make_crossing(const Boundary& boundary);
-  void make_messages(const std::vector<Run>& runs, Side& source, Side& destination, BufferKind kind,
-                     ModuleId module);
-  BufferId add_buffer(Rank rank, BufferKind kind, std::int64_t rows, std::int32_t width,
-                      Bytes bytes);
-  BufferId add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows, ModuleId module);
+  void make_groups(const Branch& branch);
+  void make_stage_groups(const Branch& branch, int stage, std::vector<RankGroups>& groups);
+  void make_tied_groups(const Branch& branch, std::vector<RankGroups>& groups);
+  GroupId add_group(GroupKind kind, std::vector<Rank> members);
+  // Shards of consecutive ranks and the groups of equal places in them.
+  void divide(const std::vector<Rank>& copies, Shard shard, int shard_ranks, int first_rank,
+              std::vector<RankGroups>& groups, GroupId RankGroups::*shards,
+              GroupId RankGroups::*replicas);
+  void make_crossing(const ChunkLink& link);
+  Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
+                 const ChunkLink& link);
+  void make_messages(const std::vector<Run>& runs, Side& source, Side& destination);
+  void add_run(const Run& run, Side& source, Side& destination);
+  std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
+  BufferId add_buffer(Rank rank, BufferKind kind, Bytes bytes);
+  BufferId add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows, const ChunkLink& link);
+  const Chunk& chunk_at(const ChunkPlace& place) const {
+    return plan_.branches[place.branch].stages[place.stage].chunks[place.chunk];
+  }
+  bool shards_rows(ModuleId module) const {
+    const ModuleLayout& layout = program_.layout.modules[module.value];
+    return layout.sp && layout.tp > 1;
+  }
 
   const Plan& plan_;
   const bool training_;
   Program program_;
-  std::vector<std::uint32_t> first_work_;            // by branch
-  std::vector<std::vector<GroupId>> tensor_groups_;  // by branch, stage·dp + lane
-  std::vector<std::vector<GroupId>> data_groups_;    // by branch, stage·tp + tensor-parallel index
+  WorkTable table_;
+  std::vector<std::vector<RankGroups>> groups_;  // by branch, place in its grid
   GroupId world_group_;
+  std::vector<ChunkLink> links_;
   std::vector<Crossing> crossings_;
+  std::vector<std::int32_t> crossing_of_;  // by link; -1: local
 };
 
-// A rank's place in one branch.
+// Rows that tensor-parallel rank t of `tp` has of `rows` when they are divided: equal runs, the last
+// ones shorter or empty.
+inline Interval own_rows(std::int64_t rows, int tp, int t) {
+  const std::int64_t share = (rows + tp - 1) / tp;
+  return {std::min(rows, share * t), std::min(rows, share * (t + 1))};
+}
+
+// One end of a link on this rank.
+struct Port {
+  const ChunkLink* link = nullptr;
+  const Crossing* crossing = nullptr;           // null: local
+  std::vector<BufferId> forwards, backwards;    // by microbatch
+};
+
+struct ChunkState {
+  Chunk chunk;
+  std::vector<Port*> inputs, outputs;  // inputs by slot
+  ParamGroupId params, experts;
+  bool visited = false;   // has a backward
+  bool trained = false;   // some of its parameters train
+  OpId last_gradient;     // the last op that adds to its gradients
+  OpId last_scatter;      // the last reduce-scatter of them, when it follows every backward
+  std::vector<OpId> forwards, backwards;  // by microbatch, for receive slots
+  std::vector<BufferId> tapes, held;      // by microbatch; held: what the weight part needs
+};
+
+// A rank's place in one stage of one branch.
 struct Role {
   std::size_t branch = 0, stage = 0;
-  int lane = 0, tensor = 0;
-  const Crossing* before = nullptr;       // the boundary this stage consumes
-  const Crossing* after = nullptr;        // the boundary it produces
-  std::vector<ParamGroupId> params;       // by chunk
-  std::vector<OpId> last_backward;        // by chunk; invalid when it has none
-  std::vector<OpId> forwards, backwards;  // by microbatch: the first compute op, for receive slots
-  std::vector<std::vector<BufferId>> tapes;  // by microbatch, chunk; invalid when nothing is kept
+  int lane = 0, context = 0, tensor = 0;
+  bool splits = false;  // backward in two parts
+  std::vector<ChunkState> chunks;
+};
+
+// What one compute op does.
+struct Task {
+  std::size_t role = 0, chunk = 0;
+  Turn turn = Turn::forward;
+  int microbatch = 0;
 };
 
 class RankLowering {
@@ -71,33 +131,74 @@ class RankLowering {
   void emit();
 
  private:
-  struct Step {  // one slot of one role
-    std::size_t role;
+  struct Step {  // one slot of one branch
+    std::size_t branch;
     Slot slot;
   };
   void find_roles();
-  void add_params(Role& role);
+  void add_role(std::size_t branch, int place, std::size_t stage);
+  void join_ports(Role& role);
+  ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Step> order() const;
-  void forward(Role& role, int microbatch);
-  void backward(Role& role, int microbatch);
+  std::vector<Slot> branch_order(std::size_t branch) const;
+  int lead_of_language() const;
+  std::vector<Task> tasks();
+
+  void forward(Role& role, ChunkState& chunk, int microbatch);
+  void backward(Role& role, ChunkState& chunk, int microbatch);
+  void weight(Role& role, ChunkState& chunk, int microbatch);
+  // Fully sharded parameters: `position` among the tasks decides when they are gathered and freed.
+  void gather_for(const std::vector<Task>& tasks, std::size_t position);
+  // A whole gradient that an op makes and a reduce-scatter takes.
+  struct Whole {
+    ParamGroupId params;
+    BufferId buffer;
+  };
+  std::vector<Whole> whole_gradients(const ChunkState& chunk, std::vector<BufferUse>& uses);
+  void scatter(ChunkState& chunk, const std::vector<Whole>& wholes, OpId op);
+  OpId add_partial(ParamGroupId params, OpId after, BufferId whole);
   void tail();
+  void reduce(const ChunkState& chunk, ParamGroupId params, std::vector<OpId>& ends,
+              std::vector<ParamGroupId>& gathers_after);
 
   std::uint32_t branch_work(const Role& role, int microbatch) const;
+  WorkId work_id(const Role& role, int microbatch) const;
+  const RankGroups& groups(const Role& role) const;
+  ChunkContext context(const ChunkState& chunk, WorkId work) const;
+  bool gathers(const ChunkState& chunk) const;
   StreamId stream(StreamKind kind, const std::string& name);
   OpId add_op(StreamId stream, GroupId group, decltype(Op::what) what,
               const std::vector<OpId>& waits, const std::vector<BufferUse>& uses);
-  OpId add_exchange(const Crossing& crossing, bool backward, bool sends,
+  OpId add_compute(const Role& role, const ChunkState& chunk, Phase phase, int microbatch,
+                   const std::vector<OpId>& waits, std::vector<BufferUse> uses);
+  OpId add_exchange(const Port& port, bool backward, bool sends,
                     const std::vector<MessageId>& messages, const std::vector<OpId>& waits,
                     BufferId buffer);
-  OpId add_collective(GroupId group, CollectiveKind kind, ParamGroupId params, Bytes bytes,
-                      const std::vector<OpId>& waits);
+  OpId add_collective(GroupId group, CollectiveKind kind, Purpose purpose, ParamGroupId params,
+                      Bytes bytes, const std::vector<OpId>& waits,
+                      const std::vector<BufferUse>& uses = {});
+  // Receives what crosses into `port` (in `backward`: gradients), or hands over what is local.
+  OpId arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
+              std::vector<BufferUse>& uses);
+  // The buffer that leaves over `port`; depart() sends it after `op`.
+  BufferId leave(const Role& role, Port& port, bool backward, int microbatch,
+                 std::vector<BufferUse>& uses);
+  void depart(const Role& role, Port& port, bool backward, int microbatch, OpId op);
+  const Side& side(const Port& port, bool backward, bool source) const;
+  std::size_t entry(const Role& role, int microbatch, const Side& side) const {
+    return branch_work(role, microbatch) * side.tp + static_cast<std::size_t>(role.tensor);
+  }
 
   Builder& b_;
   Program& program_;
   Rank rank_;
   std::vector<Role> roles_;
+  std::vector<std::unique_ptr<Port>> ports_;
   std::map<std::string, StreamId> streams_;
   std::map<GroupId, std::uint32_t> sequences_;
+  std::map<ParamGroupId, BufferId> gathered_;  // values that are here now
+  std::map<ParamGroupId, OpId> gather_ops_;
+  std::vector<BufferId> freed_after_;  // gathered values that the op in hand uses last
   OpId last_compute_;
 };
 

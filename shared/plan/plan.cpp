@@ -10,28 +10,33 @@ namespace polyphony {
 namespace {
 
 // The smallest piece a pipeline stage can take: one block with the layers that cling to it
-// (embeddings to the block after them, the final norm, projector and head to the block before).
+// (embeddings to the block after them, the final norm, projectors and head to the block before).
 struct Unit {
-  std::vector<Chunk> chunks;
+  std::vector<Chunk> chunks;  // one layer each
   double cost = 0;
 };
 
-void append(std::vector<Chunk>& chunks, ModuleId module, int layer) {
-  const auto begin = static_cast<std::uint16_t>(layer), end = static_cast<std::uint16_t>(layer + 1);
-  if (!chunks.empty() && chunks.back().module == module && chunks.back().layers.end == begin)
-    chunks.back().layers.end = end;
-  else
-    chunks.push_back({module, {begin, end}});
+bool is_block(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::encoder_block:
+    case LayerKind::decoder_block:
+      return true;
+    case LayerKind::patch_embedding:
+    case LayerKind::token_embedding:
+    case LayerKind::encoder_norm:
+    case LayerKind::projector_mlp:
+    case LayerKind::language_head:
+      return false;
+  }
+  return false;
 }
-
-bool opens_unit(LayerKind kind, bool after_opener) {
+bool is_input(LayerKind kind) {
   switch (kind) {
     case LayerKind::patch_embedding:
     case LayerKind::token_embedding:
       return true;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:
-      return !after_opener;
     case LayerKind::encoder_norm:
     case LayerKind::projector_mlp:
     case LayerKind::language_head:
@@ -40,98 +45,167 @@ bool opens_unit(LayerKind kind, bool after_opener) {
   return false;
 }
 
-// FLOPs of one layer over an average sample, all its passes: what balanced stages equalise.
-double layer_cost(const Scenario& scenario, const Batch& batch, ModuleId id, int layer,
-                  Recompute recompute) {
-  const Module& module = scenario.model.modules[id.value];
-  std::vector<std::uint32_t> all(batch.samples.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
-  const WorkSize size = work_size(scenario.model, id, batch, all.data(), all.size());
-  const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
-  ChunkContext context;
-  context.precision = scenario.training.precision;
-  context.weight_grad = module.trainable != Trainable::frozen;
-  double cost = total_flops(expand(module, range, Phase::forward, size, context)).value;
-  if (needs_backward(scenario.model, id)) {
-    cost += total_flops(expand(module, range, Phase::backward, size, context)).value;
-    if (recompute == Recompute::full)
-      cost += total_flops(expand(module, range, Phase::recompute, size, context)).value;
-  }
-  return cost;
+Chunk one_layer(ModuleId module, int layer) {
+  return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};
 }
 
-std::vector<Unit> make_units(const Scenario& scenario, const Layout& layout, const Batch& batch,
-                             const std::vector<ModuleId>& modules) {
-  std::vector<Unit> units;
-  for (const ModuleId id : modules) {
-    const std::vector<LayerKind> stack = layers(scenario.model.modules[id.value]);
-    bool after_opener = false;
+// Cuts the modules of a branch into units, and joins units into stages.
+class Units {
+ public:
+  Units(const Scenario& scenario, const Layout& layout, const Batch& batch)
+      : scenario_(scenario), model_(scenario.model), layout_(layout), batch_(batch) {}
+
+  void add_module(ModuleId id) {
+    const std::vector<LayerKind> stack = layers(model_.modules[id.value]);
+    bool after_input = false;
     double block_cost = -1;  // all blocks of a module cost the same
-    for (std::size_t layer = 0; layer < stack.size(); ++layer) {
-      const bool block =
-          stack[layer] == LayerKind::encoder_block || stack[layer] == LayerKind::decoder_block;
-      const bool opens = opens_unit(stack[layer], after_opener);
-      if (opens) units.emplace_back();
-      after_opener = opens && !block;
-      double cost = block && block_cost >= 0
-                        ? block_cost
-                        : layer_cost(scenario, batch, id, static_cast<int>(layer),
-                                     layout.modules[id.value].recompute);
-      if (block) block_cost = cost;
-      append(units.back().chunks, id, static_cast<int>(layer));
-      units.back().cost += cost;
+    for (int layer = 0; layer < static_cast<int>(stack.size()); ++layer) {
+      const LayerKind kind = stack[static_cast<std::size_t>(layer)];
+      const bool opens = is_input(kind) || (is_block(kind) && !after_input);
+      if (opens || units_.empty()) units_.emplace_back();
+      after_input = is_input(kind);
+      if (!is_block(kind)) {
+        units_.back().cost += cost(id, layer);
+      } else {
+        if (block_cost < 0) block_cost = cost(id, layer);
+        units_.back().cost += block_cost;
+      }
+      units_.back().chunks.push_back(one_layer(id, layer));
+      add_projectors(id, layer, static_cast<int>(stack.size()));
     }
   }
-  return units;
-}
+
+  const std::vector<Unit>& units() const { return units_; }
+
+  Stage join(std::size_t begin, std::size_t end) const {
+    Stage stage;
+    for (std::size_t u = begin; u < end; ++u)
+      for (const Chunk& chunk : units_[u].chunks) {
+        const bool goes_on = !stage.chunks.empty() &&
+                             stage.chunks.back().module == chunk.module &&
+                             stage.chunks.back().layers.end == chunk.layers.begin;
+        if (goes_on && !is_cut(chunk.module, chunk.layers.begin, &chunk == &units_[u].chunks[0]))
+          stage.chunks.back().layers.end = chunk.layers.end;
+        else
+          stage.chunks.push_back(chunk);
+      }
+    return stage;
+  }
+
+ private:
+  // The projectors that read what `layer` of `source` leaves.
+  void add_projectors(ModuleId source, int layer, int stack) {
+    for (const Edge& edge : model_.edges) {
+      const int from = edge.from_layer < 0 ? stack - 1 : edge.from_layer;
+      if (edge.from != source || from != layer ||
+          model_.modules[edge.to.value].kind != ModuleKind::projector)
+        continue;
+      units_.back().cost += cost(edge.to, 0);
+      units_.back().chunks.push_back(one_layer(edge.to, 0));
+    }
+  }
+
+  // Whether a chunk must end before this layer.
+  bool is_cut(ModuleId module, int layer, bool unit_begins) const {
+    const bool gathers = layout_.modules[module.value].shard == Shard::full;
+    if (gathers && unit_begins) return true;
+    return std::any_of(model_.edges.begin(), model_.edges.end(), [&](const Edge& edge) {
+      return (edge.to == module && edge.to_layer == layer) ||
+             (edge.from == module && edge.from_layer >= 0 && edge.from_layer + 1 == layer);
+    });
+  }
+
+  // FLOPs of one layer over a typical batch, all its passes: what balanced stages equalise.
+  double cost(ModuleId id, int layer) const {
+    const Module& module = model_.modules[id.value];
+    std::vector<std::uint32_t> all(batch_.samples.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
+    const WorkSize size = work_size(model_, id, batch_, all.data(), all.size());
+    const LayerRange range = one_layer(id, layer).layers;
+    ChunkContext context;
+    context.precision = scenario_.training.precision;
+    context.weight_grad = module.trainable != Trainable::frozen;
+    context.recompute = layout_.modules[id.value].recompute;
+    double flops = total_flops(expand(module, range, Phase::forward, size, context)).value;
+    if (needs_backward(model_, id))
+      flops += total_flops(expand(module, range, Phase::backward, size, context)).value;
+    return flops;
+  }
+
+  const Scenario& scenario_;
+  const Model& model_;
+  const Layout& layout_;
+  const Batch& batch_;
+  std::vector<Unit> units_;
+};
 
 Branch make_branch(const Scenario& scenario, const Layout& layout, const Batch& batch,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid,
                    int microbatches) {
-  const std::vector<Unit> units = make_units(scenario, layout, batch, modules);
+  Units units(scenario, layout, batch);
+  for (const ModuleId id : modules) units.add_module(id);
   std::vector<int> sizes = grid.blocks;
   if (sizes.empty()) {
     std::vector<double> costs;
-    for (const Unit& unit : units) costs.push_back(unit.cost);
-    sizes = partition_chain(costs, grid.pp);
+    for (const Unit& unit : units.units()) costs.push_back(unit.cost);
+    sizes = partition_chain(costs, grid.pp * grid.vpp);
   }
   Branch branch{grid, {}, microbatches};
   std::size_t next = 0;
   for (const int size : sizes) {
-    Stage stage;
-    for (int i = 0; i < size; ++i, ++next)
-      for (const Chunk& chunk : units[next].chunks)
-        for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer)
-          append(stage.chunks, chunk.module, layer);
-    branch.stages.push_back(std::move(stage));
+    const std::size_t end = next + static_cast<std::size_t>(size);
+    POLYPHONY_CHECK(end <= units.units().size(), end << " blocks asked for");
+    branch.stages.push_back(units.join(next, end));
+    next = end;
   }
-  POLYPHONY_CHECK(next == units.size(), next << " of " << units.size() << " blocks placed");
+  POLYPHONY_CHECK(next == units.units().size(),
+                  next << " of " << units.units().size() << " blocks placed");
   return branch;
+}
+
+// Work items a step of a branch on `grid`: an encoder that shares the ranks of the language module
+// may take several microbatches at once.
+int works_of(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
+  const bool shares = grid.first_rank == language.first_rank && grid.ranks == language.ranks;
+  if (!shares) return layout.microbatches;
+  if (layout.encoder_microbatches > 0) return layout.encoder_microbatches;
+  return language.pp == 1 ? layout.microbatches : 1;
 }
 
 }  // namespace
 
+ModuleId grid_owner(const Model& model, ModuleId module) {
+  for (std::size_t hops = 0; hops < model.modules.size() &&
+                             model.modules[module.value].kind == ModuleKind::projector;
+       ++hops)
+    for (const Edge& edge : model.edges)
+      if (edge.to == module) {
+        module = edge.from;
+        break;
+      }
+  return module;
+}
+
 Plan make_plan(const Scenario& scenario, const Layout& layout) {
   const Batch batch = typical_batch(scenario);
-  std::vector<ModuleId> all;
-  for (std::size_t m = 0; m < scenario.model.modules.size(); ++m) all.emplace_back(m);
-  const ModuleLayout& language = layout.modules.back();
+  const Model& model = scenario.model;
+  std::vector<ModuleId> owners;  // modules that projectors cling to
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
+  const ModuleId language = language_module(model);
+  const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
-  if (layout.placement == Placement::homogeneous || all.size() == 1) {
+  if (layout.placement == Placement::homogeneous || owners.size() == 1) {
     plan.branches.push_back(
-        make_branch(scenario, layout, batch, all, language, layout.microbatches));
+        make_branch(scenario, layout, batch, owners, layout.modules.back(), layout.microbatches));
     return plan;
   }
-  int encoder_works = layout.microbatches;
-  if (layout.placement == Placement::colocated) {
-    encoder_works = layout.encoder_microbatches;
-    if (encoder_works == 0) encoder_works = language.pp == 1 ? layout.microbatches : 1;
+  for (const ModuleId id : owners) {
+    const ModuleLayout& own = layout.modules[id.value];
+    if (id == language) plan.language = plan.branches.size();
+    const int works = id < language ? works_of(layout, own, grid) : layout.microbatches;
+    plan.branches.push_back(make_branch(scenario, layout, batch, {id}, own, works));
   }
-  const std::vector<ModuleId> encoder(all.begin(), all.end() - 1);
-  plan.branches.push_back(
-      make_branch(scenario, layout, batch, encoder, layout.modules.front(), encoder_works));
-  plan.branches.push_back(
-      make_branch(scenario, layout, batch, {all.back()}, language, layout.microbatches));
   return plan;
 }
 

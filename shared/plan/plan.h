@@ -1,9 +1,11 @@
 // From a layout to stages on ranks: which layers each pipeline stage holds, and which ranks run it.
 // Made once per (model, layout).
-//   A branch is one pipeline: the encoder's (vision and projector), the language module's, or all
-//   of them when homogeneous. Consecutive stages, and consecutive branches, are joined by a
-//   boundary: rows are redistributed from the producer's ranks to the consumer's (identity between
-//   stages of one branch).
+//   A branch is one pipeline: one module with the projectors that read from it, or all modules when
+//   homogeneous. Stage s of a branch with pp ranks along the pipeline runs on index s mod pp (more
+//   stages than ranks: virtual stages). A stage is a list of chunks: layer ranges of one module, cut
+//   where an edge enters or leaves between layers, and at every block of a fully sharded module, so
+//   that its parameters are gathered block by block.
+//   What flows between chunks: shared/plan/links.h.
 #pragma once
 
 #include <optional>
@@ -25,12 +27,13 @@ struct Stage {
 };
 struct Branch {
   ModuleLayout grid;
-  std::vector<Stage> stages;  // by pipeline index in the grid
+  std::vector<Stage> stages;  // pp · vpp
   int microbatches = 1;       // work items per lane and step
+  int works() const { return microbatches * grid.dp() * grid.cp; }
 };
 struct Plan {
-  std::vector<Branch>
-      branches;  // data flows from each to the next; the last holds the language module
+  std::vector<Branch> branches;  // in the model's order; data flows from earlier to later ones
+  std::size_t language = 0;      // the branch that holds the language module
 };
 
 // Why the layout is not legal for this scenario, or nothing. Names the nearest legal values. Checks
@@ -40,5 +43,8 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 
 Plan make_plan(const Scenario& scenario, const Layout& layout);
+
+// The module whose grid a projector shares, and whose items it works on; any other module itself.
+ModuleId grid_owner(const Model& model, ModuleId module);
 
 }  // namespace polyphony

@@ -1,5 +1,7 @@
 #include "shared/plan/sizes.h"
 
+#include <algorithm>
+
 #include "shared/parameters.h"
 
 namespace polyphony {
@@ -47,6 +49,27 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   return Bytes(bytes);
 }
 
+std::int64_t rows_leaving(const Module& /*module*/, int /*end*/, const WorkSize& size) {
+  return size.tokens;
+}
+
+LocalElements local_elements(const Module& module, LayerRange range, const ShardIndex& shard,
+                             bool sequence_parallel, bool experts) {
+  LocalElements total;
+  for (const Parameter& parameter : parameters(module, range)) {
+    if (parameter.expert != experts) continue;
+    const std::int64_t count = parameter.local_count(shard);
+    total.all += count;
+    if (parameter.trained) total.trained += count;
+    if (!parameter.sums_over_tensor(shard, sequence_parallel)) continue;
+    if (parameter.shares_heads(shard))
+      total.partial += parameter.count() / (parameter.group_heads + 2) * 2;
+    else
+      total.partial += count;
+  }
+  return total;
+}
+
 std::int64_t local_parameters(const Module& module, LayerRange range, const ShardIndex& shard) {
   std::int64_t total = 0;
   for (const Parameter& parameter : parameters(module, range))
@@ -54,12 +77,43 @@ std::int64_t local_parameters(const Module& module, LayerRange range, const Shar
   return total;
 }
 
-TrainingBytes training_bytes(std::int64_t local, int dp, Shard shard, NumberFormat precision) {
+Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& size,
+                      const ChunkContext& context) {
+  if (context.recompute != Recompute::full) return {};
+  ChunkContext kept = context;
+  kept.recompute = Recompute::none;
+  return tape_bytes(module, range, size, kept);
+}
+
+Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& size,
+                       const ChunkContext& context) {
+  const std::int64_t element = size_of(context.precision).value;
+  std::int64_t elements = 0;
+  for (const Parameter& parameter : parameters(module, range)) {
+    if (!parameter.trained || parameter.shape.size() < 2) continue;
+    const std::int64_t rows = parameter.name.find(".head.") == std::string::npos
+                                  ? size.tokens
+                                  : size.loss_tokens;
+    const std::vector<std::int64_t> local = parameter.local_shape({.tensor = context.tp});
+    elements += rows * (local[0] + local[1]);
+  }
+  return Bytes(elements * element);
+}
+
+Bytes gradient_bytes(NumberFormat precision) {
+  return std::max(Bytes(4), size_of(precision));
+}
+
+HeldBytes held_bytes(std::int64_t local, std::int64_t trained, int ranks, Shard shard,
+                     NumberFormat precision) {
   const bool wide = precision == NumberFormat::fp32 || precision == NumberFormat::fp64;
-  const std::int64_t gradient = wide ? size_of(precision).value : 4;
   const std::int64_t state = wide ? 2 * size_of(precision).value : 12;
-  return {Bytes(local * gradient),
-          Bytes(shard == Shard::optimizer ? local * state / dp : local * state)};
+  const auto share = [&](std::int64_t count, Shard from) {
+    return shard >= from ? (count + ranks - 1) / ranks : count;
+  };
+  return {size_of(precision) * share(local, Shard::full),
+          gradient_bytes(precision) * share(trained, Shard::gradients),
+          Bytes(state * share(trained, Shard::optimizer))};
 }
 
 }  // namespace polyphony

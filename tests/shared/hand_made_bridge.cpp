@@ -25,8 +25,11 @@ Program local_bridge() {
   program.layout.modules.resize(2);
   program.batch.samples = {
       {0, {{Modality::image, kPatches, 0}, {Modality::text, kTokens, kTokens - 1}}}};
-  program.works = {{.branch = 0, .samples = {0, 1}}, {.branch = 1, .samples = {1, 2}}};
+  program.works = {{.branch = 0, .samples = {0, 1}, .items = {0, 1}},
+                   {.branch = 1, .samples = {1, 2}, .rows = {0, 1}}};
   program.work_samples = {0, 0};
+  program.work_items = {{0, 0}};
+  program.work_rows = {{0, kPatches + kTokens}};
   WorkSize language_work = language_size();
   language_work.tokens += kPatches;
   language_work.pairs = language_work.tokens * (language_work.tokens + 1) / 2;

@@ -87,7 +87,9 @@ class PipelineMaker {
         program.work_samples.push_back(sample);
         program.works.push_back({.lane = static_cast<std::uint16_t>(lane),
                                  .index = static_cast<std::uint16_t>(i),
-                                 .samples = {sample, sample + 1}});
+                                 .samples = {sample, sample + 1},
+                                 .rows = {sample, sample + 1}});
+        program.work_rows.push_back({0, kTokens});
         program.sizes.push_back(language_size());
         program.loss_tokens += kTokens - 1;
       }

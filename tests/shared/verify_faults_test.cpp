@@ -196,12 +196,16 @@ std::vector<Seeded> gradient_faults() {
       {"parameters updated twice", FaultKind::doubled_update,
        [](Program& p) { repeat_op(p, find(p, Rank(0), "update")); }},
       {"a sample in no work", FaultKind::unused_sample,
-       [](Program& p) { p.works[1].samples.end = p.works[1].samples.begin; }},
+       [](Program& p) {
+         p.works[1].samples.end = p.works[1].samples.begin;
+         p.works[1].rows.end = p.works[1].rows.begin;
+       }},
       {"a sample in two works", FaultKind::doubled_sample,
        [](Program& p) {
          const auto begin = static_cast<std::uint32_t>(p.work_samples.size());
          p.work_samples.insert(p.work_samples.end(), {1, 0});
          p.works[1].samples = {begin, begin + 2};
+         p.work_rows[1].end *= 2;
        }},
       {"one member reduces fewer bytes", FaultKind::unequal_collectives,
        [](Program& p) {

@@ -130,8 +130,8 @@ void Pipeline::run_lane(int lane) {
   std::vector<std::vector<Slot>> orders;
   std::size_t left = 0;
   for (int stage = 0; stage < shape_.stages; ++stage) {
-    orders.push_back(stage_order(kind, shape_.stages, stage, shape_.microbatches));
-    if (!shape_.trainable) std::erase_if(orders.back(), [](const Slot& s) { return !s.forward; });
+    orders.push_back(stage_order(kind, {shape_.stages, 1, 0}, stage, shape_.microbatches));
+    if (!shape_.trainable) std::erase_if(orders.back(), [](const Slot& s) { return s.turn != Turn::forward; });
     left += orders.back().size();
   }
   std::vector<std::size_t> at(orders.size(), 0);
@@ -148,7 +148,7 @@ void Pipeline::run_lane(int lane) {
 
 bool Pipeline::try_slot(int lane, int stage, const Slot& slot) {
   const auto microbatch = static_cast<std::size_t>(slot.microbatch);
-  if (slot.forward) {
+  if (slot.turn == Turn::forward) {
     if (stage > 0 && !forward_done_[column(stage - 1, lane)][microbatch]) return false;
     forward(lane, stage, slot.microbatch);
     forward_done_[column(stage, lane)][microbatch] = true;

@@ -1,0 +1,80 @@
+#include "shared/plan/checks.h"
+
+namespace polyphony::checks {
+namespace {
+
+bool is_encoder(const Module& module) {
+  return module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
+}
+
+Verdict check_edge(const Model& model, const Edge& edge) {
+  const Module& from = model.modules[edge.from.value];
+  const Module& to = model.modules[edge.to.value];
+  const std::string who = from.name + " into " + to.name + ": ";
+  if (edge.from.value >= edge.to.value)
+    return refuse(who + "modules must stand in the order of the data");
+  const auto stack = static_cast<int>(layers(from).size()),
+             target = static_cast<int>(layers(to).size());
+  if (edge.from_layer >= stack)
+    return refuse(who + from.name + " has " + std::to_string(stack) + " layers, the edge leaves " +
+                  "layer " + std::to_string(edge.from_layer) + "; the last is " +
+                  std::to_string(stack - 1));
+  if (edge.to_layer < 0 || edge.to_layer >= target)
+    return refuse(who + to.name + " has " + std::to_string(target) + " layers, the edge enters " +
+                  "layer " + std::to_string(edge.to_layer) + "; the last is " +
+                  std::to_string(target - 1));
+  switch (to.kind) {
+    case ModuleKind::vision:
+    case ModuleKind::audio:
+      return refuse(who + "an encoder starts from data; it cannot read another module");
+    case ModuleKind::projector:
+      if (!is_encoder(from)) return refuse(who + "a projector reads an encoder");
+      break;
+    case ModuleKind::language:
+      if (!is_encoder(from) && from.kind != ModuleKind::projector)
+        return refuse(who + "the language module reads encoders and projectors");
+      if (edge.from_layer >= 0 && from.kind != ModuleKind::projector)
+        return refuse(who + "an inner layer's output goes through a projector of its own");
+      break;
+    case ModuleKind::diffusion:
+      if (from.kind != ModuleKind::language)
+        return refuse(who + "a diffusion module is conditioned by the language module");
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+Verdict check_model(const Model& model) {
+  int languages = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    if (module.kind == ModuleKind::audio || module.kind == ModuleKind::diffusion)
+      return refuse(module.name + ": " + name(module.kind) + " modules are not supported yet");
+    if (module.trainable == Trainable::lora)
+      return refuse(module.name + ": lora is not supported yet");
+    if (module.experts > 0)
+      return refuse(module.name + ": mixture of experts is not supported yet");
+    if (module.tied) return refuse(module.name + ": tied embeddings are not supported yet");
+    languages += module.kind == ModuleKind::language ? 1 : 0;
+    int inputs = 0, outputs = 0;
+    for (const Edge& edge : model.edges) {
+      inputs += edge.to == ModuleId(m) ? 1 : 0;
+      outputs += edge.from == ModuleId(m) ? 1 : 0;
+    }
+    if ((module.kind == ModuleKind::projector || module.kind == ModuleKind::diffusion) &&
+        inputs != 1)
+      return refuse(module.name + " has " + std::to_string(inputs) + " inputs; a " +
+                    name(module.kind) + " has 1");
+    if ((is_encoder(module) || module.kind == ModuleKind::projector) && outputs == 0)
+      return refuse(module.name + ": nothing reads what it makes");
+  }
+  if (languages != 1)
+    return refuse("the model has " + std::to_string(languages) + " language modules; it needs 1");
+  for (const Edge& edge : model.edges)
+    if (Verdict verdict = check_edge(model, edge)) return verdict;
+  return {};
+}
+
+}  // namespace polyphony::checks

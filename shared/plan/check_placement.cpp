@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <numeric>
+
+#include "shared/plan/checks.h"
+
+namespace polyphony::checks {
+namespace {
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
+  return a.first_rank == b.first_rank && a.ranks == b.ranks;
+}
+bool overlap(const ModuleLayout& a, const ModuleLayout& b) {
+  return a.first_rank < b.first_rank + b.ranks && b.first_rank < a.first_rank + a.ranks;
+}
+
+Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std::size_t b) {
+  const ModuleLayout &one = layout.modules[a], &other = layout.modules[b];
+  const std::string& first = model.modules[a].name;
+  const std::string& second = model.modules[b].name;
+  switch (layout.placement) {
+    case Placement::homogeneous:
+      if (one.tp != other.tp || one.cp != other.cp || one.pp != other.pp || one.vpp != other.vpp ||
+          one.shard != other.shard || one.shard_ranks != other.shard_ranks ||
+          !same_ranks(one, other))
+        return refuse(first + ": a homogeneous layout has one grid, that of " + second);
+      return {};
+    case Placement::colocated:
+      if (!same_ranks(one, other))
+        return refuse(first + ": colocated grids must cover the same ranks as " + second);
+      break;
+    case Placement::non_colocated:
+    case Placement::mixed:
+      if (!overlap(one, other)) return {};
+      if (layout.placement == Placement::non_colocated || !same_ranks(one, other))
+        return refuse("rank " + number(std::max(one.first_rank, other.first_rank)) +
+                      " belongs to both " + first + " and " + second +
+                      (layout.placement == Placement::mixed
+                           ? "; their ranks must be the same or disjoint"
+                           : "; non-colocated grids must be disjoint"));
+      break;
+  }
+  const ModuleId language = language_module(model);
+  if (ModuleId(b) == language && one.pp > 1)
+    return refuse(first +
+                  ": a colocated encoder runs whole on every rank; use pp 1 (its pipeline would "
+                  "stagger the ranks)");
+  if (ModuleId(a) == language)
+    return refuse(second + ": cannot share the ranks of " + first +
+                  ", which feeds it, but in a homogeneous layout; give it ranks of its own");
+  if (ModuleId(b) != language && one.pp != other.pp)
+    return refuse(first + ": encoders on the same ranks need the same pp; " + second + " has pp " +
+                  number(other.pp));
+  return {};
+}
+
+}  // namespace
+
+Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& layout) {
+  const int stages = layout.pp * layout.vpp;
+  if (stages > blocks)
+    return refuse(who + ": pp·vpp = " + number(stages) +
+                  " needs at least as many blocks, there are " + number(blocks) +
+                  (layout.vpp > 1 ? "; largest legal vpp for pp " + number(layout.pp) + ": " +
+                                        number(std::max(1, blocks / layout.pp))
+                                  : "; largest legal pp: " + number(blocks)));
+  if (layout.blocks.empty()) return {};
+  if (static_cast<int>(layout.blocks.size()) != stages)
+    return refuse(who + ": blocks lists " + number(static_cast<std::int64_t>(layout.blocks.size())) +
+                  " stages but pp·vpp is " + number(stages));
+  if (*std::min_element(layout.blocks.begin(), layout.blocks.end()) < 1)
+    return refuse(who + ": every stage needs at least one block");
+  const int sum = std::accumulate(layout.blocks.begin(), layout.blocks.end(), 0);
+  if (sum != blocks)
+    return refuse(who + ": blocks sum to " + number(sum) + " but there are " + number(blocks));
+  return {};
+}
+
+Verdict check_placement(const Model& model, const Layout& layout, int cluster_ranks) {
+  const int world = world_size(layout);
+  if (world > cluster_ranks)
+    return refuse("the layout needs " + number(world) + " ranks, the cluster has " +
+                  number(cluster_ranks));
+  std::vector<bool> owned(static_cast<std::size_t>(world), false);
+  for (const ModuleLayout& grid : layout.modules)
+    for (int r = grid.first_rank; r < grid.first_rank + grid.ranks; ++r)
+      owned[static_cast<std::size_t>(r)] = true;
+  const auto orphan = std::find(owned.begin(), owned.end(), false);
+  if (orphan != owned.end())
+    return refuse("rank " + number(orphan - owned.begin()) +
+                  " belongs to no module; the grids must tile [0, " + number(world) + ")");
+  const ModuleId language = language_module(model);
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const ModuleLayout& grid = layout.modules[m];
+    const ModuleId owner = grid_owner(model, ModuleId(m));
+    const ModuleLayout& owners = layout.modules[owner.value];
+    if (owner != ModuleId(m)) {
+      if (grid.tp != owners.tp || grid.cp != owners.cp || grid.pp != owners.pp ||
+          grid.sp != owners.sp || !same_ranks(grid, owners))
+        return refuse(model.modules[m].name + ": a projector shares the grid of " +
+                      model.modules[owner.value].name);
+      continue;
+    }
+    for (std::size_t other = m + 1; other < model.modules.size(); ++other)
+      if (model.modules[other].kind != ModuleKind::projector)
+        if (Verdict verdict = check_pair(model, layout, m, other)) return verdict;
+    const bool apart = layout.placement != Placement::homogeneous;
+    if (apart && ModuleId(m) != language && grid.vpp > 1)
+      return refuse(model.modules[m].name +
+                    ": virtual stages (vpp) are for the language module; use vpp 1");
+    if (grid.spread == Spread::images && (ModuleId(m) == language || !apart))
+      return refuse(model.modules[m].name +
+                    ": spread \"images\" is for an encoder with a grid of its own; leave it out");
+  }
+  return {};
+}
+
+}  // namespace polyphony::checks

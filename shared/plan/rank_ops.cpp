@@ -1,0 +1,218 @@
+// The ops of one chunk and work item on one rank: what it receives, computes and sends.
+#include <algorithm>
+
+#include "shared/error.h"
+#include "shared/plan/lowering.h"
+
+namespace polyphony::lowering {
+
+std::uint32_t RankLowering::branch_work(const Role& role, int microbatch) const {
+  const ModuleLayout& grid = b_.plan_.branches[role.branch].grid;
+  return static_cast<std::uint32_t>((microbatch * grid.dp() + role.lane) * grid.cp + role.context);
+}
+
+WorkId RankLowering::work_id(const Role& role, int microbatch) const {
+  return WorkId(b_.table_.first_work[role.branch] + branch_work(role, microbatch));
+}
+
+ChunkContext RankLowering::context(const ChunkState& chunk, WorkId work) const {
+  return chunk_context(program_, {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}});
+}
+
+bool RankLowering::gathers(const ChunkState& chunk) const {
+  return program_.layout.modules[chunk.chunk.module.value].shard == Shard::full &&
+         program_.params[chunk.params.value].shards.valid();
+}
+
+StreamId RankLowering::stream(StreamKind kind, const std::string& name) {
+  const auto [entry, fresh] = streams_.try_emplace(name, StreamId(program_.streams.size()));
+  if (fresh) program_.streams.push_back({rank_, kind, name});
+  return entry->second;
+}
+
+OpId RankLowering::add_op(StreamId stream, GroupId group, decltype(Op::what) what,
+                          const std::vector<OpId>& waits, const std::vector<BufferUse>& uses) {
+  Op op{stream, group, std::move(what), {}, {}};
+  op.waits_for.begin = static_cast<std::uint32_t>(program_.waits.size());
+  for (const OpId wait : waits)
+    if (wait.valid()) program_.waits.push_back(wait);
+  op.waits_for.end = static_cast<std::uint32_t>(program_.waits.size());
+  op.buffers.begin = static_cast<std::uint32_t>(program_.buffer_uses.size());
+  for (const BufferUse& use : uses)
+    if (use.buffer.valid()) program_.buffer_uses.push_back(use);
+  op.buffers.end = static_cast<std::uint32_t>(program_.buffer_uses.size());
+  program_.ops.push_back(std::move(op));
+  return OpId(program_.ops.size() - 1);
+}
+
+OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase phase,
+                               int microbatch, const std::vector<OpId>& waits,
+                               std::vector<BufferUse> uses) {
+  std::vector<OpId> all = waits;
+  for (const ParamGroupId params : {chunk.params, chunk.experts}) {
+    const auto gather = gather_ops_.find(params);
+    if (!gathers(chunk) || gather == gather_ops_.end()) continue;
+    all.push_back(gather->second);
+    uses.push_back({gathered_.at(params), Use::read});
+  }
+  for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});
+  last_compute_ = add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
+                         Compute{chunk.chunk.module, chunk.chunk.layers, phase,
+                                 work_id(role, microbatch), chunk.params},
+                         all, uses);
+  return last_compute_;
+}
+
+const Side& RankLowering::side(const Port& port, bool backward, bool source) const {
+  const Crossing& crossing = *port.crossing;
+  if (backward) return source ? crossing.backward_source : crossing.backward_destination;
+  return source ? crossing.forward_source : crossing.forward_destination;
+}
+
+OpId RankLowering::add_exchange(const Port& port, bool backward, bool sends,
+                                const std::vector<MessageId>& messages,
+                                const std::vector<OpId>& waits, BufferId buffer) {
+  if (messages.empty()) return {};
+  const ChunkLink& link = *port.link;
+  const auto name_of = [&](const ChunkPlace& place) {
+    return program_.model.modules[b_.chunk_at(place).module.value].name + "." +
+           std::to_string(place.stage);
+  };
+  std::string name = name_of(link.producer) + (backward ? "<" : ">") + name_of(link.consumer);
+  if (link.slot > 0) name += "#" + std::to_string(link.slot);
+  name += sends ? " send" : " receive";
+  Exchange exchange{sends, {static_cast<std::uint32_t>(program_.exchange_messages.size()), 0}};
+  program_.exchange_messages.insert(program_.exchange_messages.end(), messages.begin(),
+                                    messages.end());
+  exchange.messages.end = static_cast<std::uint32_t>(program_.exchange_messages.size());
+  const std::vector<BufferUse> uses =
+      sends ? std::vector<BufferUse>{{buffer, Use::read}, {buffer, Use::free}}
+            : std::vector<BufferUse>{{buffer, Use::allocate}, {buffer, Use::write}};
+  return add_op(stream(sends ? StreamKind::send : StreamKind::receive, name), {}, exchange, waits,
+                uses);
+}
+
+OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
+                          std::vector<BufferUse>& uses) {
+  const auto m = static_cast<std::size_t>(microbatch);
+  BufferId buffer = (backward ? port.backwards : port.forwards)[m];
+  OpId received;
+  if (port.crossing) {
+    const Side& end = side(port, backward, false);
+    const std::size_t i = entry(role, microbatch, end);
+    buffer = end.buffers[i];
+    received = add_exchange(port, backward, false, end.messages[i], {slot}, buffer);
+    // Rows that nobody writes: zeros of the op's own making.
+    if (!received.valid() && buffer.valid()) {
+      uses.push_back({buffer, Use::allocate});
+      uses.push_back({buffer, Use::write});
+    }
+  }
+  uses.push_back({buffer, Use::read});
+  uses.push_back({buffer, Use::free});
+  return received;
+}
+
+BufferId RankLowering::leave(const Role& role, Port& port, bool backward, int microbatch,
+                             std::vector<BufferUse>& uses) {
+  BufferId buffer;
+  bool sent = true;
+  if (port.crossing) {
+    const Side& end = side(port, backward, true);
+    const std::size_t i = entry(role, microbatch, end);
+    buffer = end.buffers[i];
+    sent = !end.messages[i].empty();
+  } else {
+    const Chunk& producer = b_.chunk_at(port.link->producer);
+    const Module& module = program_.model.modules[producer.module.value];
+    std::int64_t rows = rows_leaving(module, producer.layers.end,
+                                     program_.size_of(work_id(role, microbatch), producer.module));
+    if (b_.shards_rows(producer.module))
+      rows = own_rows(rows, b_.plan_.branches[role.branch].grid.tp, role.tensor).size();
+    buffer = b_.add_boundary_buffer(
+        rank_, backward ? BufferKind::boundary_gradient : BufferKind::boundary, rows, *port.link);
+    (backward ? port.backwards : port.forwards)[static_cast<std::size_t>(microbatch)] = buffer;
+  }
+  uses.push_back({buffer, Use::allocate});
+  uses.push_back({buffer, Use::write});
+  if (!sent) uses.push_back({buffer, Use::free});  // another replica sends
+  return buffer;
+}
+
+void RankLowering::depart(const Role& role, Port& port, bool backward, int microbatch, OpId op) {
+  if (!port.crossing) return;
+  const Side& end = side(port, backward, true);
+  const std::size_t i = entry(role, microbatch, end);
+  add_exchange(port, backward, true, end.messages[i], {op}, end.buffers[i]);
+}
+
+void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
+  const auto m = static_cast<std::size_t>(microbatch);
+  std::vector<BufferUse> uses;
+  std::vector<OpId> received;
+  const OpId slot = m >= kReceiveSlots ? chunk.forwards[m - kReceiveSlots] : OpId{};
+  for (Port* port : chunk.inputs)
+    received.push_back(arrive(role, *port, false, microbatch, slot, uses));
+  const WorkId work = work_id(role, microbatch);
+  if (chunk.visited) {
+    const Bytes bytes =
+        tape_bytes(program_.model.modules[chunk.chunk.module.value], chunk.chunk.layers,
+                   program_.size_of(work, chunk.chunk.module), context(chunk, work));
+    chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, bytes);
+    uses.push_back({chunk.tapes[m], Use::allocate});
+    uses.push_back({chunk.tapes[m], Use::write});
+  }
+  for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);
+  chunk.forwards[m] = add_compute(role, chunk, Phase::forward, microbatch, received, uses);
+  for (Port* port : chunk.outputs) depart(role, *port, false, microbatch, chunk.forwards[m]);
+}
+
+void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
+  const auto m = static_cast<std::size_t>(microbatch);
+  const WorkId work = work_id(role, microbatch);
+  std::vector<BufferUse> uses;
+  std::vector<OpId> received;
+  const OpId slot = m >= kReceiveSlots ? chunk.backwards[m - kReceiveSlots] : OpId{};
+  for (Port* port : chunk.outputs)
+    if (port->link->input.gradient)
+      received.push_back(arrive(role, *port, true, microbatch, slot, uses));
+  uses.push_back({chunk.tapes[m], Use::read});
+  uses.push_back({chunk.tapes[m], Use::free});
+  const Module& module = program_.model.modules[chunk.chunk.module.value];
+  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
+  if (const Bytes bytes = workspace_bytes(module, chunk.chunk.layers, size, context(chunk, work));
+      bytes > Bytes(0)) {
+    const BufferId rebuilt = b_.add_buffer(rank_, BufferKind::workspace, bytes);
+    for (const Use use : {Use::allocate, Use::write, Use::free}) uses.push_back({rebuilt, use});
+  }
+  const bool splits = role.splits && chunk.trained;
+  if (splits) {
+    chunk.held[m] = b_.add_buffer(
+        rank_, BufferKind::workspace,
+        held_for_weights(module, chunk.chunk.layers, size, context(chunk, work)));
+    uses.push_back({chunk.held[m], Use::allocate});
+    uses.push_back({chunk.held[m], Use::write});
+  }
+  std::vector<Whole> wholes;
+  if (!splits && chunk.trained) wholes = whole_gradients(chunk, uses);
+  for (Port* port : chunk.inputs)
+    if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);
+  const OpId op = add_compute(role, chunk, splits ? Phase::backward_input : Phase::backward,
+                              microbatch, received, uses);
+  chunk.backwards[m] = op;
+  for (Port* port : chunk.inputs)
+    if (port->link->input.gradient) depart(role, *port, true, microbatch, op);
+  if (splits || !chunk.trained) return;
+  chunk.last_gradient = op;
+  scatter(chunk, wholes, op);
+}
+
+void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
+  const BufferId held = chunk.held[static_cast<std::size_t>(microbatch)];
+  std::vector<BufferUse> uses{{held, Use::read}, {held, Use::free}};
+  const std::vector<Whole> wholes = whole_gradients(chunk, uses);
+  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch, {}, uses);
+  scatter(chunk, wholes, chunk.last_gradient);
+}
+
+}  // namespace polyphony::lowering

@@ -1,0 +1,143 @@
+// Collectives of parameters and gradients on one rank, the step's scalars, the update.
+#include "shared/error.h"
+#include "shared/plan/lowering.h"
+
+namespace polyphony::lowering {
+
+OpId RankLowering::add_collective(GroupId group, CollectiveKind kind, Purpose purpose,
+                                  ParamGroupId params, Bytes bytes, const std::vector<OpId>& waits,
+                                  const std::vector<BufferUse>& uses) {
+  return add_op(stream(StreamKind::collective, "collective"), {},
+                Collective{kind, group, sequences_[group]++, params, bytes, purpose}, waits, uses);
+}
+
+// A task that begins a run of tasks of one fully sharded chunk has its parameters gathered, at the
+// earliest when the task before the last one ends: two chunks' values are here at most.
+void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t position) {
+  const Task& task = tasks[position];
+  const ChunkState& chunk = roles_[task.role].chunks[task.chunk];
+  if (!gathers(chunk)) return;
+  if (position > 0 && tasks[position - 1].role == task.role &&
+      tasks[position - 1].chunk == task.chunk)
+    return;
+  for (const ParamGroupId params : {chunk.params, chunk.experts}) {
+    if (!params.valid()) continue;
+    const ParamGroup& group = program_.params[params.value];
+    const Bytes bytes = size_of(program_.precision) * group.elements;
+    const BufferId values = b_.add_buffer(rank_, BufferKind::parameter, bytes);
+    gathered_[params] = values;
+    gather_ops_[params] =
+        add_collective(group.shards, CollectiveKind::all_gather, Purpose::parameters, params, bytes,
+                       {last_compute_}, {{values, Use::allocate}, {values, Use::write}});
+  }
+}
+
+// Divided gradients are summed after every backward, so that the whole never stays: `op` makes it.
+std::vector<RankLowering::Whole> RankLowering::whole_gradients(const ChunkState& chunk,
+                                                               std::vector<BufferUse>& uses) {
+  std::vector<Whole> wholes;
+  if (program_.layout.modules[chunk.chunk.module.value].shard < Shard::gradients) return wholes;
+  for (const ParamGroupId params : {chunk.params, chunk.experts}) {
+    if (!params.valid()) continue;
+    const ParamGroup& group = program_.params[params.value];
+    if (!group.trainable || !group.shards.valid()) continue;
+    const Bytes bytes = gradient_bytes(program_.precision) * group.trained;
+    wholes.push_back({params, b_.add_buffer(rank_, BufferKind::gradient, bytes)});
+    uses.push_back({wholes.back().buffer, Use::allocate});
+    uses.push_back({wholes.back().buffer, Use::write});
+  }
+  return wholes;
+}
+
+void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, OpId op) {
+  for (const Whole& whole : wholes) {
+    const ParamGroup group = program_.params[whole.params.value];
+    const OpId summed = add_partial(whole.params, op, whole.buffer);
+    chunk.last_scatter = add_collective(
+        group.shards, CollectiveKind::reduce_scatter, Purpose::gradients, whole.params,
+        gradient_bytes(program_.precision) * group.trained, {summed.valid() ? summed : op},
+        {{whole.buffer, Use::read}, {whole.buffer, Use::free}});
+  }
+}
+
+// Gradients that are sums over the tensor-parallel ranks (Parameter::partial). Invalid: there are
+// none.
+OpId RankLowering::add_partial(ParamGroupId params, OpId after, BufferId whole) {
+  const ParamGroup& group = program_.params[params.value];
+  const LocalElements local =
+      local_elements(program_.model.modules[group.module.value], group.layers, group.shard,
+                     program_.layout.modules[group.module.value].sp, group.experts);
+  if (local.partial == 0) return {};
+  return add_collective(group.tensor, CollectiveKind::all_reduce, Purpose::partial_gradients,
+                        params, gradient_bytes(program_.precision) * local.partial, {after},
+                        {{whole, Use::read}});
+}
+
+void RankLowering::reduce(const ChunkState& chunk, ParamGroupId params, std::vector<OpId>& ends,
+                          std::vector<ParamGroupId>& gathers_after) {
+  const ParamGroup group = program_.params[params.value];
+  if (!group.trainable) return;
+  const Shard shard = program_.layout.modules[group.module.value].shard;
+  const Bytes element = gradient_bytes(program_.precision);
+  std::int64_t owned = group.trained;
+  OpId last = chunk.last_gradient;
+  if (shard < Shard::gradients || !group.shards.valid()) {
+    if (const OpId summed = add_partial(params, last, {}); summed.valid()) last = summed;
+    if (group.tied.valid()) {
+      const Module& module = program_.model.modules[group.module.value];
+      const std::int64_t rows = cut_begin(module.vocab, group.shard.tensor, group.shard.tensor_index + 1) -
+                                cut_begin(module.vocab, group.shard.tensor, group.shard.tensor_index);
+      last = add_collective(group.tied, CollectiveKind::all_reduce, Purpose::tied_gradients, params,
+                            element * (rows * module.hidden), {last});
+    }
+    if (group.shards.valid()) {
+      last = add_collective(group.shards, CollectiveKind::reduce_scatter, Purpose::gradients, params,
+                            element * group.trained, {last});
+    }
+  } else if (chunk.last_scatter.valid()) {
+    last = chunk.last_scatter;
+  }
+  if (group.shards.valid()) {
+    const std::vector<Rank>& members = program_.groups[group.shards.value].members;
+    const auto size = static_cast<std::int64_t>(members.size());
+    std::int64_t place = 0;
+    while (members[static_cast<std::size_t>(place)] != rank_) ++place;
+    owned = cut_begin(group.trained, size, place + 1) - cut_begin(group.trained, size, place);
+    if (shard != Shard::full) gathers_after.push_back(params);
+  }
+  if (group.replicas.valid())
+    last = add_collective(group.replicas, CollectiveKind::all_reduce, Purpose::gradients, params,
+                          element * owned, {last});
+  ends.push_back(last);
+}
+
+void RankLowering::tail() {
+  std::vector<OpId> ends{last_compute_};
+  std::vector<ParamGroupId> gathers_after;
+  const auto first = roles_.front().chunks.front().params;
+  bool trains = false;
+  for (std::size_t r = roles_.size(); r-- > 0;) {
+    const std::vector<ChunkState>& chunks = roles_[r].chunks;
+    for (std::size_t c = chunks.size(); c-- > 0;) {
+      for (const ParamGroupId params : {chunks[c].params, chunks[c].experts}) {
+        if (!params.valid() || !program_.params[params.value].trainable) continue;
+        trains = true;
+        reduce(chunks[c], params, ends, gathers_after);
+      }
+    }
+  }
+  if (b_.world_group_.valid())  // loss sum, squared gradient norm, non-finite flag: three doubles
+    ends = {add_collective(b_.world_group_, CollectiveKind::all_reduce, Purpose::scalars, {},
+                           Bytes(3 * 8), ends)};
+  if (!trains) return;
+  const OpId update =
+      add_op(stream(StreamKind::compute, "compute"), {},
+             Update{{first.value, static_cast<std::uint32_t>(program_.params.size())}}, ends, {});
+  for (const ParamGroupId params : gathers_after) {
+    const ParamGroup& group = program_.params[params.value];
+    add_collective(group.shards, CollectiveKind::all_gather, Purpose::parameters, params,
+                   size_of(program_.precision) * group.trained, {update});
+  }
+}
+
+}  // namespace polyphony::lowering
