@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "exec/vocabulary.h"
 #include "shared/error.h"
@@ -33,22 +34,6 @@ class SwiGlu : public torch::autograd::Function<SwiGlu> {
   }
 };
 
-// x[rows], rows distinct.
-class SelectRows : public torch::autograd::Function<SelectRows> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& rows) {
-    context->saved_data["rows"] = rows;
-    context->saved_data["size"] = x.size(0);
-    return x.index_select(0, rows);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const Tensor& dy = gradients[0];
-    Tensor dx = dy.new_zeros({context->saved_data["size"].toInt(), dy.size(1)});
-    dx.index_copy_(0, context->saved_data["rows"].toTensor(), dy);
-    return {dx, Tensor()};
-  }
-};
-
 std::int64_t grid_side(std::int64_t patches) {
   const auto side =
       static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(patches))));
@@ -56,12 +41,9 @@ std::int64_t grid_side(std::int64_t patches) {
   return side;
 }
 
-// Rows of the position table: a smaller image takes the table's upper left corner. Undefined when
-// every image fills the table.
+// Rows of the position table: a smaller image takes the table's upper left corner.
 Tensor position_rows(const std::vector<std::int64_t>& lengths, std::int64_t table_rows,
                      torch::Device device) {
-  if (std::all_of(lengths.begin(), lengths.end(), [&](std::int64_t n) { return n == table_rows; }))
-    return {};
   const std::int64_t table_side = grid_side(table_rows);
   std::vector<std::int64_t> rows;
   for (const std::int64_t patches : lengths) {
@@ -75,19 +57,27 @@ Tensor position_rows(const std::vector<std::int64_t>& lengths, std::int64_t tabl
 
 Tensor patch_embedding(const Frame& frame, const Layer& layer) {
   LocalParameter* table = layer.at("patch_embedding.position");
+  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const std::int64_t places = table->value.size(0);
+  const Tensor& patches = frame.data.patches;
   const Tensor x =
-      replicated_linear(frame.pass, frame.data.patches, layer.at("patch_embedding.weight"),
-                        layer.at("patch_embedding.bias"));
-  return add_position(frame.pass, x,
-                      position_rows(frame.data.image_lengths, table->value.size(0), x.device()),
-                      table);
+      replicated_linear(frame.pass, frame.own ? frame.own->part(patches) : patches,
+                        layer.at("patch_embedding.weight"), layer.at("patch_embedding.bias"));
+  Tensor rows;
+  if (frame.own)
+    rows = frame.own->part(position_rows(lengths, places, x.device()));
+  else if (std::any_of(lengths.begin(), lengths.end(), [&](auto n) { return n != places; }))
+    rows = position_rows(lengths, places, x.device());
+  return add_position(frame.pass, x, rows, table);
 }
 
-// [P, H] -> [P/m², m²·H]: the patches of one cell are brought together, rows of the cell one after
-// another.
-Tensor merge_patches(const Tensor& x, const std::vector<std::int64_t>& lengths,
-                     std::int64_t merge) {
-  if (merge == 1) return x;
+// The order in which the patches of each m×m cell are together, rows of the cell one after another,
+// and what undoes it.
+struct CellOrder {
+  Tensor index, inverse;  // [P]
+};
+CellOrder cell_order(const std::vector<std::int64_t>& lengths, std::int64_t merge,
+                     torch::Device device) {
   std::vector<std::int64_t> order;
   std::int64_t first = 0;
   for (const std::int64_t patches : lengths) {
@@ -102,35 +92,52 @@ Tensor merge_patches(const Tensor& x, const std::vector<std::int64_t>& lengths,
     }
     first += patches;
   }
-  POLYPHONY_CHECK(first == x.size(0), first << " patches listed, " << x.size(0) << " rows");
-  const Tensor index = torch::tensor(order, torch::kInt64).to(x.device());
-  const Tensor inverse =
-      at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()));
-  return permute_rows(x, index, inverse).view({first / (merge * merge), merge * merge * x.size(1)});
+  const Tensor index = torch::tensor(order, torch::kInt64).to(device);
+  return {index, at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()))};
+}
+
+// fc1 of the merged patches: [P, H] -> [P/m², m²·H] -> [P/m², inner width].
+Tensor projector_in(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const std::int64_t merge = frame.module.merge, merged = merge * merge;
+  LocalParameter *weight = layer.at("fc1.weight"), *bias = layer.at("fc1.bias");
+  if (merge == 1) return column_linear(frame.pass, x, weight, bias);
+  const CellOrder order = cell_order(frame.data.image_lengths, merge, x.device());
+  const std::int64_t patches = order.index.numel();
+  if (frame.own) {
+    Pass gathers = frame.pass;
+    gathers.rows = std::make_shared<MergedRows>(SequenceRows(frame.pass.groups->tensor, patches),
+                                                order.index, order.inverse, merged);
+    return column_linear(gathers, x, weight, bias);
+  }
+  POLYPHONY_CHECK(patches == x.size(0), patches << " patches listed, " << x.size(0) << " rows");
+  const Tensor cells = permute_rows(x, order.index, order.inverse);
+  return column_linear(frame.pass, cells.view({patches / merged, merged * x.size(1)}), weight,
+                       bias);
 }
 
 Tensor projector(const Frame& frame, const Layer& layer, const Tensor& x) {
-  const Tensor cells = merge_patches(x, frame.data.image_lengths, frame.module.merge);
-  const Tensor inner =
-      column_linear(frame.pass, cells, layer.at("fc1.weight"), layer.at("fc1.bias"));
+  const Tensor inner = projector_in(frame, layer, x);
   return row_linear(frame.pass, at::gelu(inner), layer.at("fc2.weight"), layer.at("fc2.bias"));
 }
 
 // Text rows from the table, all others from the chunk's inputs, in the order of the packed axis.
 Tensor token_embedding(const Frame& frame, const Layer& layer) {
   const WorkInput& data = frame.data;
-  std::vector<Tensor> rows = {
-      embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
+  std::vector<Tensor> rows = {embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
   std::vector<Tensor> places = {data.text_rows};
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) {
     if (!frame.inputs[i].defined()) continue;
     rows.push_back(frame.inputs[i]);
-    places.push_back(data.edge_rows.at(frame.input_edges.at(i)));
+    const Tensor& of_edge = data.edge_rows.at(frame.input_edges.at(i));
+    places.push_back(frame.own
+                         ? SequenceRows(frame.pass.groups->tensor, of_edge.numel()).part(of_edge)
+                         : of_edge);
     POLYPHONY_CHECK(rows.back().size(0) == places.back().numel(),
                     rows.back().size(0) << " rows over edge " << frame.input_edges[i] << ", "
                                         << places.back().numel() << " places for them");
   }
   const Tensor all = at::cat(places);
+  if (frame.own) return own_rows(frame.own, place_rows(at::cat(rows), all, data.positions.numel()));
   POLYPHONY_CHECK(all.numel() == data.positions.numel(),
                   all.numel() << " rows for " << data.positions.numel() << " tokens");
   const Tensor order =
@@ -141,7 +148,8 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
 Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
   const Module& module = frame.module;
   const std::int64_t tp = frame.pass.groups->tensor.size();
-  const HeadShape heads{module.kv_heads / tp, module.heads / module.kv_heads, module.head_dim};
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, module.kv_heads / tp);
+  const HeadShape heads{kv_heads, module.heads / tp / kv_heads, module.head_dim};
   const Tensor qkv =
       column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
   return row_linear(frame.pass, attention(qkv, frame.sequences, heads), layer.at("out.weight"),
@@ -169,8 +177,27 @@ Tensor decoder_block(const Frame& frame, const Layer& layer, const Tensor& x) {
   return middle + row_linear(pass, inner, layer.at("down.weight"), nullptr);
 }
 
-Tensor normed_loss_rows(const Frame& frame, const Layer& head, const Tensor& x) {
-  return rms_norm(frame.pass, SelectRows::apply(x, frame.data.loss_rows), head.at("norm.weight"));
+// The rows of x with a label, and how the output matrix gets those of all ranks.
+struct LossRows {
+  Tensor normed;
+  Pass pass;
+};
+LossRows loss_rows(const Frame& frame, const Layer& head, const Tensor& x) {
+  LossRows loss{{}, frame.pass};
+  Tensor rows = frame.data.loss_rows;
+  if (frame.own) {
+    const ListedPart part = frame.own->listed(rows);
+    rows = part.rows;
+    loss.pass.rows = std::make_shared<ListedRows>(frame.pass.groups->tensor, part.counts);
+  }
+  loss.normed = rms_norm(frame.pass, select_rows(x, rows), head.at("norm.weight"));
+  return loss;
+}
+
+Tensor head_loss(const Frame& frame, const Layer& head, const Tensor& x) {
+  const LossRows rows = loss_rows(frame, head, x);
+  return vocabulary_loss(rows.pass, rows.normed, frame.data.labels, frame.data.loss_scale,
+                         head.at("output.weight"));
 }
 
 }  // namespace
@@ -184,6 +211,24 @@ LocalParameter* Layer::at(const std::string& name) const {
   LocalParameter* parameter = find(name);
   POLYPHONY_CHECK(parameter != nullptr, "a " << polyphony::name(kind) << " without " << name);
   return parameter;
+}
+
+std::int64_t sequence_length(const Module& module, const WorkInput& data) {
+  const auto sum = [](const std::vector<std::int64_t>& lengths) {
+    return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  };
+  switch (module.kind) {
+    case ModuleKind::vision:
+      return sum(data.image_lengths);
+    case ModuleKind::projector:
+      return sum(data.image_lengths) / (module.merge * module.merge);
+    case ModuleKind::language:
+      return sum(data.lengths);
+    case ModuleKind::audio:
+    case ModuleKind::diffusion:
+      break;
+  }
+  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
 }
 
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
@@ -218,14 +263,14 @@ Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
     case LayerKind::decoder_block:
       return decoder_block(frame, layer, x);
     case LayerKind::language_head:
-      return vocabulary_loss(frame.pass, normed_loss_rows(frame, layer, x), frame.data.labels,
-                             frame.data.loss_scale, layer.at("output.weight"));
+      return head_loss(frame, layer, x);
   }
   POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
 }
 
 Tensor predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {
-  return vocabulary_argmax(frame.pass, normed_loss_rows(frame, head, x), head.at("output.weight"));
+  const LossRows rows = loss_rows(frame, head, x);
+  return vocabulary_argmax(rows.pass, rows.normed, head.at("output.weight"));
 }
 
 }  // namespace polyphony::exec

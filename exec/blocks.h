@@ -33,10 +33,13 @@ struct Frame {
   const Module& module;
   const WorkInput& data;
   Pass pass;
-  SequencePlan sequences;  // empty where the chunk has no blocks
+  SequencePlan sequences;                    // empty where the chunk has no blocks
   const std::vector<torch::Tensor>& inputs;  // of the chunk (exec/chunk.h)
   const std::vector<int>& input_edges;
+  std::shared_ptr<const SequenceRows> own;  // sequence parallelism: pass.rows, by its own type
 };
+// Rows of a work item between the module's blocks, and of what leaves it.
+std::int64_t sequence_length(const Module& module, const WorkInput& data);
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format);
 

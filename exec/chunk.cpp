@@ -38,14 +38,16 @@ struct Chunk::Impl {
     for (const Parameter& spec : polyphony::parameters(module, range)) {
       const Tensor value = initial_value(spec, shard, options.seed, options.dtype, options.perturb)
                                .to(options.device);
-      parameters.push_back({spec, value, options.trainable && spec.trained ? torch::zeros_like(value) : Tensor()});
+      parameters.push_back(
+          {spec, value, options.trainable && spec.trained ? torch::zeros_like(value) : Tensor()});
     }
     for (LocalParameter& parameter : parameters) {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));
       layer.parameters[last_two_parts(parameter.spec.name)] = &parameter;
     }
     for (const Layer& layer : layers) {
-      has_blocks |= layer.kind == LayerKind::encoder_block || layer.kind == LayerKind::decoder_block;
+      has_blocks |=
+          layer.kind == LayerKind::encoder_block || layer.kind == LayerKind::decoder_block;
     }
     anchor = torch::zeros({}, torch::dtype(options.dtype).device(options.device))
                  .requires_grad_(options.trainable);
@@ -55,12 +57,16 @@ struct Chunk::Impl {
 
   Frame frame(const std::vector<Tensor>& inputs, const WorkInput& data,
               const std::shared_ptr<WeightQueue>& queue) {
+    std::shared_ptr<const SequenceRows> own;
+    if (options.sequence_parallel && groups.tensor.size() > 1)
+      own = std::make_shared<SequenceRows>(groups.tensor, sequence_length(module, data));
     return {module,
             data,
-            {&groups, queue, anchor},
+            {&groups, queue, anchor, own},
             has_blocks ? plan_sequences(module, data, anchor.options()) : SequencePlan{},
             inputs,
-            options.input_edges};
+            options.input_edges,
+            own};
   }
 
   Tensor run(const Tape& tape) {
@@ -77,9 +83,9 @@ struct Chunk::Impl {
     const torch::AutoGradMode grad_mode(graph);
     Tape tape{{}, data, {}, std::make_shared<WeightQueue>()};
     for (const Tensor& input : inputs)
-      tape.inputs.push_back(
-          input.defined() ? input.detach().requires_grad_(options.input_grad && keeps_tape())
-                          : Tensor());
+      tape.inputs.push_back(input.defined()
+                                ? input.detach().requires_grad_(options.input_grad && keeps_tape())
+                                : Tensor());
     const Tensor output = run(tape);
     if (graph) tape.output = output;
     if (keeps_tape()) tapes.emplace(work, std::move(tape));

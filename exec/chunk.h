@@ -1,6 +1,7 @@
 // One rank's share of one chunk (a layer range of one module): parameters, and forward and backward
 // of work items.
-//   Activations at its boundary are [rows, width], replicated over the tensor-parallel ranks.
+//   Activations at its boundary are [rows, width], replicated over the tensor-parallel ranks; under
+//   sequence parallelism each has its own rows of them (shared/row_shares.h).
 //   vision: patches in -> [P, H]; projector: [P, H] -> [P / merge², H_language];
 //   language: [image tokens, H] at the first layer, [T, H] inside, a scalar loss (sum of token
 //   losses × loss_scale) at the head.

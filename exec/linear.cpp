@@ -36,6 +36,7 @@ struct LinearCall : torch::CustomClassHolder {
   Tensor x;  // [rows, in]; undefined when frozen
   LinearCall(Kind kind_, const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
       : kind(kind_), pass(pass_), weight(weight_), bias(bias_) {}
+  bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
 };
 
 struct NormCall : torch::CustomClassHolder {
@@ -62,14 +63,15 @@ bool trains(const LocalParameter* parameter) {
   return parameter != nullptr && parameter->grad.defined();
 }
 
-// dW += dyᵀ x, db += Σ dy.
+// dW += dyᵀ x, db += Σ dy over the rows that the bias was added to.
 void queue_linear(const Pass& pass, LocalParameter* weight, LocalParameter* bias, Tensor x,
-                  Tensor dy) {
+                  Tensor dy, Tensor bias_dy) {
   if (!trains(weight)) return;
-  pass.queue->add([weight, bias, x = std::move(x), dy = std::move(dy)] {
-    weight->grad.addmm_(dy.t(), x);
-    if (bias != nullptr) bias->grad.add_(dy.sum(0));
-  });
+  pass.queue->add(
+      [weight, bias, x = std::move(x), dy = std::move(dy), bias_dy = std::move(bias_dy)] {
+        weight->grad.addmm_(dy.t(), x);
+        if (bias != nullptr) bias->grad.add_(bias_dy.sum(0));
+      });
 }
 
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
@@ -79,24 +81,35 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     keep(context, call);
     if (trains(call->weight)) call->x = x.detach();
     const Tensor& weight = call->weight->value;
-    const bool bias_after = call->kind == LinearCall::Kind::row;
-    Tensor y = call->bias != nullptr && !bias_after ? at::addmm(call->bias->value, x, weight.t())
-                                                    : at::mm(x, weight.t());
-    if (bias_after) {
-      call->pass.groups->tensor.all_reduce(y);
+    const bool row = call->kind == LinearCall::Kind::row;
+    const Tensor all = call->gathers_input() ? call->pass.rows->all(x) : x;
+    Tensor y = call->bias != nullptr && !row ? at::addmm(call->bias->value, all, weight.t())
+                                             : at::mm(all, weight.t());
+    if (row) {
+      if (call->pass.rows)
+        y = call->pass.rows->own(y);
+      else
+        call->pass.groups->tensor.all_reduce(y);
       if (call->bias != nullptr) y.add_(call->bias->value);
     }
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = kept<LinearCall>(context);
+    const RowExchange* rows = call->pass.rows.get();
     const Tensor& dy = gradients[0];
+    const Tensor all_dy = rows && call->kind == LinearCall::Kind::row ? rows->all(dy) : dy;
+    Tensor x = std::move(call->x);
+    if (call->gathers_input() && x.defined()) x = rows->all(x);
     Tensor dx;
     if (context->needs_input_grad(0)) {
-      dx = at::mm(dy, call->weight->value);
-      if (call->kind == LinearCall::Kind::column) call->pass.groups->tensor.all_reduce(dx);
+      dx = at::mm(all_dy, call->weight->value);
+      if (call->gathers_input())
+        dx = rows->own(dx);
+      else if (call->kind == LinearCall::Kind::column)
+        call->pass.groups->tensor.all_reduce(dx);
     }
-    queue_linear(call->pass, call->weight, call->bias, std::move(call->x), dy);
+    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, dy);
     return {dx, Tensor(), Tensor()};
   }
 };

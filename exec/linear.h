@@ -4,6 +4,8 @@
 //   backward: dx = dy W at once; dW += dyᵀ x and db += Σ dy are queued
 //   column-parallel: W and b cut along out; dx is summed over the group
 //   row-parallel:    W cut along in; y is summed over the group, then b added once
+//   sequence parallelism (Pass::rows): x and dx of the one, y and dy of the other are a rank's own
+//   rows; gathers and scatters take the place of the sums
 // Gradients accumulate into LocalParameter::grad; a frozen parameter queues and keeps nothing.
 // Source: the f/g pair of Shoeybi et al., arXiv 1909.08053; the weight part as an op of its own:
 // Qi et al., arXiv 2401.10241.
@@ -14,7 +16,7 @@
 #include <vector>
 
 #include "exec/init.h"
-#include "exec/inner_groups.h"
+#include "exec/sequence_rows.h"
 
 namespace polyphony::exec {
 
@@ -38,6 +40,7 @@ struct Pass {
   std::shared_ptr<WeightQueue> queue;
   torch::Tensor anchor;  // scalar; requires grad when the chunk trains, so that layers without a
                          // differentiable input are recorded too
+  std::shared_ptr<const RowExchange> rows = nullptr;  // null: every rank has every row
 };
 
 // Parameters may be null where a layer has none (bias).

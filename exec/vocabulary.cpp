@@ -10,15 +10,20 @@ using torch::autograd::variable_list;
 
 namespace {
 
+// The first id of this rank's share (Parameter::parts).
+std::int64_t first_id(const InnerGroup& group, const LocalParameter& table) {
+  return cut_begin(table.spec.shape[0], group.size(), group.index());
+}
+
 // The rank's rows of the vocabulary, for a list of ids.
 struct LocalIds {
   Tensor ids;   // [rows] position in the local table, 0 where another rank holds it
   Tensor mine;  // [rows] bool; undefined: all
 };
-LocalIds local_ids(const InnerGroup& group, const Tensor& ids, std::int64_t local_rows) {
+LocalIds local_ids(const InnerGroup& group, const Tensor& ids, const LocalParameter& table) {
   if (group.size() == 1) return {ids, Tensor()};
-  const Tensor shifted = ids - group.index() * local_rows;
-  const Tensor mine = shifted.ge(0).logical_and_(shifted.lt(local_rows));
+  const Tensor shifted = ids - first_id(group, table);
+  const Tensor mine = shifted.ge(0).logical_and_(shifted.lt(table.value.size(0)));
   return {shifted.masked_fill(mine.logical_not(), 0), mine};
 }
 
@@ -27,7 +32,7 @@ struct VocabularyCall : torch::CustomClassHolder {
   LocalParameter* weight;
   LocalIds ids;
   double scale;
-  Tensor x;              // [rows, H]; undefined when frozen
+  Tensor x;              // [own rows, H]; undefined when frozen
   Tensor probabilities;  // [rows, V/tp]
   VocabularyCall(const Pass& pass_, LocalParameter* weight_, LocalIds ids_, double scale_)
       : pass(pass_), weight(weight_), ids(std::move(ids_)), scale(scale_) {}
@@ -46,7 +51,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
     Tensor y = call->weight->value.index_select(0, call->ids.ids);
     if (call->ids.mine.defined()) y.masked_fill_(call->ids.mine.logical_not().unsqueeze(1), 0);
-    call->pass.groups->tensor.all_reduce(y);
+    if (!call->pass.rows) call->pass.groups->tensor.all_reduce(y);
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -66,6 +71,8 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
   }
 };
 
+Tensor all_rows(const Pass& pass, const Tensor& x) { return pass.rows ? pass.rows->all(x) : x; }
+
 Tensor logits_of(const Tensor& h, const LocalParameter& weight) {
   const Tensor logits = at::mm(h, weight.value.t());
   return logits.element_size() < 4 ? logits.to(torch::kFloat32) : logits;
@@ -78,7 +85,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
     if (call->weight->grad.defined()) call->x = h.detach();
     InnerGroup& group = call->pass.groups->tensor;
-    Tensor logits = logits_of(h, *call->weight);
+    Tensor logits = logits_of(all_rows(call->pass, h), *call->weight);
     Tensor target = logits.gather(1, call->ids.ids.unsqueeze(1)).squeeze(1);
     if (call->ids.mine.defined()) target.masked_fill_(call->ids.mine.logical_not(), 0);
     Tensor largest = logits.amax(1);
@@ -99,13 +106,18 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
                                  : torch::full_like(label, -1, d.options());
     d.scatter_add_(1, label, minus_one).mul_(gradients[0] * call->scale);
     d = d.to(call->weight->value.dtype());
+    Tensor x = std::move(call->x);
+    if (x.defined()) x = all_rows(call->pass, x);
     Tensor dh;
     if (context->needs_input_grad(0)) {
       dh = at::mm(d, call->weight->value);
-      call->pass.groups->tensor.all_reduce(dh);
+      if (call->pass.rows)
+        dh = call->pass.rows->own(dh);
+      else
+        call->pass.groups->tensor.all_reduce(dh);
     }
-    if (call->weight->grad.defined()) {
-      call->pass.queue->add([call, d] { call->weight->grad.addmm_(d.t(), call->x); });
+    if (x.defined()) {
+      call->pass.queue->add([call, d, x] { call->weight->grad.addmm_(d.t(), x); });
     }
     return {dh, Tensor(), Tensor()};
   }
@@ -116,28 +128,28 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
 Tensor embedding(const Pass& pass, const Tensor& ids, LocalParameter* table) {
   return EmbeddingFunction::apply(
       pass.anchor, c10::make_intrusive<VocabularyCall>(
-                       pass, table, local_ids(pass.groups->tensor, ids, table->value.size(0)), 1.0));
+                       pass, table, local_ids(pass.groups->tensor, ids, *table), 1.0));
 }
 
 Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, double scale,
                        LocalParameter* weight) {
   return LossFunction::apply(
       h, pass.anchor,
-      c10::make_intrusive<VocabularyCall>(
-          pass, weight, local_ids(pass.groups->tensor, labels, weight->value.size(0)), scale));
+      c10::make_intrusive<VocabularyCall>(pass, weight,
+                                          local_ids(pass.groups->tensor, labels, *weight), scale));
 }
 
 Tensor vocabulary_argmax(const Pass& pass, const Tensor& h, LocalParameter* weight) {
   const torch::NoGradGuard no_grad;
   InnerGroup& group = pass.groups->tensor;
-  const Tensor logits = logits_of(h, *weight);
+  const Tensor logits = logits_of(all_rows(pass, h), *weight);
   auto [largest, position] = logits.max(1);
   if (group.size() == 1) return position;
   Tensor over_group = largest.clone();
   group.all_reduce(over_group, Reduction::max);
   // The lowest index among the ranks that hold the largest value, as a maximum of negatives; fp64
   // holds every index exactly.
-  Tensor negative = position.add(group.index() * weight->value.size(0)).to(torch::kFloat64).neg_();
+  Tensor negative = position.add(first_id(group, *weight)).to(torch::kFloat64).neg_();
   negative.masked_fill_(largest.lt(over_group), -std::numeric_limits<double>::infinity());
   group.all_reduce(negative, Reduction::max);
   return negative.neg_().to(torch::kInt64);

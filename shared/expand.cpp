@@ -27,7 +27,7 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
                   module.name << " has " << stack.size() << " layers, asked for [" << range.begin
                               << ", " << range.end << ")");
-  POLYPHONY_CHECK(context.tp >= 1 && !context.sp, "tp " << context.tp << ", sp " << context.sp);
+  POLYPHONY_CHECK(context.tp >= 1 && context.cp >= 1, "tp " << context.tp << ", cp " << context.cp);
   Expansion out;
   out.kernels.reserve(16 *
                       static_cast<std::size_t>(range.size()));  // a block has at most 15 a phase

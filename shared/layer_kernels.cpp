@@ -3,16 +3,16 @@
 namespace polyphony {
 
 void LayerKernels::block_forward() {
-  const std::int64_t rows = size_.tokens;
-  norm(rows, hidden());
+  const std::int64_t rows = size_.tokens, between = own(rows);
+  norm(between, hidden());
   forward_column(qkv());
   // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
   // launches each.
   if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
   attention(4, 2, 2);  // reads q, k, v; writes the output
   forward_row(attention_out());
-  passes(rows * hidden(), 3, 1);  // residual sum
-  norm(rows, hidden());
+  passes(between * hidden(), 3, 1);  // residual sum
+  norm(between, hidden());
   forward_column(mlp_in());
   // SwiGLU: silu(gate) (2), product (3). GELU: 2.
   if (vision()) {
@@ -21,12 +21,12 @@ void LayerKernels::block_forward() {
     passes(rows * ffn(), 5, 2);
   }
   forward_row(mlp_out());
-  passes(rows * hidden(), 3, 1);
+  passes(between * hidden(), 3, 1);
 }
 
 void LayerKernels::block_backward_input() {
-  const std::int64_t rows = size_.tokens;
-  input_gradient(mlp_out());
+  const std::int64_t rows = size_.tokens, between = own(rows);
+  input_gradient_row(mlp_out());
   // SwiGLU: the up gradient (3), the gate gradient before silu (3), silu's backward (3), both
   // joined (2 × 2). GELU: 3.
   if (vision()) {
@@ -35,30 +35,31 @@ void LayerKernels::block_backward_input() {
     passes(rows * ffn(), 13, 4);
   }
   input_gradient_column(mlp_in());
-  norm_backward(rows, hidden());
-  passes(rows * hidden(), 3, 1);  // gradients of the two residual branches summed
-  input_gradient(attention_out());
+  norm_backward(between, hidden());
+  passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
+  input_gradient_row(attention_out());
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
   input_gradient_column(qkv());
-  norm_backward(rows, hidden());
-  passes(rows * hidden(), 3, 1);
+  norm_backward(between, hidden());
+  passes(between * hidden(), 3, 1);
 }
 
 void LayerKernels::block_backward_weight() {
   weight_gradient(mlp_out());
   weight_gradient(mlp_in());
-  norm_weight(size_.tokens, hidden());
+  norm_weight(own(size_.tokens), hidden());
   weight_gradient(attention_out());
   weight_gradient(qkv());
-  norm_weight(size_.tokens, hidden());
+  norm_weight(own(size_.tokens), hidden());
 }
 
 void LayerKernels::head_forward() {
   const std::int64_t rows = size_.loss_tokens;
-  passes(rows * hidden(), 2, 1);  // rows with a label
-  norm(rows, hidden());
-  forward_column(vocabulary());
+  passes(own(rows) * hidden(), 2, 1);  // rows with a label
+  norm(own(rows), hidden());
+  if (sequence()) reduce(CollectiveKind::all_gather, rows * hidden() * element());
+  forward_cut(vocabulary());
   // Over [rows, V/tp]: widened (2), largest (1), shifted (2), exponentials (2), sum (1); target
   // logits picked out.
   add(KernelKind::loss, 0, rows * vocabulary().out * 8 * wide_element(), 8);
@@ -71,30 +72,62 @@ void LayerKernels::head_backward_input() {
   const std::int64_t rows = size_.loss_tokens;
   add(KernelKind::loss, 0, rows * vocabulary().out * 4 * wide_element(),
       4);  // probabilities − one-hot, scaled, narrowed
-  input_gradient_column(vocabulary());
-  norm_backward(rows, hidden());
-  passes(size_.tokens * hidden() + 3 * rows * hidden(), 1, 2);  // zeros, then the labelled rows
+  const std::int64_t bytes = rows * hidden() * element();  // of parts as they are, not padded
+  if (sequence() && context_.weight_grad) reduce(CollectiveKind::all_gather, bytes);
+  input_gradient(vocabulary());
+  reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes);
+  norm_backward(own(rows), hidden());
+  // Zeros, then the labelled rows.
+  passes((own(size_.tokens) + 3 * own(rows)) * hidden(), 1, 2);
+}
+
+void LayerKernels::embedding_forward() {
+  const std::int64_t text = size_.text_tokens, other = size_.tokens - text;
+  if (!sequence()) {
+    // Looked up (2), put beside the other rows and brought into order.
+    add(KernelKind::embedding, 0, 2 * (text + size_.tokens) * hidden() * element(), 3);
+    all_reduce(text, hidden());
+    return;
+  }
+  // Looked up (2), put beside the rank's other rows (2), placed (2) among zeros (1).
+  const std::int64_t passed = 2 * text + 4 * (text + own(other)) + size_.tokens;
+  add(KernelKind::embedding, 0, passed * hidden() * element(), 4);
+  scatter(size_.tokens, hidden());
+}
+
+void LayerKernels::projector_backward_input() {
+  const Linear in = projector_in();
+  input_gradient_row(projector_out());
+  passes(in.rows * in.out, 3, 1);
+  if (sequence() && context_.weight_grad) {  // fc1's input again, and side by side
+    gather(source_rows(), source_width());
+    passes(in.rows * in.in, 2, 1);
+  }
+  if (!input_grad_) return;  // nothing before fc1 has weights
+  input_gradient(in);
+  if (!sequence()) all_reduce(in.rows, in.in);
+  passes(in.rows * in.in, 2, 1);
+  if (sequence()) scatter(source_rows(), source_width());
 }
 
 void LayerKernels::forward() {
   switch (layer_) {
     case LayerKind::patch_embedding:
-      forward_column(patches());
-      passes(size_.tokens * hidden(), 3, 1);  // + position embedding
+      forward_cut(patches());
+      passes(patches().rows * hidden(), 3, 1);  // + position embedding
       return;
     case LayerKind::encoder_norm:
-      norm(size_.tokens, hidden());
+      norm(own(size_.tokens), hidden());
       return;
     case LayerKind::projector_mlp:
+      if (sequence()) gather(source_rows(), source_width());
       passes(size_.tokens * module_.projector_in, 2, 1);  // merge² neighbours side by side
-      forward_column(projector_in());
+      forward_cut(projector_in());
       passes(projector_in().rows * projector_in().out, 2, 1);  // GELU
       forward_row(projector_out());
       return;
     case LayerKind::token_embedding:
-      add(KernelKind::embedding, 0, 2 * (size_.text_tokens + size_.tokens) * hidden() * element(),
-          3);
-      all_reduce(size_.text_tokens, hidden());
+      embedding_forward();
       return;
     case LayerKind::language_head:
       head_forward();
@@ -111,19 +144,16 @@ void LayerKernels::backward_input() {
     case LayerKind::patch_embedding:
       return;  // pixels have no gradient
     case LayerKind::encoder_norm:
-      norm_backward(size_.tokens, hidden());
+      norm_backward(own(size_.tokens), hidden());
       return;
     case LayerKind::projector_mlp:
-      input_gradient(projector_out());
-      passes(projector_in().rows * projector_in().out, 3, 1);
-      if (!input_grad_) return;  // nothing before fc1 has weights
-      input_gradient_column(projector_in());
-      passes(size_.tokens * module_.projector_in, 2, 1);
+      projector_backward_input();
       return;
     case LayerKind::token_embedding:
+      if (sequence()) gather(size_.tokens, hidden());
       if (!input_grad_) return;
-      add(KernelKind::embedding, 0, 2 * (size_.tokens - size_.text_tokens) * hidden() * element(),
-          1);
+      add(KernelKind::embedding, 0,
+          2 * own(size_.tokens - size_.text_tokens) * hidden() * element(), 1);
       return;
     case LayerKind::language_head:
       head_backward_input();
@@ -139,10 +169,10 @@ void LayerKernels::backward_weight() {
   switch (layer_) {
     case LayerKind::patch_embedding:
       weight_gradient(patches());
-      passes(size_.tokens * hidden(), 3, 1);  // position embedding's gradient
+      passes(patches().rows * hidden(), 3, 1);  // position embedding's gradient
       return;
     case LayerKind::encoder_norm:
-      norm_weight(size_.tokens, hidden());
+      norm_weight(own(size_.tokens), hidden());
       return;
     case LayerKind::projector_mlp:
       weight_gradient(projector_out());
@@ -154,7 +184,7 @@ void LayerKernels::backward_weight() {
       return;
     case LayerKind::language_head:
       weight_gradient(vocabulary());
-      norm_weight(size_.loss_tokens, hidden());
+      norm_weight(own(size_.loss_tokens), hidden());
       return;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:

@@ -1,12 +1,14 @@
 // The kernels and inner collectives of one layer on one rank, phase by phase: what shared/expand.h
 // puts together.
 //   Names of sizes as in shared/model.h, after the tensor-parallel cut; element counts become bytes
-//   in the compute format.
+//   in the compute format. Where ranks have unequal shares (of rows under sequence parallelism, of
+//   a vocabulary), the largest; labels are taken to be spread evenly over the rows.
 #pragma once
 
 #include <algorithm>
 
 #include "shared/expand.h"
+#include "shared/row_shares.h"
 
 namespace polyphony {
 
@@ -42,22 +44,27 @@ class LayerKernels {
   std::int64_t query_width() const {
     return std::int64_t{module_.heads} * module_.head_dim / context_.tp;
   }
-  std::int64_t key_width() const {
-    return std::int64_t{module_.kv_heads} * module_.head_dim / context_.tp;
+  std::int64_t key_width() const {  // more ranks than key/value heads: one each
+    return std::int64_t{std::max(1, module_.kv_heads / context_.tp)} * module_.head_dim;
   }
   std::int64_t ffn() const { return module_.ffn / context_.tp; }
   std::int64_t element() const { return size_of(context_.precision).value; }
   // Master gradients of 16-bit and smaller formats are fp32 (shared/scenario.h); the loss is
   // computed in fp32 at least.
   std::int64_t wide_element() const { return std::max<std::int64_t>(4, element()); }
+  bool sequence() const { return context_.sp && context_.tp > 1; }
+  // Of `rows` of all ranks, those a rank has between blocks.
+  std::int64_t own(std::int64_t rows) const {
+    return sequence() ? RowShares{rows, context_.tp}.share() : rows;
+  }
   bool vision() const { return module_.kind == ModuleKind::vision; }
   Linear qkv() const { return {size_.tokens, hidden(), query_width() + 2 * key_width(), vision()}; }
   Linear attention_out() const { return {size_.tokens, query_width(), hidden(), vision()}; }
   Linear mlp_in() const { return {size_.tokens, hidden(), (vision() ? 1 : 2) * ffn(), vision()}; }
   Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), vision()}; }
   Linear patches() const {
-    return {size_.tokens, std::int64_t{module_.channels} * module_.patch * module_.patch, hidden(),
-            true};
+    return {own(size_.tokens), std::int64_t{module_.channels} * module_.patch * module_.patch,
+            hidden(), true};
   }
   Linear projector_in() const {
     return {size_.tokens, module_.projector_in, module_.projector_hidden / context_.tp, true};
@@ -66,7 +73,7 @@ class LayerKernels {
     return {size_.tokens, module_.projector_hidden / context_.tp, module_.projector_out, true};
   }
   Linear vocabulary() const {
-    return {size_.loss_tokens, hidden(), module_.vocab / context_.tp, false};
+    return {size_.loss_tokens, hidden(), (module_.vocab + context_.tp - 1) / context_.tp, false};
   }
 
   void add(KernelKind kind, double flops, std::int64_t bytes, int launches, std::int64_t m = 0,
@@ -85,6 +92,19 @@ class LayerKernels {
   void all_reduce(std::int64_t rows, std::int64_t width) {
     reduce(CollectiveKind::all_reduce, rows * width * element());
   }
+  // Own rows [q, width] come together, or partial sums of all rows are summed and go apart: equal
+  // parts, padded (exec/sequence_rows.h).
+  void gather(std::int64_t rows, std::int64_t width) {
+    reduce(CollectiveKind::all_gather, RowShares{rows, context_.tp}.padded() * width * element());
+  }
+  void scatter(std::int64_t rows, std::int64_t width) {
+    const RowShares shares{rows, context_.tp};
+    if (shares.padded() != rows) passes(rows * width, 2, 1);
+    reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element());
+  }
+  void sum(std::int64_t rows, std::int64_t width) {
+    sequence() ? scatter(rows, width) : all_reduce(rows, width);
+  }
   void reduce(CollectiveKind kind, std::int64_t bytes) {
     if (context_.tp > 1) out_.collectives.push_back({kind, Bytes(bytes)});
   }
@@ -92,18 +112,27 @@ class LayerKernels {
   std::int64_t gemm_bytes(const Linear& l) const {
     return (l.rows * l.in + l.in * l.out + l.rows * l.out) * element();
   }
-  void forward_column(const Linear& l) {  // addmm adds the bias
+  void forward_column(const Linear& l) {
+    if (sequence()) gather(l.rows, l.in);
+    forward_cut(l);
+  }
+  void forward_cut(const Linear& l) {  // addmm adds the bias
     gemm(l.rows, l.out, l.in, gemm_bytes(l) + (l.bias ? l.out * element() : 0));
   }
   void forward_row(const Linear& l) {  // the bias is added once, after the sum over ranks
     gemm(l.rows, l.out, l.in, gemm_bytes(l));
-    all_reduce(l.rows, l.out);
-    if (l.bias) passes(l.rows * l.out, 2, 1);
+    sum(l.rows, l.out);
+    if (l.bias) passes(own(l.rows) * l.out, 2, 1);
   }
   void input_gradient(const Linear& l) { gemm(l.rows, l.in, l.out, gemm_bytes(l)); }
   void input_gradient_column(const Linear& l) {
+    if (sequence() && context_.weight_grad) gather(l.rows, l.in);  // for the weight gradient
     input_gradient(l);
-    all_reduce(l.rows, l.in);
+    sum(l.rows, l.in);
+  }
+  void input_gradient_row(const Linear& l) {
+    if (sequence()) gather(l.rows, l.out);
+    input_gradient(l);
   }
   void weight_gradient(const Linear& l) {
     const std::int64_t accumulated = 2 * l.in * l.out * wide_element();
@@ -126,6 +155,16 @@ class LayerKernels {
     add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences));
   }
 
+  // Rows that come into a projector, before it merges them.
+  std::int64_t source_rows() const {
+    return size_.tokens * std::int64_t{module_.merge} * module_.merge;
+  }
+  std::int64_t source_width() const {
+    return module_.projector_in / (std::int64_t{module_.merge} * module_.merge);
+  }
+
+  void embedding_forward();
+  void projector_backward_input();
   void block_forward();
   void block_backward_input();
   void block_backward_weight();

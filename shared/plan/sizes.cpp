@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/parameters.h"
+#include "shared/row_shares.h"
 
 namespace polyphony {
 
@@ -12,37 +13,44 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   const std::vector<LayerKind> stack = layers(module);
   const std::int64_t element = size_of(context.precision).value;
   const std::int64_t tokens = size.tokens, hidden = module.hidden;
+  const auto own_rows = [&](std::int64_t rows) {
+    return context.sp ? RowShares{rows, tp}.share() : rows;
+  };
+  const std::int64_t own = own_rows(tokens);
   if (context.recompute == Recompute::full) {
     const bool projector = module.kind == ModuleKind::projector;
-    return Bytes(element * tokens * (projector ? module.projector_in : hidden));
+    return Bytes(element * own * (projector ? module.projector_in : hidden));
   }
-  const std::int64_t width = std::int64_t{module.heads} * module.head_dim;
-  const std::int64_t key_value = std::int64_t{module.kv_heads} * module.head_dim;
+  const std::int64_t kv_heads = std::max(1, module.kv_heads / tp);
+  const std::int64_t width = std::int64_t{module.heads} * module.head_dim / tp;
+  const std::int64_t key_value = kv_heads * module.head_dim;
+  const std::int64_t ffn = (module.gated ? 3 : 2) * std::int64_t{module.ffn} / tp;
   std::int64_t bytes = 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
     switch (stack[static_cast<std::size_t>(layer)]) {
       case LayerKind::patch_embedding:
-        bytes += element * tokens * module.channels * module.patch * module.patch;
+        bytes += element * own * module.channels * module.patch * module.patch;
         break;
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
-        bytes += element * tokens *
-                     (4 * hidden + (2 * width + 2 * key_value +
-                                    (module.gated ? 3 : 2) * std::int64_t{module.ffn}) /
-                                       tp) +
+        bytes += element * (own * 4 * hidden + tokens * (2 * width + 2 * key_value + ffn)) +
                  4 * tokens * module.heads / tp;
         break;
       case LayerKind::encoder_norm:
-        bytes += element * tokens * hidden;
+        bytes += element * own * hidden;
         break;
-      case LayerKind::projector_mlp:
-        bytes += element * tokens *
-                 (module.projector_in + 2 * std::int64_t{module.projector_hidden} / tp);
+      case LayerKind::projector_mlp: {
+        // fc1's input, by the rows that come in: merge² of them make one.
+        const std::int64_t merged = std::int64_t{module.merge} * module.merge;
+        bytes += element * (own_rows(tokens * merged) * (module.projector_in / merged) +
+                            tokens * 2 * module.projector_hidden / tp);
         break;
+      }
       case LayerKind::token_embedding:
         break;
       case LayerKind::language_head:
-        bytes += element * size.loss_tokens * (2 * hidden + module.vocab / tp);
+        bytes += element * (own_rows(size.loss_tokens) * 2 * hidden +
+                            size.loss_tokens * ((module.vocab + tp - 1) / tp));
         break;
     }
   }

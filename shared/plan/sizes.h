@@ -1,6 +1,7 @@
 // Bytes that a chunk holds on one rank.
-//   T tokens, H hidden, A·D attention width, K·D key (or value) width, F feed-forward width, t
-//   tensor-parallel ranks, e bytes an element
+//   T tokens, H hidden, A·D attention width, K·D key (or value) width (t > K: K counts as t), F
+//   feed-forward width, t tensor-parallel ranks, e bytes an element; q = T, or under sequence
+//   parallelism the rank's own rows ⌈T/t⌉
 #pragma once
 
 #include "shared/expand.h"
@@ -11,12 +12,12 @@
 namespace polyphony {
 
 // What one forward keeps for its backward (the opaque tape), per layer:
-//   vision or decoder block   e·T·(4H + (2·A·D + 2·K·D)/t + (2 or, gated, 3)·F/t) + 4·T·A/t inputs
-//   of both norms and of the four matrices,
-//                             q, k, v, the attention output (input of the output matrix), the
-//                             activation's inputs, log-sum-exp in fp32
-//   patch embedding e·T·C·p² · norm e·T·H · projector e·T·(in + 2·hidden/t) · head e·L·(2H + V/t),
-//   L loss rows
+//   vision or decoder block   e·(q·4H + T·((2·A·D + 2·K·D)/t + (2 or, gated, 3)·F/t)) + 4·T·A/t
+//                             inputs of both norms and of the four matrices, q, k, v, the attention
+//                             output (input of the output matrix), the activation's inputs,
+//                             log-sum-exp in fp32
+//   patch embedding e·q·C·p² · norm e·q·H · projector e·(q·in + T·2·hidden/t) · head
+//   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
 // With full recompute: the chunk's input only. Source: own count of what exec/ saves; compare
 // 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
 Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,

@@ -5,7 +5,7 @@
 #include "exec/chunk.h"
 #include "exec/in_process.h"
 #include "exec/optimizer.h"
-#include "shared/expand.h"
+#include "tests/exec/expected.h"
 #include "tests/exec/shards.h"
 #include "tests/exec/tiny_model.h"
 
@@ -59,55 +59,6 @@ std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const T
   return outcomes;
 }
 
-const WorkSize& size_for(const TestWork& work, const Module& module) {
-  if (module.kind == ModuleKind::vision) return work.vision;
-  return module.kind == ModuleKind::projector ? work.projector : work.language;
-}
-
-ChunkContext context_of(const Stage& stage, int tp) {
-  return {
-      .tp = tp,
-      .precision = stage.options.dtype == torch::kFloat64 ? NumberFormat::fp64 : NumberFormat::fp32,
-      .input_grad = stage.options.input_grad,
-      .weight_grad = stage.options.trainable};
-}
-
-// [m, k] × [k, n] products that ATen was asked for on this thread, as "m n k".
-using Product = std::string;
-Product product(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k);
-}
-thread_local std::vector<Product>* products = nullptr;
-std::unique_ptr<at::ObserverContext> record_product(const at::RecordFunction& function) {
-  const std::string name = function.name();
-  const std::size_t first = name == "aten::mm" ? 0 : 1;
-  if (name != "aten::mm" && name != "aten::addmm" && name != "aten::addmm_") return nullptr;
-  const Tensor a = function.inputs()[first].toTensor(), b = function.inputs()[first + 1].toTensor();
-  products->push_back(product(a.size(0), b.size(1), a.size(1)));
-  return nullptr;
-}
-template <class Body>
-std::vector<Product> products_of(Body body) {
-  std::vector<Product> seen;
-  products = &seen;
-  const at::CallbackHandle handle =
-      at::addThreadLocalCallback(at::RecordFunctionCallback(&record_product).needsInputs(true));
-  body();
-  at::removeCallback(handle);
-  std::sort(seen.begin(), seen.end());
-  return seen;
-}
-std::vector<Product> expected_products(const Expansion& expansion) {
-  std::vector<Product> all;
-  for (const Kernel& kernel : expansion.kernels) {
-    if (kernel.kind != KernelKind::gemm) continue;
-    all.insert(all.end(), static_cast<std::size_t>(kernel.launches),
-               product(kernel.m, kernel.n, kernel.k));
-  }
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
 }  // namespace
 
 TEST_SUITE("chunk tensor parallel") {
@@ -128,7 +79,8 @@ TEST_SUITE("chunk tensor parallel") {
         for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
           const Parameter& spec = names.parameters()[i]->spec;
           CAPTURE(spec.name);
-          const Tensor expected = local_of(whole.gradients[i], spec, {.tensor = tp, .tensor_index = t});
+          const Tensor expected =
+              local_of(whole.gradients[i], spec, {.tensor = tp, .tensor_index = t});
           CHECK((rank.gradients[i] - expected).norm().item<double>() <=
                 1e-12 * whole.gradients[i].norm().item<double>());
         }
@@ -227,8 +179,9 @@ TEST_SUITE("chunk tensor parallel") {
         const Tensor whole = initial_value(spec, {}, 9, torch::kFloat64, false);
         CHECK(whole.sizes().vec() == spec.shape);
         for (int t = 0; t < 4; ++t) {
-          CHECK(torch::equal(initial_value(spec, {.tensor = 4, .tensor_index = t}, 9, torch::kFloat64, false),
-                             local_of(whole, spec, {.tensor = 4, .tensor_index = t})));
+          CHECK(torch::equal(
+              initial_value(spec, {.tensor = 4, .tensor_index = t}, 9, torch::kFloat64, false),
+              local_of(whole, spec, {.tensor = 4, .tensor_index = t})));
         }
         if (spec.initial == Initial::normal && spec.count() > 300) {
           // Mean 0 ± d/√n, deviation d (1 ± 1/√(2n)): four sigma.

@@ -139,12 +139,15 @@ inline std::vector<Stage> cut_model(torch::Dtype dtype) {
 
 class Chain {
  public:
-  Chain(const std::vector<Stage>& stages, Communicator* group) {
+  Chain(const std::vector<Stage>& stages, Communicator* group)
+      : Chain(stages, Communicators{.tensor = group}) {}
+  Chain(const std::vector<Stage>& stages, const Communicators& groups) {
+    ShardIndex shard;
+    if (groups.tensor)
+      shard = {.tensor = groups.tensor->size(), .tensor_index = groups.tensor->index()};
     for (const Stage& stage : stages) {
-      ShardIndex shard;
-      if (group) shard = {.tensor = group->size(), .tensor_index = group->index()};
-      chunks_.push_back(std::make_unique<Chunk>(
-          stage.module, stage.layers, Communicators{.tensor = group}, shard, stage.options));
+      chunks_.push_back(
+          std::make_unique<Chunk>(stage.module, stage.layers, groups, shard, stage.options));
     }
   }
   torch::Tensor forward(std::uint64_t work, const WorkInput& data) {
