@@ -1,6 +1,6 @@
 #include "exec/vocabulary.h"
 
-#include "shared/error.h"
+#include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
 
@@ -55,11 +55,11 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
       call->pass.queue->add([call, dy = gradients[0]] {
         Tensor& grad = call->weight->grad;
         if (!call->ids.mine.defined()) {
-          grad.index_add_(0, call->ids.ids, dy);
+          grad.index_add_(0, call->ids.ids, widened(dy));
           return;
         }
         const Tensor mine = call->ids.mine.nonzero().squeeze(1);
-        grad.index_add_(0, call->ids.ids.index_select(0, mine), dy.index_select(0, mine));
+        grad.index_add_(0, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
       });
     }
     return {Tensor(), Tensor()};
@@ -105,7 +105,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
       call->pass.groups->tensor.all_reduce(dh);
     }
     if (call->weight->grad.defined()) {
-      call->pass.queue->add([call, d] { call->weight->grad.addmm_(d.t(), call->x); });
+      call->pass.queue->add([call, d] { add_product(call->weight->grad, d, call->x); });
     }
     return {dh, Tensor(), Tensor()};
   }
@@ -115,8 +115,9 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
 
 Tensor embedding(const Pass& pass, const Tensor& ids, LocalParameter* table) {
   return EmbeddingFunction::apply(
-      pass.anchor, c10::make_intrusive<VocabularyCall>(
-                       pass, table, local_ids(pass.groups->tensor, ids, table->value.size(0)), 1.0));
+      pass.anchor,
+      c10::make_intrusive<VocabularyCall>(
+          pass, table, local_ids(pass.groups->tensor, ids, table->value.size(0)), 1.0));
 }
 
 Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, double scale,
