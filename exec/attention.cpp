@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "exec/wide_gradient.h"
+
 namespace polyphony::exec {
 
 using torch::Tensor;
@@ -34,9 +36,12 @@ Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
 }
 
 // x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
+// bf16 is rounded once, at the end.
 Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
   const Tensor swapped = x.roll(x.size(-1) / 2, -1);
-  return at::mul(x, bucket.cosine).addcmul_(swapped, bucket.sine, transposed ? -1 : 1);
+  return at::mul(x, bucket.cosine)
+      .addcmul_(swapped, bucket.sine, transposed ? -1 : 1)
+      .to(x.scalar_type());
 }
 
 struct HeadsCall : torch::CustomClassHolder {
@@ -210,6 +215,7 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
                           int head_dim, double theta, torch::Dtype dtype) {
   SequencePlan plan = make_plan(lengths, true, positions.device());
+  const torch::Dtype table = gradient_type(dtype);
   const torch::TensorOptions wide = positions.options().dtype(torch::kFloat64);
   const Tensor frequency =
       at::pow(theta, at::arange(0, head_dim, 2, wide).div_(-head_dim));  // [D/2]
@@ -221,8 +227,8 @@ SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor
     const Tensor angle = at::mul(pad_rows(column, bucket), frequency);  // [count·L, D/2]
     const Tensor cosine = angle.cos(), sine = angle.sin();
     const std::vector<std::int64_t> shape = {bucket.count, 1, 1, bucket.longest, head_dim};
-    bucket.cosine = at::cat({cosine, cosine}, 1).to(dtype).view(shape);
-    bucket.sine = at::cat({-sine, sine}, 1).to(dtype).view(shape);
+    bucket.cosine = at::cat({cosine, cosine}, 1).to(table).view(shape);
+    bucket.sine = at::cat({-sine, sine}, 1).to(table).view(shape);
   }
   return plan;
 }

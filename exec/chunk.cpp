@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exec/blocks.h"
+#include "exec/wide_gradient.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -38,8 +39,10 @@ struct Chunk::Impl {
     for (const Parameter& spec : polyphony::parameters(module, range)) {
       const Tensor value = initial_value(spec, shard, options.seed, options.dtype, options.perturb)
                                .to(options.device);
+      const bool trains = options.trainable && spec.trained;
       parameters.push_back(
-          {spec, value, options.trainable && spec.trained ? torch::zeros_like(value) : Tensor()});
+          {spec, value,
+           trains ? torch::zeros_like(value, gradient_type(options.dtype)) : Tensor()});
     }
     for (LocalParameter& parameter : parameters) {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));

@@ -15,7 +15,8 @@ namespace polyphony::exec {
 struct LocalParameter {
   Parameter spec;       // global name, shape and cut
   torch::Tensor value;  // this rank's slice
-  torch::Tensor grad;   // same shape, zero at the start of a step; undefined when frozen
+  torch::Tensor grad;   // same shape, zero at the start of a step; undefined when frozen. fp32
+                        // when the value is bf16
 };
 
 // What `shard` holds of the parameter, in `dtype`, on the CPU.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "shared/error.h"
+#include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
 
@@ -39,15 +39,6 @@ struct LinearCall : torch::CustomClassHolder {
   bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
 };
 
-struct NormCall : torch::CustomClassHolder {
-  Pass pass;
-  LocalParameter* weight;
-  LocalParameter* bias;   // null: RMSNorm
-  Tensor x, mean, scale;  // [rows, H], [rows, 1], [rows, 1]: 1 ÷ deviation
-  NormCall(const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
-      : pass(pass_), weight(weight_), bias(bias_) {}
-};
-
 constexpr const char* kCall = "call";
 
 template <class Call>
@@ -69,8 +60,8 @@ void queue_linear(const Pass& pass, LocalParameter* weight, LocalParameter* bias
   if (!trains(weight)) return;
   pass.queue->add(
       [weight, bias, x = std::move(x), dy = std::move(dy), bias_dy = std::move(bias_dy)] {
-        weight->grad.addmm_(dy.t(), x);
-        if (bias != nullptr) bias->grad.add_(bias_dy.sum(0));
+        add_product(weight->grad, dy, x);
+        if (bias != nullptr) add_rows(bias->grad, bias_dy);
       });
 }
 
@@ -114,67 +105,6 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 };
 
-class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
-                        const c10::intrusive_ptr<NormCall>& call) {
-    keep(context, call);
-    auto [y, mean, scale] =
-        at::native_layer_norm(x, {x.size(1)}, call->weight->value, call->bias->value, kNormEpsilon);
-    call->x = x.detach();
-    call->mean = mean;
-    call->scale = scale;
-    return y;
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<NormCall>(context);
-    const auto part = [call, dy = gradients[0]](std::array<bool, 3> which) {
-      return at::native_layer_norm_backward(dy, call->x, {call->x.size(1)}, call->mean, call->scale,
-                                            call->weight->value, call->bias->value, which);
-    };
-    Tensor dx;
-    if (context->needs_input_grad(0)) dx = std::get<0>(part({true, false, false}));
-    if (trains(call->weight)) {
-      call->pass.queue->add([call, part] {
-        const auto [none, weight, bias] = part({false, true, true});
-        call->weight->grad.add_(weight);
-        call->bias->grad.add_(bias);
-      });
-    }
-    return {dx, Tensor(), Tensor()};
-  }
-};
-
-class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
-                        const c10::intrusive_ptr<NormCall>& call) {
-    keep(context, call);
-    call->x = x.detach();
-    call->scale = at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true);
-    call->scale.square_().div_(x.size(1)).add_(kNormEpsilon).rsqrt_();
-    return at::mul(x, call->scale).mul_(call->weight->value);
-  }
-  // dx = s (dy∘w) − x s³/H Σ(dy∘w∘x)
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<NormCall>(context);
-    const Tensor& dy = gradients[0];
-    Tensor dx;
-    if (context->needs_input_grad(0)) {
-      dx = at::mul(dy, call->weight->value);
-      const Tensor along = at::mul(dx, call->x).sum(1, /*keepdim=*/true);
-      dx.mul_(call->scale)
-          .addcmul_(call->x, along.mul_(call->scale.pow(3)),
-                    -1.0 / static_cast<double>(dy.size(1)));
-    }
-    if (trains(call->weight)) {
-      call->pass.queue->add(
-          [call, dy] { call->weight->grad.add_(at::mul(dy, call->x).mul_(call->scale).sum(0)); });
-    }
-    return {dx, Tensor(), Tensor()};
-  }
-};
-
 Tensor linear(LinearCall::Kind kind, const Pass& pass, const Tensor& x, LocalParameter* weight,
               LocalParameter* bias) {
   return LinearFunction::apply(x, pass.anchor,
@@ -204,9 +134,9 @@ class PositionFunction : public torch::autograd::Function<PositionFunction> {
       call->pass.queue->add([call, dy] {
         Tensor& grad = call->table->grad;
         if (call->rows.defined()) {
-          grad.index_add_(0, call->rows, dy);
+          grad.index_add_(0, call->rows, widened(dy));
         } else {
-          grad.add_(dy.reshape({-1, grad.size(0), grad.size(1)}).sum(0));
+          add_rows(grad, dy.reshape({-1, grad.size(0), grad.size(1)}));
         }
       });
     }
@@ -226,14 +156,6 @@ Tensor row_linear(const Pass& pass, const Tensor& x, LocalParameter* weight, Loc
 Tensor replicated_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
                          LocalParameter* bias) {
   return linear(LinearCall::Kind::replicated, pass, x, weight, bias);
-}
-Tensor layer_norm(const Pass& pass, const Tensor& x, LocalParameter* weight, LocalParameter* bias) {
-  return LayerNormFunction::apply(x, pass.anchor,
-                                  c10::make_intrusive<NormCall>(pass, weight, bias));
-}
-Tensor rms_norm(const Pass& pass, const Tensor& x, LocalParameter* weight) {
-  return RmsNormFunction::apply(x, pass.anchor,
-                                c10::make_intrusive<NormCall>(pass, weight, nullptr));
 }
 Tensor add_position(const Pass& pass, const Tensor& x, const Tensor& rows, LocalParameter* table) {
   auto call = c10::make_intrusive<TableCall>(pass, table);

@@ -1,6 +1,6 @@
 #include "exec/vocabulary.h"
 
-#include "shared/error.h"
+#include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
 
@@ -60,11 +60,11 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
       call->pass.queue->add([call, dy = gradients[0]] {
         Tensor& grad = call->weight->grad;
         if (!call->ids.mine.defined()) {
-          grad.index_add_(0, call->ids.ids, dy);
+          grad.index_add_(0, call->ids.ids, widened(dy));
           return;
         }
         const Tensor mine = call->ids.mine.nonzero().squeeze(1);
-        grad.index_add_(0, call->ids.ids.index_select(0, mine), dy.index_select(0, mine));
+        grad.index_add_(0, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
       });
     }
     return {Tensor(), Tensor()};
@@ -117,7 +117,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
         call->pass.groups->tensor.all_reduce(dh);
     }
     if (x.defined()) {
-      call->pass.queue->add([call, d, x] { call->weight->grad.addmm_(d.t(), x); });
+      call->pass.queue->add([call, d, x] { add_product(call->weight->grad, d, x); });
     }
     return {dh, Tensor(), Tensor()};
   }
