@@ -138,9 +138,9 @@ void load_parameter(const HeldSlice& held, SliceReader& reader, const std::strin
       target.narrow(axis, overlap.to, length).copy_(stored.narrow(axis, overlap.from, length));
     };
     copy(parameter.name, held.parameter->value);
-    if (!held.state) return;
-    copy(parameter.name + ".m", held.state->first_moment);
-    copy(parameter.name + ".v", held.state->second_moment);
+    if (!held.first_moment.defined()) return;
+    copy(parameter.name + ".m", held.first_moment);
+    copy(parameter.name + ".v", held.second_moment);
   });
 }
 
@@ -170,7 +170,7 @@ void load_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
   SliceReader reader(path, manifest);
   for (const HeldSlice& held : held_slices(runner, structure, transport.rank()))
     load_parameter(held, reader, path);
-  runner.optimizer().set_steps(manifest.optimizer_steps);
+  runner.set_updates(manifest.optimizer_steps);
   transport.barrier();
 }
 

@@ -55,8 +55,9 @@ Manifest read_manifest(const std::string& folder, std::int64_t step) {
 }
 
 std::vector<HeldSlice> held_slices(Runner& runner, const Program& structure, Rank rank) {
-  std::map<std::string, AdamWState*> states;
-  for (AdamWState& state : runner.optimizer().state()) states[state.name] = &state;
+  std::map<const LocalParameter*, const HeldPiece*> pieces;
+  for (HeldParameters* store : runner.stores())
+    for (const HeldPiece& piece : store->pieces()) pieces[piece.parameter] = &piece;
   std::vector<LocalParameter*> parameters;
   for (Chunk* chunk : runner.chunks())
     for (LocalParameter& parameter : chunk->parameters()) parameters.push_back(&parameter);
@@ -68,9 +69,11 @@ std::vector<HeldSlice> held_slices(Runner& runner, const Program& structure, Ran
     const std::string& name = slices[i].parameter.name;
     POLYPHONY_CHECK(parameters[i]->spec.name == name,
                     parameters[i]->spec.name << " in the place of " << name);
-    const auto state = states.find(name);
-    held.push_back(
-        {std::move(slices[i]), parameters[i], state == states.end() ? nullptr : state->second});
+    held.push_back({std::move(slices[i]), parameters[i], {}, {}});
+    const HeldPiece* piece = pieces.at(parameters[i]);
+    if (!piece->first_moment.defined()) continue;
+    held.back().first_moment = piece->first_moment.view(parameters[i]->value.sizes());
+    held.back().second_moment = piece->second_moment.view(parameters[i]->value.sizes());
   }
   return held;
 }

@@ -28,7 +28,7 @@ std::string format_name(const Program& structure);
 struct HeldSlice {
   Slice slice;
   LocalParameter* parameter = nullptr;
-  AdamWState* state = nullptr;  // null when frozen
+  torch::Tensor first_moment, second_moment;  // views; undefined when frozen
 };
 // In the order of slices_of(structure, rank, false).
 std::vector<HeldSlice> held_slices(Runner& runner, const Program& structure, Rank rank);

@@ -34,9 +34,9 @@ FileDigest write_slices(const std::string& partial, Rank rank, Runner& runner,
     const std::string& name = held.slice.parameter.name;
     if (!written.count(name)) continue;
     tensors.push_back({name, held.parameter->value});
-    if (!held.state) continue;
-    tensors.push_back({name + ".m", held.state->first_moment});
-    tensors.push_back({name + ".v", held.state->second_moment});
+    if (!held.first_moment.defined()) continue;
+    tensors.push_back({name + ".m", held.first_moment});
+    tensors.push_back({name + ".v", held.second_moment});
   }
   if (!fs::exists(partial))
     throw InputError(
@@ -92,7 +92,7 @@ void write_manifest(const std::string& partial, std::int64_t step, Runner& runne
                     const Program& structure, const std::vector<TwoNumbers>& digests) {
   Manifest manifest;
   manifest.step = step;
-  manifest.optimizer_steps = runner.optimizer().steps();
+  manifest.optimizer_steps = runner.updates();
   manifest.world_size = static_cast<int>(structure.ranks);
   manifest.format = format_name(structure);
   manifest.parameters = model_parameters(structure.model);

@@ -5,58 +5,13 @@
 #include <cmath>
 #include <thread>
 
+#include "exec/chunk_set.h"
 #include "exec/step_state.h"
 #include "exec/stream_thread.h"
 #include "shared/error.h"
-#include "shared/plan/boundaries.h"
+#include "shared/expand.h"
 
 namespace polyphony::exec {
-namespace {
-
-torch::Dtype torch_dtype(NumberFormat format) {
-  POLYPHONY_CHECK(format == NumberFormat::fp32 || format == NumberFormat::fp64,
-                  name(format) << " reached the executor; check_runnable() refuses it");
-  return format == NumberFormat::fp64 ? torch::kFloat64 : torch::kFloat32;
-}
-
-// One chunk that this rank holds, its gradients in one flat tensor so that a reduction is one call.
-struct Held {
-  ParamGroup group;
-  std::unique_ptr<Chunk> chunk;
-  torch::Tensor flat_gradient;
-  ShardIndex shard;
-  bool counts = true;  // this data-parallel replica is the one that the global norm counts
-};
-
-// Width of what enters or leaves a chunk, for empty boundaries.
-std::int64_t input_width(const Model& model, const ParamGroup& group) {
-  if (group.layers.begin > 0) return model.modules[group.module.value].hidden;
-  for (const Edge& edge : model.edges)
-    if (edge.to == group.module) return output_width(model.modules[edge.from.value]);
-  return model.modules[group.module.value].hidden;
-}
-
-// The model edges that a chunk's inputs come over, in order.
-std::vector<int> edges_into(const Model& model, const ParamGroup& group) {
-  std::vector<int> edges;
-  for (std::size_t e = 0; e < model.edges.size(); ++e)
-    if (model.edges[e].to == group.module && group.layers.begin == 0)
-      edges.push_back(static_cast<int>(e));
-  return edges;
-}
-
-bool has_input(const Model& model, ModuleId module) {
-  return std::any_of(model.edges.begin(), model.edges.end(),
-                     [&](const Edge& e) { return e.to == module; });
-}
-
-// Adds over the ops of one step; written by the compute stream, read by the op that sums over the
-// world, which waits for it.
-struct Sums {
-  double loss = 0;
-};
-
-}  // namespace
 
 Seconds steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -64,14 +19,9 @@ struct Runner::Impl {
   Transport& transport;
   Training training;
   Rank rank;
-  Model model;
-  torch::Dtype dtype;
   RunnerOptions options;
-  std::vector<std::unique_ptr<Communicator>>
-      groups;  // by GroupId; null where this rank is no member
-  std::vector<Held> held;
-  std::map<std::pair<ModuleId, std::uint16_t>, Held*> by_chunk;  // module, first layer
-  std::unique_ptr<AdamW> optimizer;
+  ChunkSet chunks;
+  std::int64_t updates = 0;  // AdamW's steps
   std::map<std::string, std::unique_ptr<StreamThread>> threads;
   std::vector<OpTime> times;
 
@@ -81,99 +31,44 @@ struct Runner::Impl {
   const Pace* pace = nullptr;
   bool evaluating = false;
   double rate = 0;
-  Sums sums;
+  double loss = 0;  // of this rank's heads; added to by the compute stream, read by the op that sums
+                    // over the world, which waits for it
+  std::string not_finite;  // the first op of this rank that made such a number; likewise
   StepScalars scalars;
   std::map<WorkId, torch::Tensor> predictions;
 
   Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
-       const RunnerOptions& options_);
-  void make_chunks(const Scenario& scenario, const Program& structure);
+       const RunnerOptions& options_)
+      : transport(transport_),
+        training(scenario.training),
+        rank(transport_.rank()),
+        options(options_),
+        chunks(transport_, scenario, structure, options_.perturb) {}
   void run(const Program& program);
   void run_stream(const std::vector<OpId>& ops);
   void perform(OpId id, const Op& op);
   void compute(OpId id, const Op& op, const Compute& what);
-  void forward(const Op& op, const Compute& what, Held& chunk);
-  void backward(const Op& op, const Compute& what, Held& chunk);
+  void forward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
+  void backward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
   void exchange(const Exchange& what);
   void collective(const Collective& what);
   void update();
   torch::Tensor step_scalars();
-  BufferId boundary_use(const Op& op, Use use, BufferKind kind) const;
-  torch::Tensor empty_rows(std::int64_t width) const { return torch::zeros({0, width}, dtype); }
+  void take_scalars(const torch::Tensor& values);
+  void check_finite(OpId id, const torch::Tensor& made);
+  torch::Tensor take(BufferId buffer);
+  torch::Tensor empty_rows(std::int64_t width) const {
+    return torch::zeros({0, width}, torch_dtype(state->program().precision));
+  }
+  template <class Visit>
+  void each_use(const Op& op, Use use, BufferKind kind, Visit visit) const;
 };
-
-Runner::Impl::Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
-                   const RunnerOptions& options_)
-    : transport(transport_),
-      training(scenario.training),
-      rank(transport_.rank()),
-      model(structure.model),
-      dtype(torch_dtype(structure.precision)),
-      options(options_) {
-  for (std::size_t g = 0; g < structure.groups.size(); ++g) {
-    const std::vector<Rank>& members = structure.groups[g].members;
-    const bool mine = std::find(members.begin(), members.end(), rank) != members.end();
-    groups.push_back(mine ? transport.make_group("group" + std::to_string(g), members) : nullptr);
-  }
-  make_chunks(scenario, structure);
-}
-
-void Runner::Impl::make_chunks(const Scenario& scenario, const Program& structure) {
-  std::map<std::pair<ModuleId, std::uint16_t>, GroupId> tensor_groups;
-  const Range mine = structure.rank_ops[rank.value];
-  for (std::uint32_t i = mine.begin; i < mine.end; ++i)
-    if (const auto* what = std::get_if<Compute>(&structure.ops[i].what))
-      tensor_groups[{what->module, what->layers.begin}] = structure.ops[i].group;
-  std::vector<LocalParameter*> all;
-  for (const ParamGroup& group : structure.params) {
-    if (group.rank != rank) continue;
-    const ModuleLayout& layout = structure.layout.modules[group.module.value];
-    const GroupId tensor_group = tensor_groups[{group.module, group.layers.begin}];
-    ChunkOptions chunk_options;
-    chunk_options.dtype = dtype;
-    chunk_options.seed = scenario.training.seed;
-    chunk_options.trainable = group.trainable;
-    chunk_options.input_grad = input_grad_wanted(model, {group.module, group.layers});
-    chunk_options.recompute = layout.recompute == Recompute::full;
-    chunk_options.input_edges = edges_into(model, group);
-    chunk_options.perturb = options.perturb;
-    Held entry{
-        group,
-               nullptr,
-               {},
-               {.tensor = layout.tp,
-                .tensor_index = (static_cast<int>(rank.value) - layout.first_rank) % layout.tp},
-               true};
-    entry.chunk = std::make_unique<Chunk>(
-        model.modules[group.module.value], group.layers,
-        Communicators{.tensor = tensor_group.valid() ? groups[tensor_group.value].get() : nullptr},
-        entry.shard, chunk_options);
-    if (group.replicas.valid())
-      entry.counts = structure.groups[group.replicas.value].members.front() == rank;
-    if (group.trainable) {
-      std::int64_t total = 0;
-      for (const LocalParameter& parameter : entry.chunk->parameters())
-        total += parameter.value.numel();
-      entry.flat_gradient = torch::zeros({total}, dtype);
-      std::int64_t offset = 0;
-      for (LocalParameter& parameter : entry.chunk->parameters()) {
-        const std::int64_t size = parameter.value.numel();
-        parameter.grad = entry.flat_gradient.narrow(0, offset, size).view(parameter.value.sizes());
-        offset += size;
-        all.push_back(&parameter);
-      }
-    }
-    held.push_back(std::move(entry));
-  }
-  for (Held& entry : held) by_chunk[{entry.group.module, entry.group.layers.begin}] = &entry;
-  optimizer = std::make_unique<AdamW>(
-      all, AdamWOptions{training.beta1, training.beta2, training.epsilon, training.weight_decay});
-}
 
 void Runner::Impl::run(const Program& program) {
   StepState step(program, rank);
   state = &step;
-  sums = {};
+  loss = 0;
+  not_finite.clear();
   const std::vector<OpId>* compute_ops = nullptr;
   std::vector<StreamThread*> started;
   for (const auto& [stream, ops] : step.streams()) {
@@ -220,36 +115,67 @@ void Runner::Impl::perform(OpId id, const Op& op) {
   update();
 }
 
-BufferId Runner::Impl::boundary_use(const Op& op, Use use, BufferKind kind) const {
+template <class Visit>
+void Runner::Impl::each_use(const Op& op, Use use, BufferKind kind, Visit visit) const {
   const Program& program = state->program();
   for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
     const BufferUse& entry = program.buffer_uses[u];
-    if (entry.use == use && program.buffers[entry.buffer.value].kind == kind) return entry.buffer;
+    const Buffer& buffer = program.buffers[entry.buffer.value];
+    if (entry.use == use && buffer.kind == kind) visit(entry.buffer, buffer);
   }
-  return {};
+}
+
+// A boundary tensor for its only reader; one that nothing was sent for is zeros.
+torch::Tensor Runner::Impl::take(BufferId id) {
+  const Program& program = state->program();
+  torch::Tensor tensor = std::exchange(state->tensor(id), torch::Tensor());
+  const Buffer& buffer = program.buffers[id.value];
+  return tensor.defined()
+             ? tensor
+             : torch::zeros({buffer.rows, buffer.width}, torch_dtype(program.precision));
+}
+
+void Runner::Impl::check_finite(OpId id, const torch::Tensor& made) {
+  if (!not_finite.empty() || !made.defined() || made.isfinite().all().item<bool>()) return;
+  const Program& program = state->program();
+  not_finite = describe(program, id) + ", samples";
+  const Work& work =
+      program.works[std::get<Compute>(program.ops[id.value].what).work.value];
+  for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
+    not_finite += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
 }
 
 void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
   const Seconds start = steady_now();
-  Held& chunk = *by_chunk.at({what.module, what.layers.begin});
-  chunk.chunk->take_issued();
+  HeldChunk& held = chunks.at(what.module, what.layers);
+  held.chunk->take_issued();
+  const auto open_gradients = [&] {
+    for (HeldGroup& group : held.parameters) group.store->open_gradient();
+  };
   switch (what.phase) {
     case Phase::forward:
-      forward(op, what, chunk);
+      forward(id, op, what, held);
       break;
     case Phase::recompute:
-      chunk.chunk->rebuild(what.work.value);
+      held.chunk->rebuild(what.work.value);
       break;
     case Phase::backward:
+      open_gradients();
+      backward(id, op, what, held);
+      break;
     case Phase::backward_input:
-      backward(op, what, chunk);
+      backward(id, op, what, held);
       break;
     case Phase::backward_weight:
-      chunk.chunk->backward_weight(what.work.value);
+      open_gradients();
+      held.chunk->backward_weight(what.work.value);
       break;
   }
+  each_use(op, Use::free, BufferKind::parameter, [&](BufferId, const Buffer&) {
+    for (HeldGroup& group : held.parameters) group.store->release();
+  });
   if (options.check_collectives && !evaluating) {
-    const std::vector<InnerCollective> issued = chunk.chunk->take_issued();
+    const std::vector<InnerCollective> issued = held.chunk->take_issued();
     const std::vector<InnerCollective> expected = expand(state->program(), id).collectives;
     POLYPHONY_CHECK(issued == expected, describe(state->program(), id)
                                             << " issued " << issued.size()
@@ -262,46 +188,44 @@ void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
                                                                         (*pace)[id.value])));
 }
 
-void Runner::Impl::forward(const Op& op, const Compute& what, Held& chunk) {
+void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk& held) {
   const WorkInput& data = (*inputs)(what.work);
-  const BufferId from = boundary_use(op, Use::read, BufferKind::boundary);
-  torch::Tensor input;
-  if (from.valid()) {
-    input = std::move(state->tensor(from));
-  } else if (what.layers.begin > 0 || has_input(model, what.module)) {
-    input = empty_rows(input_width(model, chunk.group));
-  }
-  const bool head = what.module == language_module(model) &&
-                    what.layers.end == layers(model.modules[what.module.value]).size();
-  if (head && evaluating) {
-    predictions[what.work] = chunk.chunk->predict({input}, data);
+  std::vector<torch::Tensor> arrived;
+  for (const ChunkInput& input : held.inputs) arrived.push_back(empty_rows(input.width));
+  each_use(op, Use::read, BufferKind::boundary,
+           [&](BufferId buffer, const Buffer& b) { arrived[b.slot] = take(buffer); });
+  const bool language = state->program().model.modules[what.module.value].kind ==
+                        ModuleKind::language;
+  if (held.head && evaluating) {
+    if (language) predictions[what.work] = held.chunk->predict(arrived, data);
     return;
   }
-  torch::Tensor output = chunk.chunk->forward(what.work.value, input, data);
-  if (evaluating || !needs_backward(model, what.module)) chunk.chunk->drop(what.work.value);
-  if (head) {
-    if (chunk.shard.tensor_index == 0) sums.loss += output.item<double>();
+  const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data);
+  if (evaluating || !needs_backward(state->program().model, what.module))
+    held.chunk->drop(what.work.value);
+  if (!evaluating) check_finite(id, output);
+  if (held.head) {
+    if (held.group.shard.tensor_index == 0) loss += output.item<double>();
     return;
   }
-  const BufferId to = boundary_use(op, Use::write, BufferKind::boundary);
-  if (to.valid()) state->tensor(to) = std::move(output);
+  each_use(op, Use::write, BufferKind::boundary,
+           [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = output; });
 }
 
-void Runner::Impl::backward(const Op& op, const Compute& what, Held& chunk) {
-  const BufferId from = boundary_use(op, Use::read, BufferKind::boundary_gradient);
-  const Module& module = model.modules[what.module.value];
+void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChunk& held) {
   torch::Tensor gradient;
-  if (from.valid()) {
-    gradient = std::move(state->tensor(from));
-  } else if (what.module != language_module(model) || what.layers.end != layers(module).size()) {
-    gradient = empty_rows(output_width(module));
-  }
+  each_use(op, Use::read, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer&) {
+    const torch::Tensor one = take(buffer);
+    gradient = gradient.defined() ? gradient + one : one;
+  });
+  if (!gradient.defined() && !held.head) gradient = empty_rows(held.output_width);
   const std::vector<torch::Tensor> gradients =
-      what.phase == Phase::backward ? chunk.chunk->backward(what.work.value, gradient)
-                                    : chunk.chunk->backward_input(what.work.value, gradient);
-  torch::Tensor input_gradient = gradients.empty() ? torch::Tensor() : gradients.front();
-  const BufferId to = boundary_use(op, Use::write, BufferKind::boundary_gradient);
-  if (to.valid()) state->tensor(to) = std::move(input_gradient);
+      what.phase == Phase::backward ? held.chunk->backward(what.work.value, gradient)
+                                    : held.chunk->backward_input(what.work.value, gradient);
+  each_use(op, Use::write, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer& b) {
+    check_finite(id, gradients[b.slot]);
+    state->tensor(buffer) = gradients[b.slot];
+  });
 }
 
 void Runner::Impl::exchange(const Exchange& what) {
@@ -315,7 +239,10 @@ void Runner::Impl::exchange(const Exchange& what) {
     const Buffer& buffer = program.buffers[(what.sends ? message.from : message.to).value];
     if (!whole.defined()) {
       torch::Tensor& slot = state->tensor(what.sends ? message.from : message.to);
-      if (!what.sends) slot = torch::empty({buffer.rows, buffer.width}, dtype);
+      const auto format = torch::dtype(torch_dtype(program.precision));
+      if (!what.sends)
+        slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format)
+                             : torch::empty({buffer.rows, buffer.width}, format);
       whole = slot.contiguous();
       slot = what.sends ? torch::Tensor() : whole;
     }
@@ -331,45 +258,71 @@ void Runner::Impl::exchange(const Exchange& what) {
 
 torch::Tensor Runner::Impl::step_scalars() {
   double squares = 0;
-  for (const Held& entry : held)
-    if (entry.group.trainable && entry.counts)
-      squares += squared_norm(
-          entry.chunk->parameters(),
-          entry.shard);
-  const bool finite = std::isfinite(squares) && std::isfinite(sums.loss);
-  return torch::tensor({sums.loss, squares, finite ? 0.0 : 1.0}, torch::kFloat64);
+  for (HeldChunk& held : chunks.all())
+    for (const HeldGroup& group : held.parameters)
+      if (group.store->trains() && group.counts) squares += group.store->squared_norm();
+  const bool finite = std::isfinite(squares) && std::isfinite(loss);
+  return torch::tensor({loss, squares, finite ? 0.0 : 1.0}, torch::kFloat64);
+}
+
+void Runner::Impl::take_scalars(const torch::Tensor& values) {
+  const double* v = values.const_data_ptr<double>();
+  scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
+  if (scalars.finite) return;
+  scalars.not_finite = not_finite;
+  for (HeldChunk& held : chunks.all())
+    for (const HeldGroup& group : held.parameters)
+      if (scalars.not_finite.empty() && group.store->trains()) {
+        const std::string name = group.store->not_finite();
+        if (!name.empty()) scalars.not_finite = "the gradient of " + name;
+      }
 }
 
 void Runner::Impl::collective(const Collective& what) {
-  Communicator& group = *groups[what.group.value];
-  if (!what.params.valid()) {
+  Communicator& group = chunks.communicator(what.group);
+  if (what.purpose == Purpose::scalars) {
     torch::Tensor values = step_scalars();
     group.all_reduce(values, Reduction::sum);
-    const double* v = values.const_data_ptr<double>();
-    scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0};
+    take_scalars(values);
     return;
   }
-  const ParamGroup& params = state->program().params[what.params.value];
-  group.all_reduce(by_chunk.at({params.module, params.layers.begin})->flat_gradient,
-                   Reduction::sum);
+  HeldParameters& store = *chunks.of(state->program().params[what.params.value]).store;
+  switch (what.purpose) {
+    case Purpose::gradients:
+      if (what.kind == CollectiveKind::reduce_scatter)
+        store.reduce_scatter(group);
+      else
+        store.all_reduce(group);
+      break;
+    case Purpose::partial_gradients:
+      store.reduce_partial(group);
+      break;
+    case Purpose::parameters:
+      store.gather(group);
+      break;
+    case Purpose::tied_gradients:
+    case Purpose::scalars:
+      POLYPHONY_CHECK(false, name(what.purpose));
+  }
 }
 
 void Runner::Impl::update() {
-  if (transport.world_size() == 1) {
-    const torch::Tensor values = step_scalars();
-    const double* v = values.const_data_ptr<double>();
-    scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0};
-  }
-  if (!scalars.finite) {
-    for (Held& entry : held)
-      if (entry.group.trainable) zero_gradients(entry.chunk->parameters());
-    return;
-  }
+  if (transport.world_size() == 1) take_scalars(step_scalars());
   // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs compare.
   const double clip = training.clip_norm > 0
                           ? std::min(1.0, training.clip_norm / (scalars.gradient_norm + 1e-6))
                           : 1.0;
-  optimizer->step(rate, clip);
+  if (scalars.finite) ++updates;
+  const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon,
+                           training.weight_decay};
+  for (HeldChunk& held : chunks.all())
+    for (HeldGroup& group : held.parameters) {
+      if (!group.store->trains()) continue;
+      if (scalars.finite)
+        group.store->step(adamw, rate, clip, updates);
+      else
+        group.store->zero_gradient();
+    }
 }
 
 Runner::Runner(Transport& transport, const Scenario& scenario, const Program& structure,
@@ -400,10 +353,18 @@ const std::vector<OpTime>& Runner::times() const { return impl_->times; }
 
 std::vector<Chunk*> Runner::chunks() {
   std::vector<Chunk*> list;
-  for (Held& entry : impl_->held) list.push_back(entry.chunk.get());
+  for (HeldChunk& held : impl_->chunks.all()) list.push_back(held.chunk.get());
   return list;
 }
 
-AdamW& Runner::optimizer() { return *impl_->optimizer; }
+std::vector<HeldParameters*> Runner::stores() {
+  std::vector<HeldParameters*> list;
+  for (HeldChunk& held : impl_->chunks.all())
+    for (HeldGroup& group : held.parameters) list.push_back(group.store.get());
+  return list;
+}
+
+std::int64_t Runner::updates() const { return impl_->updates; }
+void Runner::set_updates(std::int64_t updates) { impl_->updates = updates; }
 
 }  // namespace polyphony::exec

@@ -17,7 +17,7 @@
 
 #include "exec/chunk.h"
 #include "exec/communicator.h"
-#include "exec/optimizer.h"
+#include "exec/held_parameters.h"
 #include "exec/work_input.h"
 #include "shared/program.h"
 #include "shared/scenario.h"
@@ -36,6 +36,7 @@ struct StepScalars {
   double loss = 0;           // mean over the global batch's loss tokens
   double gradient_norm = 0;  // before clipping
   bool finite = true;        // false: the update was skipped everywhere
+  std::string not_finite;    // where this rank saw it first; empty: another rank did
 };
 
 class Runner {
@@ -60,8 +61,10 @@ class Runner {
   const std::vector<OpTime>& times() const;
 
   std::vector<Chunk*> chunks();  // in parameter-group order
-  // AdamW moments and step count, for checkpoints.
-  AdamW& optimizer();
+  // Parameters, gradients and AdamW state, in parameter-group order, and how many updates were made.
+  std::vector<HeldParameters*> stores();
+  std::int64_t updates() const;
+  void set_updates(std::int64_t updates);
 
  private:
   struct Impl;

@@ -1,10 +1,12 @@
 #include "exec/step_data.h"
 
+#include "exec/chunk_set.h"
+
 namespace polyphony::exec {
 
 std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset) {
   const torch::Dtype dtype =
-      program.precision == NumberFormat::fp64 ? torch::kFloat64 : torch::kFloat32;
+      torch_dtype(program.precision);
   struct Wants {
     bool images = false, text = false;
   };

@@ -66,6 +66,12 @@ std::string describe(const Program& program, OpId op) {
   return std::visit(Describer{program}, program.ops[op.value].what);
 }
 
+std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& group) {
+  std::vector<Parameter> list = parameters(module, group.layers);
+  std::erase_if(list, [&](const Parameter& p) { return p.expert != group.experts; });
+  return list;
+}
+
 const char* name(Phase phase) {
   switch (phase) {
     case Phase::forward:

@@ -144,6 +144,8 @@ struct ParamGroup {
   std::int64_t trained = 0;   // of those, with a gradient
   ShardIndex shard{};
   GroupId tensor{}, context{}, expert{};  // of the chunk's inner collectives; invalid: none
+  GroupId partials{};  // those of `tensor`, for sums of partial gradients: a communicator is used by
+                       // one stream
   GroupId shards{};  // ranks that divide the optimizer state (and more: Layout) among them
   GroupId tied{};    // ranks that hold a copy of the tied matrix in other layers
   bool operator==(const ParamGroup&) const = default;
@@ -235,6 +237,9 @@ struct Program {
     return sizes[work.value * model.modules.size() + module.value];
   }
 };
+
+// The parameters of a group, in stack order.
+std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& group);
 
 // 64-bit digest of everything in the Program; ranks compare it before a step.
 std::uint64_t hash(const Program& program);

@@ -85,9 +85,9 @@ auto fields(const Message& value) {
 }
 auto fields(const ParamGroup& value) {
   const auto& [rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
-               tensor, context, expert, shards, tied] = value;
+               tensor, context, expert, partials, shards, tied] = value;
   return std::tie(rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
-                  tensor, context, expert, shards, tied);
+                  tensor, context, expert, partials, shards, tied);
 }
 auto fields(const ShardIndex& value) {
   const auto& [tensor, tensor_index, expert, expert_index] = value;

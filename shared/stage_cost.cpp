@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/held_sizes.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/sizes.h"
 
@@ -233,7 +234,7 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
       const bool sharded = shard != Shard::none && grid.dp() > 1;
       const Seconds reduction =
           ring_time(ring, sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    gradient_bytes(precision) * local);
+                    gradient_size(precision) * local);
       cost.reductions += reduction;
       if (first) cost.reduction = reduction;
       if (sharded) cost.update += ring_time(ring, CollectiveKind::all_gather, weights);
@@ -260,7 +261,7 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
     const std::int64_t local = local_parameters_of(chunk, grid.tp);
     memory.fixed += size_of(precision) * local;
     if (module.trainable != Trainable::frozen) {
-      const HeldBytes held = held_bytes(local, local, grid.dp(), layout.shard, precision);
+      const HeldBytes held = held_bytes({local, 0}, layout.shard, grid.dp(), 0, precision);
       memory.fixed += held.gradient + held.optimizer;
     }
     widest = std::max(widest, size_of(precision) * (load.largest.tokens * output_width(module)));

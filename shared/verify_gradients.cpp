@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "shared/plan/sizes.h"
+#include "shared/held_sizes.h"
 #include "shared/verify_checks.h"
 
 namespace polyphony {
@@ -136,7 +136,7 @@ class GradientCheck {
         break;
       case Purpose::partial_gradients:
         ++fate.partials;
-        wanted = params.tensor;
+        wanted = params.partials;
         break;
       case Purpose::tied_gradients:
         ++fate.ties;
@@ -252,10 +252,9 @@ class GradientCheck {
   }
   bool has_partial_gradients(const ParamGroup& params) const {
     if (!params.tensor.valid() || params.elements == 0) return false;
-    const ModuleLayout& grid = program_.layout.modules[params.module.value];
-    return local_elements(program_.model.modules[params.module.value], params.layers, params.shard,
-                          grid.sp, params.experts)
-               .partial > 0;
+    return partial_gradient_elements(
+               parameters_of(program_.model.modules[params.module.value], params), params.shard,
+               program_.layout.modules[params.module.value].sp) > 0;
   }
 
   void check_fate(ParamGroupId id) {

@@ -1,9 +1,17 @@
 // The groups of ranks of one branch (shared/layout.h says how ranks are numbered).
 #include <algorithm>
 
+#include "shared/held_sizes.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony::lowering {
+
+PlaceInGroup place_in(const Program& program, GroupId group, Rank rank) {
+  if (!group.valid()) return {};
+  const std::vector<Rank>& members = program.groups[group.value].members;
+  const auto found = std::find(members.begin(), members.end(), rank);
+  return {static_cast<int>(members.size()), static_cast<int>(found - members.begin())};
+}
 
 GroupId Builder::add_group(GroupKind kind, std::vector<Rank> members) {
   if (members.size() < 2) return {};
@@ -16,6 +24,17 @@ void Builder::make_groups(const Branch& branch) {
   for (int p = 0; p < branch.grid.pp; ++p) make_stage_groups(branch, p, groups);
   make_tied_groups(branch, groups);
   groups_.push_back(std::move(groups));
+}
+
+// Whether some trained parameter's gradients are partial sums over the tensor-parallel ranks.
+bool Builder::partial_sums(const Branch& branch) const {
+  for (const Stage& stage : branch.stages)
+    for (const Chunk& chunk : stage.chunks)
+      if (partial_gradient_elements(
+              parameters(program_.model.modules[chunk.module.value], chunk.layers),
+              {.tensor = branch.grid.tp}, program_.layout.modules[chunk.module.value].sp) > 0)
+        return true;
+  return false;
 }
 
 void Builder::make_stage_groups(const Branch& branch, int stage, std::vector<RankGroups>& groups) {
@@ -39,6 +58,7 @@ void Builder::make_stage_groups(const Branch& branch, int stage, std::vector<Ran
   };
   make(GroupKind::tensor, grid.tp, 1, &RankGroups::tensor);
   make(GroupKind::context, grid.cp, grid.tp, &RankGroups::context);
+  if (partial_sums(branch)) make(GroupKind::tensor, grid.tp, 1, &RankGroups::partials);
   const bool spread = grid.experts_tp() == 1;  // an expert group spans tensor-parallel ranks
   make(GroupKind::expert, grid.ep, spread ? 1 : grid.tp, &RankGroups::expert);
 

@@ -33,7 +33,7 @@ struct Crossing {
 
 // The groups that a rank belongs to in one branch; invalid: it is alone.
 struct RankGroups {
-  GroupId tensor, context, expert, cell;
+  GroupId tensor, context, expert, cell, partials;
   GroupId shards, replicas;                // of dense parameters
   GroupId expert_shards, expert_replicas;  // of experts'
   GroupId tied;
@@ -50,6 +50,7 @@ class Builder {
   void make_works();
   void make_groups(const Branch& branch);
   void make_stage_groups(const Branch& branch, int stage, std::vector<RankGroups>& groups);
+  bool partial_sums(const Branch& branch) const;
   void make_tied_groups(const Branch& branch, std::vector<RankGroups>& groups);
   GroupId add_group(GroupKind kind, std::vector<Rank> members);
   // Shards of consecutive ranks and the groups of equal places in them.
@@ -89,6 +90,12 @@ inline Interval own_rows(std::int64_t rows, int tp, int t) {
   const std::int64_t share = (rows + tp - 1) / tp;
   return {std::min(rows, share * t), std::min(rows, share * (t + 1))};
 }
+
+// Members of a group, and which of them `rank` is; a group of one when it is invalid.
+struct PlaceInGroup {
+  int size = 1, index = 0;
+};
+PlaceInGroup place_in(const Program& program, GroupId group, Rank rank);
 
 // One end of a link on this rank.
 struct Port {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "shared/error.h"
+#include "shared/held_sizes.h"
 
 namespace polyphony::lowering {
 
@@ -128,17 +129,17 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
   const bool embeds = chunk.layers.begin == 0,
              heads = chunk.layers.end == static_cast<int>(layers(module).size());
   if (module.tied && !experts && (embeds || heads)) group.tied = mine.tied;
-  const LocalElements local =
-      local_elements(module, chunk.layers, group.shard, layout.sp, experts);
-  group.elements = local.all;
+  const std::vector<Parameter> list = parameters_of(module, group);
+  const HeldElements local = held_elements(list, group.shard);
+  group.elements = local.trained + local.frozen;
   group.trained = b_.training_ ? local.trained : 0;
   group.trainable = group.trained > 0;
-  const int shards = group.shards.valid()
-                         ? static_cast<int>(program_.groups[group.shards.value].members.size())
-                         : 1;
-  const HeldBytes held =
-      held_bytes(local.all, group.trained, shards, layout.shard, program_.precision);
-  group.bytes = held.parameters;
+  if (group.trainable && partial_gradient_elements(list, group.shard, layout.sp) > 0)
+    group.partials = mine.partials;
+  const auto [shards, index] = place_in(program_, group.shards, rank_);
+  const HeldBytes held = held_bytes({group.trained, group.elements - group.trained}, layout.shard,
+                                    shards, index, program_.precision);
+  group.bytes = held.values;
   program_.params.push_back(group);
   if (group.trainable) {
     b_.add_buffer(rank_, BufferKind::gradient, held.gradient);

@@ -194,7 +194,10 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
     uses.push_back({chunk.held[m], Use::write});
   }
   std::vector<Whole> wholes;
-  if (!splits && chunk.trained) wholes = whole_gradients(chunk, uses);
+  if (!splits && chunk.trained) {
+    wholes = whole_gradients(chunk, uses);
+    received.push_back(chunk.last_scatter);  // one whole gradient of a chunk at a time
+  }
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);
   const OpId op = add_compute(role, chunk, splits ? Phase::backward_input : Phase::backward,
@@ -211,7 +214,8 @@ void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
   const BufferId held = chunk.held[static_cast<std::size_t>(microbatch)];
   std::vector<BufferUse> uses{{held, Use::read}, {held, Use::free}};
   const std::vector<Whole> wholes = whole_gradients(chunk, uses);
-  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch, {}, uses);
+  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch,
+                                    {chunk.last_scatter}, uses);
   scatter(chunk, wholes, chunk.last_gradient);
 }
 

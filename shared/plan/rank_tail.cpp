@@ -1,5 +1,6 @@
 // Collectives of parameters and gradients on one rank, the step's scalars, the update.
 #include "shared/error.h"
+#include "shared/held_sizes.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony::lowering {
@@ -41,7 +42,7 @@ std::vector<RankLowering::Whole> RankLowering::whole_gradients(const ChunkState&
     if (!params.valid()) continue;
     const ParamGroup& group = program_.params[params.value];
     if (!group.trainable || !group.shards.valid()) continue;
-    const Bytes bytes = gradient_bytes(program_.precision) * group.trained;
+    const Bytes bytes = gradient_size(program_.precision) * group.trained;
     wholes.push_back({params, b_.add_buffer(rank_, BufferKind::gradient, bytes)});
     uses.push_back({wholes.back().buffer, Use::allocate});
     uses.push_back({wholes.back().buffer, Use::write});
@@ -55,7 +56,7 @@ void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, 
     const OpId summed = add_partial(whole.params, op, whole.buffer);
     chunk.last_scatter = add_collective(
         group.shards, CollectiveKind::reduce_scatter, Purpose::gradients, whole.params,
-        gradient_bytes(program_.precision) * group.trained, {summed.valid() ? summed : op},
+        gradient_size(program_.precision) * group.trained, {summed.valid() ? summed : op},
         {{whole.buffer, Use::read}, {whole.buffer, Use::free}});
   }
 }
@@ -64,12 +65,12 @@ void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, 
 // none.
 OpId RankLowering::add_partial(ParamGroupId params, OpId after, BufferId whole) {
   const ParamGroup& group = program_.params[params.value];
-  const LocalElements local =
-      local_elements(program_.model.modules[group.module.value], group.layers, group.shard,
-                     program_.layout.modules[group.module.value].sp, group.experts);
-  if (local.partial == 0) return {};
-  return add_collective(group.tensor, CollectiveKind::all_reduce, Purpose::partial_gradients,
-                        params, gradient_bytes(program_.precision) * local.partial, {after},
+  if (!group.partials.valid()) return {};
+  const std::int64_t elements = partial_gradient_elements(
+      parameters_of(program_.model.modules[group.module.value], group), group.shard,
+      program_.layout.modules[group.module.value].sp);
+  return add_collective(group.partials, CollectiveKind::all_reduce, Purpose::partial_gradients,
+                        params, gradient_size(program_.precision) * elements, {after},
                         {{whole, Use::read}});
 }
 
@@ -78,7 +79,7 @@ void RankLowering::reduce(const ChunkState& chunk, ParamGroupId params, std::vec
   const ParamGroup group = program_.params[params.value];
   if (!group.trainable) return;
   const Shard shard = program_.layout.modules[group.module.value].shard;
-  const Bytes element = gradient_bytes(program_.precision);
+  const Bytes element = gradient_size(program_.precision);
   std::int64_t owned = group.trained;
   OpId last = chunk.last_gradient;
   if (shard < Shard::gradients || !group.shards.valid()) {
@@ -98,10 +99,7 @@ void RankLowering::reduce(const ChunkState& chunk, ParamGroupId params, std::vec
     last = chunk.last_scatter;
   }
   if (group.shards.valid()) {
-    const std::vector<Rank>& members = program_.groups[group.shards.value].members;
-    const auto size = static_cast<std::int64_t>(members.size());
-    std::int64_t place = 0;
-    while (members[static_cast<std::size_t>(place)] != rank_) ++place;
+    const auto [size, place] = place_in(program_, group.shards, rank_);
     owned = cut_begin(group.trained, size, place + 1) - cut_begin(group.trained, size, place);
     if (shard != Shard::full) gathers_after.push_back(params);
   }

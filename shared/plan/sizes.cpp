@@ -61,23 +61,6 @@ std::int64_t rows_leaving(const Module& /*module*/, int /*end*/, const WorkSize&
   return size.tokens;
 }
 
-LocalElements local_elements(const Module& module, LayerRange range, const ShardIndex& shard,
-                             bool sequence_parallel, bool experts) {
-  LocalElements total;
-  for (const Parameter& parameter : parameters(module, range)) {
-    if (parameter.expert != experts) continue;
-    const std::int64_t count = parameter.local_count(shard);
-    total.all += count;
-    if (parameter.trained) total.trained += count;
-    if (!parameter.sums_over_tensor(shard, sequence_parallel)) continue;
-    if (parameter.shares_heads(shard))
-      total.partial += parameter.count() / (parameter.group_heads + 2) * 2;
-    else
-      total.partial += count;
-  }
-  return total;
-}
-
 std::int64_t local_parameters(const Module& module, LayerRange range, const ShardIndex& shard) {
   std::int64_t total = 0;
   for (const Parameter& parameter : parameters(module, range))
@@ -106,22 +89,6 @@ Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& s
     elements += rows * (local[0] + local[1]);
   }
   return Bytes(elements * element);
-}
-
-Bytes gradient_bytes(NumberFormat precision) {
-  return std::max(Bytes(4), size_of(precision));
-}
-
-HeldBytes held_bytes(std::int64_t local, std::int64_t trained, int ranks, Shard shard,
-                     NumberFormat precision) {
-  const bool wide = precision == NumberFormat::fp32 || precision == NumberFormat::fp64;
-  const std::int64_t state = wide ? 2 * size_of(precision).value : 12;
-  const auto share = [&](std::int64_t count, Shard from) {
-    return shard >= from ? (count + ranks - 1) / ranks : count;
-  };
-  return {size_of(precision) * share(local, Shard::full),
-          gradient_bytes(precision) * share(trained, Shard::gradients),
-          Bytes(state * share(trained, Shard::optimizer))};
 }
 
 }  // namespace polyphony

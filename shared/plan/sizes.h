@@ -34,27 +34,7 @@ Bytes held_for_weights(const Module& module, LayerRange layers, const WorkSize& 
 std::int64_t rows_leaving(const Module& module, int end, const WorkSize& size);
 
 // Elements of the chunk's parameters on one rank.
-struct LocalElements {
-  std::int64_t all = 0;
-  std::int64_t trained = 0;
-  std::int64_t partial = 0;  // that one sum over the tensor-parallel ranks takes (shared heads: of
-                             // all heads' keys and values)
-};
-LocalElements local_elements(const Module& module, LayerRange layers, const ShardIndex& shard,
-                             bool sequence_parallel, bool experts);
 // All of them, the experts' included.
 std::int64_t local_parameters(const Module& module, LayerRange layers, const ShardIndex& shard);
-
-// What a rank holds from step to step of n local parameters, of which `trained` train. fp32 and fp64:
-// gradients and two moments in that format. bf16: fp32 gradients, two moments and master weights
-// (Rajbhandari et al., arXiv 1910.02054 §3.1: 12 bytes of state a parameter). Divided over `ranks`:
-// the state (shard optimizer), the gradients too (gradients), the parameters too (full).
-struct HeldBytes {
-  Bytes parameters, gradient, optimizer;
-};
-HeldBytes held_bytes(std::int64_t local, std::int64_t trained, int ranks, Shard shard,
-                     NumberFormat precision);
-// Of one gradient element: fp32 at least.
-Bytes gradient_bytes(NumberFormat precision);
 
 }  // namespace polyphony
