@@ -88,32 +88,29 @@ class Gathered {
  public:
   void add(Run& run) {
     const std::lock_guard lock(mutex_);
-    std::map<std::string, AdamWState*> states;
-    for (AdamWState& state : run.runner.optimizer().state()) states[state.name] = &state;
-    const std::vector<Chunk*> chunks = run.runner.chunks();
-    std::size_t position = 0;
-    for (const ParamGroup& group : run.structure.params) {
-      if (group.rank != run.transport.rank()) continue;
-      const ModuleLayout& grid = run.layout.modules[group.module.value];
-      const int index = (static_cast<int>(group.rank.value) - grid.first_rank) % grid.tp;
-      for (LocalParameter& parameter : chunks.at(position++)->parameters()) {
-        put(parameter.spec, "", parameter.value, grid.tp, index);
-        if (!parameter.grad.defined()) continue;
-        put(parameter.spec, ".m", states.at(parameter.spec.name)->first_moment, grid.tp, index);
-        put(parameter.spec, ".v", states.at(parameter.spec.name)->second_moment, grid.tp, index);
+    std::vector<const ParamGroup*> groups;
+    for (const ParamGroup& group : run.structure.params)
+      if (group.rank == run.transport.rank()) groups.push_back(&group);
+    const std::vector<HeldParameters*> stores = run.runner.stores();
+    for (std::size_t i = 0; i < stores.size(); ++i)
+      for (const HeldPiece& piece : stores[i]->pieces()) {
+        put(piece, "", piece.value, groups.at(i)->shard);
+        if (!piece.first_moment.defined()) continue;
+        put(piece, ".m", piece.first_moment, groups[i]->shard);
+        put(piece, ".v", piece.second_moment, groups[i]->shard);
       }
-    }
-    steps = run.runner.optimizer().steps();
+    steps = run.runner.updates();
   }
   std::map<std::string, torch::Tensor> whole;
   std::int64_t steps = 0;
 
  private:
-  void put(const Parameter& spec, const std::string& suffix, const torch::Tensor& slice, int tp,
-           int index) {
+  void put(const HeldPiece& piece, const std::string& suffix, const torch::Tensor& part,
+           const ShardIndex& shard) {
+    const Parameter& spec = piece.parameter->spec;
     torch::Tensor& tensor = whole[spec.name + suffix];
-    if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), slice.options());
-    CHECK(put_local(tensor, spec, {.tensor = tp, .tensor_index = index}, slice));  // copies agree
+    if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), part.options());
+    CHECK(put_local(tensor, spec, shard, part, piece.elements.begin));  // copies agree
   }
   std::mutex mutex_;
 };

@@ -1,5 +1,7 @@
 #include "tests/exec/parity.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "exec/in_process.h"
@@ -47,27 +49,38 @@ class Trainee {
           scenario_.training.learning_rate);
       scalars.push_back(
           torch::tensor({got.loss, got.gradient_norm, got.finite ? 1.0 : 0.0}, torch::kFloat64));
-      if (step == 0) report.moments = moments_of(runner);
+      if (step == 0) hold(runner, report, true);
     }
     report.scalars = flat(scalars);
-    report.values = values_of(runner);
+    hold(runner, report, false);
     report.times = times_of(runner);
     report.predictions = predict(runner);
     return report;
   }
 
  private:
-  static Tensor moments_of(Runner& runner) {
-    std::vector<Tensor> moments;
-    for (const AdamWState& state : runner.optimizer().state())
-      moments.push_back(state.first_moment);
-    return flat(moments).clone();
-  }
-  static Tensor values_of(Runner& runner) {
-    std::vector<Tensor> values;
-    for (Chunk* chunk : runner.chunks())
-      for (const LocalParameter& parameter : chunk->parameters()) values.push_back(parameter.value);
-    return flat(values);
+  // What the rank holds; moments are filled in after step 1, values after the last.
+  void hold(Runner& runner, Report& report, bool moments) const {
+    const std::vector<Parameter> all = whole_model(scenario_.model);
+    std::vector<double> places;
+    std::vector<Tensor> elements;
+    double group = 0;
+    for (HeldParameters* store : runner.stores()) {
+      for (const HeldPiece& piece : store->pieces()) {
+        const auto found = std::find(all.begin(), all.end(), piece.parameter->spec);
+        places.insert(places.end(), {static_cast<double>(found - all.begin()), group,
+                                     static_cast<double>(piece.elements.begin),
+                                     static_cast<double>(piece.elements.end)});
+        const Tensor& wanted =
+            !moments ? (piece.master.defined() ? piece.master : piece.value) : piece.first_moment;
+        elements.push_back(wanted.defined()
+                               ? wanted
+                               : torch::full({piece.elements.size()}, std::nan(""), torch::kFloat64));
+      }
+      group += 1;
+    }
+    report.pieces = torch::tensor(places, torch::kFloat64).view({-1, 4});
+    (moments ? report.moments : report.values) = flat(elements).clone();
   }
   static Tensor times_of(const Runner& runner) {
     std::vector<double> times;
@@ -106,19 +119,33 @@ Outcome run_case(Transport& transport, const Case& c) {
       throw std::runtime_error(c.name + ": " + no);
   }
   std::vector<Report> reports = {trainee.run()};
-  const auto transfers = [](Report& report, Rank peer, std::uint64_t rank, bool sends) {
+  // Sizes first, so that the judge can make room.
+  const auto exchange = [&](std::vector<Tensor*> parts, Rank peer, std::uint64_t rank, bool sends) {
     std::vector<Transfer> list;
-    std::uint64_t tag = kTagEnd - 8 * (rank + 1);
-    for (Tensor* part : report.parts()) list.push_back({*part, peer, tag++, sends});
-    return list;
+    std::uint64_t tag = kTagEnd - 16 * (rank + 1);
+    for (Tensor* part : parts) list.push_back({*part, peer, tag++, sends});
+    transport.exchange(list);
+  };
+  const auto sizes_of = [](Report& report) {
+    std::vector<std::int64_t> sizes;
+    for (Tensor* part : report.parts()) sizes.push_back(part->numel());
+    return torch::tensor(sizes, torch::kInt64);
   };
   if (!judges) {
-    transport.exchange(transfers(reports[0], Rank(0), transport.rank().value, true));
+    Tensor sizes = sizes_of(reports[0]);
+    exchange({&sizes}, Rank(0), transport.rank().value, true);
+    exchange(reports[0].parts(), Rank(0), transport.rank().value, true);
     return {};
   }
   for (std::uint32_t r = 1; r < static_cast<std::uint32_t>(transport.world_size()); ++r) {
-    reports.push_back(judge->empty_report(Rank(r)));
-    transport.exchange(transfers(reports.back(), Rank(r), r, false));
+    reports.emplace_back();
+    Tensor sizes = torch::zeros({6}, torch::kInt64);
+    exchange({&sizes}, Rank(r), r, false);
+    const std::vector<Tensor*> parts = reports.back().parts();
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      *parts[i] = torch::zeros({sizes.const_data_ptr<std::int64_t>()[i]}, torch::kFloat64);
+    exchange(parts, Rank(r), r, false);
+    reports.back().pieces = reports.back().pieces.view({-1, 4});
   }
   return judge->judge(reports);
 }

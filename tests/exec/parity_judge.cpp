@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <sstream>
 
+#include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
 #include "shared/verify.h"
 #include "tests/exec/parity_order.h"
@@ -20,15 +22,35 @@ bool is_head(const Model& model, const Compute& what) {
          what.layers.end == layers(model.modules[what.module.value]).size();
 }
 
-// The labels that `rank` predicts, in the order of Report::predictions: works in order.
-std::map<WorkId, std::int64_t> predicted_works(const Program& program, Rank rank) {
-  std::map<WorkId, std::int64_t> works;
+// The works whose labels `rank` predicts, in order.
+std::set<WorkId> predicted_works(const Program& program, Rank rank) {
+  std::set<WorkId> works;
   const Range ops = program.rank_ops[rank.value];
   for (std::uint32_t i = ops.begin; i < ops.end; ++i)
     if (const auto* what = std::get_if<Compute>(&program.ops[i].what))
-      if (is_head(program.model, *what))
-        works[what->work] = program.size_of(what->work, what->module).loss_tokens;
+      if (is_head(program.model, *what)) works.insert(what->work);
   return works;
+}
+
+// The labels of a work item's own tokens, in their order.
+void add_answers(const Program& program, const Work& work,
+                 const std::vector<std::vector<std::int64_t>>& answers,
+                 std::vector<std::int64_t>& list) {
+  std::int64_t at = 0;
+  const auto holds = [&](std::int64_t row) {
+    for (std::uint32_t i = work.rows.begin; i < work.rows.end; ++i)
+      if (program.work_rows[i].begin <= row && row < program.work_rows[i].end) return true;
+    return false;
+  };
+  for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
+    const std::uint32_t sample = program.work_samples[i];
+    std::size_t label = 0;
+    for (const Item& item : program.batch.samples[sample].items) {
+      at += language_rows(program.model, item);
+      for (std::int64_t k = item.loss_tokens; k > 0; --k, ++label)
+        if (holds(at - k)) list.push_back(answers[sample][label]);
+    }
+  }
 }
 
 Truth make_truth(const Case& c, const Scenario& scenario, const Dataset& dataset) {
@@ -56,6 +78,13 @@ const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& da
 
 }  // namespace
 
+std::vector<Parameter> whole_model(const Model& model) {
+  std::vector<Parameter> all;
+  for (const Module& module : model.modules)
+    for (Parameter& parameter : parameters(module)) all.push_back(std::move(parameter));
+  return all;
+}
+
 Judge::Judge(const Case& c, Program first, Program last, Program evaluation)
     : case_(c),
       scenario_(make_scenario(c)),
@@ -73,23 +102,6 @@ std::string Judge::objection() const {
   return {};
 }
 
-Report Judge::empty_report(Rank rank) const {
-  std::int64_t values = 0, moments = 0, labels = 0;
-  for (const ParamGroup& group : first_.params) {
-    if (group.rank != rank) continue;
-    for (const Parameter& parameter : specs(group)) {
-      const std::int64_t count =
-          parameter.local_count(shard_of(group));
-      values += count;
-      if (group.trainable) moments += count;
-    }
-  }
-  for (const auto& [work, count] : predicted_works(evaluation_, rank)) labels += count;
-  const auto zeros = [](std::int64_t size) { return torch::zeros({size}, torch::kFloat64); };
-  return {zeros(3 * case_.steps), zeros(moments), zeros(values),
-          zeros(2 * last_.rank_ops[rank.value].size()), zeros(labels)};
-}
-
 Outcome Judge::judge(const std::vector<Report>& reports) {
   const Truth& truth = truth_of(case_, scenario_, *dataset_);
   compare_scalars(reports, truth.steps);
@@ -102,9 +114,6 @@ Outcome Judge::judge(const std::vector<Report>& reports) {
   return outcome_;
 }
 
-std::vector<Parameter> Judge::specs(const ParamGroup& group) const {
-  return polyphony::parameters(scenario_.model.modules[group.module.value], group.layers);
-}
 void Judge::fault(const std::string& text) {
   if (outcome_.fault.empty()) outcome_.fault = text;
 }
@@ -124,30 +133,32 @@ void Judge::compare_scalars(const std::vector<Report>& reports,
 }
 
 GatheredMap Judge::gather(const std::vector<Report>& reports, bool moments) {
-  GatheredMap all;
-  std::vector<std::int64_t> used(reports.size(), 0);
-  for (const ParamGroup& group : first_.params) {
-    if (moments && !group.trainable) continue;
-    const ShardIndex shard = shard_of(group);
-    const Report& report = reports[group.rank.value];
-    for (const Parameter& parameter : specs(group)) {
-      const std::int64_t count = parameter.local_count(shard);
-      std::int64_t& offset = used[group.rank.value];
-      const auto [entry, fresh] = all.try_emplace(parameter.name);
-      if (fresh) entry->second = torch::full(parameter.shape, std::nan(""), torch::kFloat64);
-      if (!put_local(entry->second, parameter, shard,
-                     (moments ? report.moments : report.values).narrow(0, offset, count)))
-        fault(parameter.name + " differs between ranks that hold the same part");
-      offset += count;
+  const std::vector<Parameter> all = whole_model(scenario_.model);
+  GatheredMap whole;
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    std::vector<const ParamGroup*> groups;
+    for (const ParamGroup& group : first_.params)
+      if (group.rank == Rank(r)) groups.push_back(&group);
+    const Tensor& pieces = reports[r].pieces;
+    const Tensor& elements = moments ? reports[r].moments : reports[r].values;
+    std::int64_t offset = 0;
+    for (std::int64_t i = 0; i < pieces.size(0); ++i) {
+      const double* piece = pieces[i].const_data_ptr<double>();
+      const Parameter& spec = all[static_cast<std::size_t>(piece[0])];
+      const Interval held{static_cast<std::int64_t>(piece[2]), static_cast<std::int64_t>(piece[3])};
+      const Tensor part = elements.narrow(0, offset, held.size());
+      offset += held.size();
+      if (moments && held.size() > 0 && part.isnan().all().item<bool>()) continue;
+      const auto [entry, fresh] = whole.try_emplace(spec.name);
+      if (fresh) entry->second = torch::full(spec.shape, std::nan(""), torch::kFloat64);
+      if (!put_local(entry->second, spec, groups[static_cast<std::size_t>(piece[1])]->shard, part,
+                     held.begin))
+        fault(spec.name + " differs between ranks that hold the same part");
     }
   }
-  return all;
-}
-
-ShardIndex Judge::shard_of(const ParamGroup& group) const {
-  const ModuleLayout& layout = case_.layout.modules[group.module.value];
-  return {.tensor = layout.tp,
-          .tensor_index = (static_cast<int>(group.rank.value) - layout.first_rank) % layout.tp};
+  for (const auto& [name, tensor] : whole)
+    if (tensor.isnan().any().item<bool>()) fault("part of " + name + " is held by no rank");
+  return whole;
 }
 
 void Judge::compare_gradients(const GatheredMap& moments, const ReferenceStep& step) {
@@ -180,24 +191,25 @@ void Judge::compare_values(const GatheredMap& values, const ReferenceStep& step)
 }
 void Judge::compare_predictions(const std::vector<Report>& reports,
                                 const std::vector<std::vector<std::int64_t>>& answers) {
-  std::vector<int> seen(answers.size(), 0);
+  std::size_t wanted = 0, seen = 0;
+  for (const std::vector<std::int64_t>& list : answers) wanted += list.size();
   for (std::size_t r = 0; r < reports.size(); ++r) {
-    const double* label = reports[r].predictions.const_data_ptr<double>();
-    for (const auto& [work, count] : predicted_works(evaluation_, Rank(r))) {
-      const Range samples = evaluation_.works[work.value].samples;
-      for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
-        const std::uint32_t sample = evaluation_.work_samples[i];
-        ++seen[sample];
-        for (const std::int64_t answer : answers[sample])
-          if (static_cast<std::int64_t>(*label++) != answer &&
-              case_.precision == NumberFormat::fp64)
-            fault("a label of sample " + std::to_string(sample) + " is predicted wrongly");
-      }
-    }
+    const Tensor& labels = reports[r].predictions;
+    std::vector<std::int64_t> expected;
+    for (const WorkId work : predicted_works(evaluation_, Rank(r)))
+      add_answers(evaluation_, evaluation_.works[work.value], answers, expected);
+    if (static_cast<std::int64_t>(expected.size()) != labels.numel())
+      return fault("rank " + std::to_string(r) + " predicts " + std::to_string(labels.numel()) +
+                   " of " + std::to_string(expected.size()) + " labels");
+    seen += expected.size();
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      if (case_.precision == NumberFormat::fp64 &&
+          static_cast<std::int64_t>(labels.const_data_ptr<double>()[i]) != expected[i])
+        return fault("a label is predicted wrongly on rank " + std::to_string(r));
   }
-  const int copies = case_.layout.modules.back().tp;
-  if (std::any_of(seen.begin(), seen.end(), [&](int count) { return count != copies; }))
-    fault("not every sample is predicted once");
+  const ModuleId language = language_module(scenario_.model);
+  if (seen != wanted * static_cast<std::size_t>(case_.layout.modules[language.value].tp))
+    fault("not every label is predicted once");
 }
 
 std::string complaint(const Case& c, const Outcome& outcome) {

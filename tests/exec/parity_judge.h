@@ -16,15 +16,19 @@ namespace polyphony::exec::testing {
 // What a rank reports to rank 0, everything as fp64.
 struct Report {
   torch::Tensor scalars;  // [steps, 3]: loss, norm, finite
-  torch::Tensor
-      moments;  // after step 1: AdamW's first moments of the trained chunks, one after another
-  torch::Tensor values;       // after the last step: all chunks
+  // What it holds: [pieces, 4]: position among whole_model(), of which parameter group of the rank,
+  // first and last+1 element of the local tensor; then the pieces' elements, one after another.
+  torch::Tensor pieces;
+  torch::Tensor moments;      // after step 1: AdamW's first moments; NaN where there is none
+  torch::Tensor values;       // after the last step
   torch::Tensor times;        // [ops of the rank, 2] of the last step
   torch::Tensor predictions;  // of the works whose head the rank runs, by work
   std::vector<torch::Tensor*> parts() {
-    return {&scalars, &moments, &values, &times, &predictions};
+    return {&scalars, &pieces, &moments, &values, &times, &predictions};
   }
 };
+// All parameters of the model, in module and stack order.
+std::vector<Parameter> whole_model(const Model& model);
 
 using GatheredMap = std::map<std::string, torch::Tensor>;  // whole parameters, from their shards
 
@@ -42,16 +46,12 @@ class Judge {
 
   // Why the case cannot even start; empty: nothing.
   std::string objection() const;
-  // Tensors of the right sizes to receive a rank's report in.
-  Report empty_report(Rank rank) const;
   // `reports` by rank.
   Outcome judge(const std::vector<Report>& reports);
 
  private:
-  std::vector<Parameter> specs(const ParamGroup& group) const;
   void fault(const std::string& text);  // the first one is kept
   GatheredMap gather(const std::vector<Report>& reports, bool moments);
-  ShardIndex shard_of(const ParamGroup& group) const;
   void compare_scalars(const std::vector<Report>& reports, const std::vector<ReferenceStep>& steps);
   void compare_gradients(const GatheredMap& moments, const ReferenceStep& step);
   void compare_values(const GatheredMap& values, const ReferenceStep& step);

@@ -1,6 +1,8 @@
 // Whole parameters and what ranks hold of them, through Parameter::runs.
 #pragma once
 
+#include <algorithm>
+
 #include "exec/torch_pch.h"
 #include "shared/parameters.h"
 
@@ -15,19 +17,23 @@ inline torch::Tensor local_of(const torch::Tensor& whole, const Parameter& spec,
     to.narrow(0, run.local, run.count).copy_(from.narrow(0, run.global, run.count));
   return local;
 }
-// Writes it into `whole`, where another rank may have written the same before; false: that differs.
-// Elements not yet written are NaN.
+// Writes elements [begin, …) of what `shard` holds into `whole`, where another rank may have written
+// the same before; false: that differs. Elements not yet written are NaN.
 inline bool put_local(const torch::Tensor& whole, const Parameter& spec, const ShardIndex& shard,
-                      const torch::Tensor& local) {
-  const torch::Tensor from = local.contiguous().view({-1}), to = whole.view({-1});
+                      const torch::Tensor& part, std::int64_t begin = 0) {
+  const torch::Tensor from = part.contiguous().view({-1}), to = whole.view({-1});
+  const std::int64_t end = begin + from.numel();
   bool same = true;
   for (const ElementRun& run : spec.runs(shard)) {
-    const torch::Tensor place = to.narrow(0, run.global, run.count);
-    const torch::Tensor part = from.narrow(0, run.local, run.count);
-    if (place.isnan().all().item<bool>())
-      place.copy_(part);
-    else
-      same = same && place.equal(part);
+    const std::int64_t first = std::max(run.local, begin),
+                       last = std::min(run.local + run.count, end);
+    if (first >= last) continue;
+    const torch::Tensor place = to.narrow(0, run.global + first - run.local, last - first);
+    const torch::Tensor values = from.narrow(0, first - begin, last - first);
+    const torch::Tensor fresh = place.isnan();
+    same = same && values.masked_select(fresh.logical_not())
+                       .equal(place.masked_select(fresh.logical_not()));
+    place.copy_(torch::where(fresh, values, place));
   }
   return same;
 }
