@@ -126,12 +126,11 @@ class PermuteRows : public torch::autograd::Function<PermuteRows> {
 
 Tensor bucket_attention(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads,
                         bool causal) {
-  const auto call = c10::make_intrusive<HeadsCall>(bucket, heads);
-  const variable_list parts = ToHeads::apply(qkv, call);
+  const HeadTensors parts = to_heads(qkv, bucket, heads);
   const auto widened = [&](const Tensor& x) { return x.expand({-1, heads.group, -1, -1}); };
-  const Tensor out = at::scaled_dot_product_attention(parts[0], widened(parts[1]),
-                                                      widened(parts[2]), {}, 0.0, causal);
-  return FromHeads::apply(out, call);
+  const Tensor out = at::scaled_dot_product_attention(parts.queries, widened(parts.keys),
+                                                      widened(parts.values), {}, 0.0, causal);
+  return from_heads(out, bucket, heads);
 }
 
 // Sequence numbers by bucket; sequences without rows are in none.
@@ -215,22 +214,36 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
                           int head_dim, double theta, torch::Dtype dtype) {
   SequencePlan plan = make_plan(lengths, true, positions.device());
+  Tensor ordered = plan.order.defined() ? positions.index_select(0, plan.order) : positions;
+  std::int64_t first = 0;
+  for (Bucket& bucket : plan.buckets) {
+    add_rotation(bucket, ordered.narrow(0, first, bucket.rows), head_dim, theta, dtype);
+    first += bucket.rows;
+  }
+  return plan;
+}
+
+void add_rotation(Bucket& bucket, const Tensor& positions, int head_dim, double theta,
+                  torch::Dtype dtype) {
   const torch::Dtype table = gradient_type(dtype);
   const torch::TensorOptions wide = positions.options().dtype(torch::kFloat64);
   const Tensor frequency =
       at::pow(theta, at::arange(0, head_dim, 2, wide).div_(-head_dim));  // [D/2]
-  Tensor ordered = plan.order.defined() ? positions.index_select(0, plan.order) : positions;
-  std::int64_t first = 0;
-  for (Bucket& bucket : plan.buckets) {
-    const Tensor column = ordered.narrow(0, first, bucket.rows).unsqueeze(1);
-    first += bucket.rows;
-    const Tensor angle = at::mul(pad_rows(column, bucket), frequency);  // [count·L, D/2]
-    const Tensor cosine = angle.cos(), sine = angle.sin();
-    const std::vector<std::int64_t> shape = {bucket.count, 1, 1, bucket.longest, head_dim};
-    bucket.cosine = at::cat({cosine, cosine}, 1).to(table).view(shape);
-    bucket.sine = at::cat({-sine, sine}, 1).to(table).view(shape);
-  }
-  return plan;
+  const Tensor angle =
+      at::mul(pad_rows(positions.unsqueeze(1), bucket), frequency);  // [count·L, D/2]
+  const Tensor cosine = angle.cos(), sine = angle.sin();
+  const std::vector<std::int64_t> shape = {bucket.count, 1, 1, bucket.longest, head_dim};
+  bucket.cosine = at::cat({cosine, cosine}, 1).to(table).view(shape);
+  bucket.sine = at::cat({-sine, sine}, 1).to(table).view(shape);
+}
+
+HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
+  const variable_list parts = ToHeads::apply(qkv, c10::make_intrusive<HeadsCall>(bucket, heads));
+  return {parts[0], parts[1], parts[2]};
+}
+
+Tensor from_heads(const Tensor& out, const Bucket& bucket, const HeadShape& heads) {
+  return FromHeads::apply(out, c10::make_intrusive<HeadsCall>(bucket, heads));
 }
 
 Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse) {

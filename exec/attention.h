@@ -9,11 +9,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
+
+struct ContextPlan;  // exec/context_attention.h
 
 // Made once per forward, shared by all its blocks.
 struct SequencePlan {
@@ -30,6 +33,7 @@ struct SequencePlan {
   torch::Tensor order;    // [T] packed row of each row in bucket order; undefined: the same
   torch::Tensor inverse;  // [T]
   bool causal = false;
+  std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
 };
 
 // Bidirectional, without RoPE.
@@ -38,12 +42,27 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const torch::Tensor& positions,
                           int head_dim, double theta, torch::Dtype dtype);
 
+// Gives the bucket its angles; `positions` [rows] int64, of its rows.
+void add_rotation(SequencePlan::Bucket& bucket, const torch::Tensor& positions, int head_dim,
+                  double theta, torch::Dtype dtype);
+
 struct HeadShape {
   std::int64_t kv_heads = 1;  // K, on this rank
   std::int64_t group = 1;     // g, query heads per key/value head
   std::int64_t width = 1;     // D
 };
 torch::Tensor attention(const torch::Tensor& qkv, const SequencePlan& plan, const HeadShape& heads);
+
+// The steps before and after the attention itself, of one bucket: its rows of qkv become rotated
+// queries [count·K, g, L, D], keys and values [count·K, 1, L, D]; the result [count·K, g, L, D]
+// becomes rows [rows, K·g·D].
+struct HeadTensors {
+  torch::Tensor queries, keys, values;
+};
+HeadTensors to_heads(const torch::Tensor& qkv, const SequencePlan::Bucket& bucket,
+                     const HeadShape& heads);
+torch::Tensor from_heads(const torch::Tensor& out, const SequencePlan::Bucket& bucket,
+                         const HeadShape& heads);
 
 // x[order]; `inverse` undoes it.
 torch::Tensor permute_rows(const torch::Tensor& x, const torch::Tensor& order,

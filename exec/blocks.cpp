@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "exec/context_attention.h"
 #include "exec/vocabulary.h"
 #include "shared/error.h"
 
@@ -152,8 +153,10 @@ Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& norm
   const HeadShape heads{kv_heads, module.heads / tp / kv_heads, module.head_dim};
   const Tensor qkv =
       column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
-  return row_linear(frame.pass, attention(qkv, frame.sequences, heads), layer.at("out.weight"),
-                    layer.find("out.bias"));
+  const SequencePlan& plan = frame.sequences;
+  const Tensor out =
+      plan.context ? context_attention(qkv, *plan.context, heads) : attention(qkv, plan, heads);
+  return row_linear(frame.pass, out, layer.at("out.weight"), layer.find("out.bias"));
 }
 
 Tensor vision_block(const Frame& frame, const Layer& layer, const Tensor& x) {
@@ -232,11 +235,17 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
 }
 
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
-                            const torch::TensorOptions& format) {
+                            const torch::TensorOptions& format, InnerGroup& context) {
   switch (module.kind) {
     case ModuleKind::vision:
       return plan_images(data.image_lengths, format.device());
     case ModuleKind::language:
+      if (context.size() > 1) {
+        SequencePlan plan;
+        plan.context = plan_context(data, context, module.head_dim, module.rope_theta,
+                                    c10::typeMetaToScalarType(format.dtype()));
+        return plan;
+      }
       return plan_samples(data.lengths, data.positions, module.head_dim, module.rope_theta,
                           c10::typeMetaToScalarType(format.dtype()));
     case ModuleKind::projector:

@@ -41,7 +41,7 @@ struct Frame {
 // Rows of a work item between the module's blocks, and of what leaves it.
 std::int64_t sequence_length(const Module& module, const WorkInput& data);
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
-                            const torch::TensorOptions& format);
+                            const torch::TensorOptions& format, InnerGroup& context);
 
 // x and the result as at the top of exec/chunk.h.
 torch::Tensor run_layer(const Frame& frame, const Layer& layer, const torch::Tensor& x);

@@ -66,7 +66,8 @@ struct Chunk::Impl {
     return {module,
             data,
             {&groups, queue, anchor, own},
-            has_blocks ? plan_sequences(module, data, anchor.options()) : SequencePlan{},
+            has_blocks ? plan_sequences(module, data, anchor.options(), groups.context)
+                       : SequencePlan{},
             inputs,
             options.input_edges,
             own};

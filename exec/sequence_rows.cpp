@@ -27,17 +27,21 @@ struct RowsCall : torch::CustomClassHolder {
 };
 constexpr const char* kCall = "call";
 
-class OwnRows : public torch::autograd::Function<OwnRows> {
+// One of the two forward, the other backward.
+class MoveRows : public torch::autograd::Function<MoveRows> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& all,
+  static Tensor forward(AutogradContext* context, const Tensor& x, bool gathers,
                         const c10::intrusive_ptr<RowsCall>& call) {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
-    return call->rows->own(all);
+    context->saved_data["gathers"] = gathers;
+    return gathers ? call->rows->all(x) : call->rows->own(x);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call =
         c10::static_intrusive_pointer_cast<RowsCall>(context->saved_data[kCall].toCapsule());
-    return {call->rows->all(gradients[0]), Tensor()};
+    const bool gathered = context->saved_data["gathers"].toBool();
+    return {gathered ? call->rows->own(gradients[0]) : call->rows->all(gradients[0]), Tensor(),
+            Tensor()};
   }
 };
 
@@ -118,7 +122,10 @@ Tensor MergedRows::own(const Tensor& all) const {
 }
 
 Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const Tensor& all) {
-  return OwnRows::apply(all, c10::make_intrusive<RowsCall>(rows));
+  return MoveRows::apply(all, false, c10::make_intrusive<RowsCall>(rows));
+}
+Tensor all_rows(const std::shared_ptr<const RowExchange>& rows, const Tensor& own) {
+  return MoveRows::apply(own, true, c10::make_intrusive<RowsCall>(rows));
 }
 
 Tensor select_rows(const Tensor& x, const Tensor& rows) { return SelectRows::apply(x, rows); }

@@ -82,8 +82,9 @@ class MergedRows : public RowExchange {
   std::int64_t merged_;
 };
 
-// own() as a node of the graph; its backward is all().
+// own() and all() as nodes of the graph; the backward of one is the other.
 torch::Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& all);
+torch::Tensor all_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& own);
 // x[rows], distinct ones.
 torch::Tensor select_rows(const torch::Tensor& x, const torch::Tensor& rows);
 // Its transpose: [rows, W], zero but for x at `places`.

@@ -9,6 +9,7 @@ void LayerKernels::block_forward() {
   // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
   // launches each.
   if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
+  move_keys(CollectiveKind::all_gather);
   attention(4, 2, 2);  // reads q, k, v; writes the output
   forward_row(attention_out());
   passes(between * hidden(), 3, 1);  // residual sum
@@ -39,6 +40,7 @@ void LayerKernels::block_backward_input() {
   passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
   input_gradient_row(attention_out());
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
+  move_keys(CollectiveKind::reduce_scatter);
   if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
   input_gradient_column(qkv());
   norm_backward(between, hidden());

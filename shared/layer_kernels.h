@@ -146,12 +146,24 @@ class LayerKernels {
     passes(rows * width, 2, vision() ? 4 : 3);
   }
 
+  // Context parallelism: keys and values of the group's ranks, by sample.
+  bool context() const { return context_.cp > 1 && layer_ == LayerKind::decoder_block; }
+  std::int64_t key_rows() const { return context() ? size_.gathered : size_.tokens; }
+  void move_keys(CollectiveKind kind) {
+    if (!context()) return;
+    const std::int64_t width = 2 * key_width();
+    passes(size_.tokens * width, 2, 1);  // as rows, or back
+    out_.collectives.push_back(
+        {kind, Bytes(size_.gathered * width * element()), GroupKind::context});
+    passes(size_.gathered * width, 2, 1);  // brought into order, or back
+  }
+
   // One attention kernel per sequence: packed sequences do not see each other.
   void attention(double flops_per_pair_and_width, int q_like, int k_like) {
     const double width = static_cast<double>(query_width());
     const double flops = flops_per_pair_and_width * static_cast<double>(size_.pairs) * width;
     const std::int64_t bytes =
-        size_.tokens * (q_like * query_width() + k_like * key_width()) * element();
+        (size_.tokens * q_like * query_width() + key_rows() * k_like * key_width()) * element();
     add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences));
   }
 

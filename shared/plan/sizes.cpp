@@ -25,6 +25,9 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   const std::int64_t width = std::int64_t{module.heads} * module.head_dim / tp;
   const std::int64_t key_value = kv_heads * module.head_dim;
   const std::int64_t ffn = (module.gated ? 3 : 2) * std::int64_t{module.ffn} / tp;
+  // Context parallelism keeps the keys and values that it gathers.
+  const bool gathers = context.cp > 1 && module.kind == ModuleKind::language;
+  const std::int64_t key_rows = gathers ? size.gathered : tokens;
   std::int64_t bytes = 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
     switch (stack[static_cast<std::size_t>(layer)]) {
@@ -33,8 +36,9 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
         break;
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
-        bytes += element * (own * 4 * hidden + tokens * (2 * width + 2 * key_value + ffn)) +
-                 4 * tokens * module.heads / tp;
+        bytes +=
+            element * (own * 4 * hidden + tokens * (2 * width + ffn) + key_rows * 2 * key_value) +
+            4 * tokens * module.heads / tp;
         break;
       case LayerKind::encoder_norm:
         bytes += element * own * hidden;

@@ -1,7 +1,8 @@
 // Bytes that a chunk holds on one rank.
 //   T tokens, H hidden, A·D attention width, K·D key (or value) width (t > K: K counts as t), F
 //   feed-forward width, t tensor-parallel ranks, e bytes an element; q = T, or under sequence
-//   parallelism the rank's own rows ⌈T/t⌉
+//   parallelism the rank's own rows ⌈T/t⌉; G = T, or under context parallelism the
+//   group's tokens
 #pragma once
 
 #include "shared/expand.h"
@@ -12,7 +13,7 @@
 namespace polyphony {
 
 // What one forward keeps for its backward (the opaque tape), per layer:
-//   vision or decoder block   e·(q·4H + T·((2·A·D + 2·K·D)/t + (2 or, gated, 3)·F/t)) + 4·T·A/t
+//   vision or decoder block   e·(q·4H + T·(2·A·D + (2 or, gated, 3)·F)/t + G·2·K·D/t) + 4·T·A/t
 //                             inputs of both norms and of the four matrices, q, k, v, the attention
 //                             output (input of the output matrix), the activation's inputs,
 //                             log-sum-exp in fp32
