@@ -5,6 +5,7 @@
 #include "exec/blocks.h"
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
+#include "shared/lora.h"
 
 namespace polyphony::exec {
 
@@ -26,13 +27,24 @@ std::string last_two_parts(const std::string& name) {
   return name.substr(dot + 1);
 }
 
+// Tells weights of their pairs: "qkv.weight" of "qkv.lora_a".
+void link_low_rank(const Layer& layer, double scale) {
+  for (const auto& [name, a] : layer.parameters) {
+    const std::size_t dot = name.rfind('.');
+    if (name.substr(dot) != ".lora_a") continue;
+    LocalParameter* weight = layer.at(name.substr(0, dot) + ".weight");
+    weight->lora_a = a;
+    weight->lora_b = layer.at(name.substr(0, dot) + ".lora_b");
+    weight->lora_scale = scale;
+  }
+}
+
 }  // namespace
 
 struct Chunk::Impl {
   Impl(const Module& module_, LayerRange range, const Communicators& communicators,
        const ShardIndex& shard, const ChunkOptions& options_)
       : module(module_), options(options_), groups(communicators) {
-    POLYPHONY_CHECK(module.trainable != Trainable::lora, module.name << ": LoRA is not modelled");
     const std::vector<LayerKind> stack = polyphony::layers(module);
     for (int i = range.begin; i < range.end; ++i)
       layers.push_back({stack.at(static_cast<std::size_t>(i)), {}});
@@ -48,7 +60,8 @@ struct Chunk::Impl {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));
       layer.parameters[last_two_parts(parameter.spec.name)] = &parameter;
     }
-    for (const Layer& layer : layers) {
+    for (Layer& layer : layers) {
+      link_low_rank(layer, low_rank_scale(module));
       has_blocks |=
           layer.kind == LayerKind::encoder_block || layer.kind == LayerKind::decoder_block;
     }

@@ -17,10 +17,14 @@ struct LocalParameter {
   torch::Tensor value;  // this rank's slice
   torch::Tensor grad;   // same shape, zero at the start of a step; undefined when frozen. fp32
                         // when the value is bf16
+  // Of a weight under LoRA (shared/lora.h): the pair that is trained beside it, and alpha / r.
+  LocalParameter* lora_a = nullptr;
+  LocalParameter* lora_b = nullptr;
+  double lora_scale = 0;
 };
 
 // What `shard` holds of the parameter, in `dtype`, on the CPU.
-torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard,
-                            std::uint64_t seed, torch::Dtype dtype, bool perturb);
+torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard, std::uint64_t seed,
+                            torch::Dtype dtype, bool perturb);
 
 }  // namespace polyphony::exec

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "exec/lora.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -34,6 +35,7 @@ struct LinearCall : torch::CustomClassHolder {
   LocalParameter* weight;
   LocalParameter* bias;
   Tensor x;  // [rows, in]; undefined when frozen
+  Tensor h;  // LoRA: [rows, r]
   LinearCall(Kind kind_, const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
       : kind(kind_), pass(pass_), weight(weight_), bias(bias_) {}
   bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
@@ -70,12 +72,13 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<LinearCall>& call) {
     keep(context, call);
-    if (trains(call->weight)) call->x = x.detach();
+    if (trains(call->weight) || call->weight->lora_a) call->x = x.detach();
     const Tensor& weight = call->weight->value;
     const bool row = call->kind == LinearCall::Kind::row;
     const Tensor all = call->gathers_input() ? call->pass.rows->all(x) : x;
     Tensor y = call->bias != nullptr && !row ? at::addmm(call->bias->value, all, weight.t())
                                              : at::mm(all, weight.t());
+    if (call->weight->lora_a) call->h = add_low_rank(*call->weight, all, y);
     if (row) {
       if (call->pass.rows)
         y = call->pass.rows->own(y);
@@ -95,6 +98,10 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     Tensor dx;
     if (context->needs_input_grad(0)) {
       dx = at::mm(all_dy, call->weight->value);
+    }
+    if (call->weight->lora_a)
+      low_rank_backward(call->pass, *call->weight, x, std::move(call->h), all_dy, dx);
+    if (dx.defined()) {
       if (call->gathers_input())
         dx = rows->own(dx);
       else if (call->kind == LinearCall::Kind::column)
@@ -107,7 +114,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
 
 Tensor linear(LinearCall::Kind kind, const Pass& pass, const Tensor& x, LocalParameter* weight,
               LocalParameter* bias) {
-  return LinearFunction::apply(x, pass.anchor,
+  return LinearFunction::apply(x, pass.anchor_of(*weight),
                                c10::make_intrusive<LinearCall>(kind, pass, weight, bias));
 }
 
@@ -160,7 +167,7 @@ Tensor replicated_linear(const Pass& pass, const Tensor& x, LocalParameter* weig
 Tensor add_position(const Pass& pass, const Tensor& x, const Tensor& rows, LocalParameter* table) {
   auto call = c10::make_intrusive<TableCall>(pass, table);
   call->rows = rows;
-  return PositionFunction::apply(x, pass.anchor, call);
+  return PositionFunction::apply(x, pass.anchor_of(*table), call);
 }
 
 }  // namespace polyphony::exec

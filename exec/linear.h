@@ -41,6 +41,10 @@ struct Pass {
   torch::Tensor anchor;  // scalar; requires grad when the chunk trains, so that layers without a
                          // differentiable input are recorded too
   std::shared_ptr<const RowExchange> rows = nullptr;  // null: every rank has every row
+  // For a layer with this weight: does not require grad when the layer trains nothing.
+  torch::Tensor anchor_of(const LocalParameter& weight) const {
+    return weight.grad.defined() || weight.lora_a ? anchor : anchor.detach();
+  }
 };
 
 // Parameters may be null where a layer has none (bias).

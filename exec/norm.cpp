@@ -104,11 +104,11 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
 }  // namespace
 
 Tensor layer_norm(const Pass& pass, const Tensor& x, LocalParameter* weight, LocalParameter* bias) {
-  return LayerNormFunction::apply(x, pass.anchor,
+  return LayerNormFunction::apply(x, pass.anchor_of(*weight),
                                   c10::make_intrusive<NormCall>(pass, weight, bias));
 }
 Tensor rms_norm(const Pass& pass, const Tensor& x, LocalParameter* weight) {
-  return RmsNormFunction::apply(x, pass.anchor,
+  return RmsNormFunction::apply(x, pass.anchor_of(*weight),
                                 c10::make_intrusive<NormCall>(pass, weight, nullptr));
 }
 

@@ -127,14 +127,14 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
 
 Tensor embedding(const Pass& pass, const Tensor& ids, LocalParameter* table) {
   return EmbeddingFunction::apply(
-      pass.anchor, c10::make_intrusive<VocabularyCall>(
-                       pass, table, local_ids(pass.groups->tensor, ids, *table), 1.0));
+      pass.anchor_of(*table), c10::make_intrusive<VocabularyCall>(
+                                  pass, table, local_ids(pass.groups->tensor, ids, *table), 1.0));
 }
 
 Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, double scale,
                        LocalParameter* weight) {
   return LossFunction::apply(
-      h, pass.anchor,
+      h, pass.anchor_of(*weight),
       c10::make_intrusive<VocabularyCall>(pass, weight,
                                           local_ids(pass.groups->tensor, labels, *weight), scale));
 }

@@ -1,5 +1,7 @@
 #include "shared/expand.h"
 
+#include <algorithm>
+
 #include "shared/error.h"
 #include "shared/layer_kernels.h"
 
@@ -35,8 +37,11 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   const bool backward_weight = phase == Phase::backward || phase == Phase::backward_weight;
   if (backward_input || backward_weight) {
     if (!context.input_grad && !context.weight_grad) return out;
+    // The first layer that trains anything; the embedding below a LoRA module's blocks does not.
+    const bool lora = module.trainable == Trainable::lora;
+    const int first = lora ? std::max<int>(range.begin, 1) : range.begin;
     for (int i = range.end - 1; i >= range.begin; --i) {
-      const bool input_grad = context.input_grad || i > range.begin;
+      const bool input_grad = context.input_grad || i > first;
       LayerKernels layer(module, stack[static_cast<std::size_t>(i)], size, context, input_grad,
                          out);
       if (backward_input) layer.backward_input();

@@ -42,6 +42,10 @@ void LayerKernels::block_backward_input() {
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   move_keys(CollectiveKind::reduce_scatter);
   if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
+  if (!input_grad_) {  // a LoRA module's first block: only its pairs train
+    if (sequence()) gather(rows, hidden());
+    return low_rank_backward(qkv(), false);
+  }
   input_gradient_column(qkv());
   norm_backward(between, hidden());
   passes(between * hidden(), 3, 1);
@@ -75,7 +79,7 @@ void LayerKernels::head_backward_input() {
   add(KernelKind::loss, 0, rows * vocabulary().out * 4 * wide_element(),
       4);  // probabilities − one-hot, scaled, narrowed
   const std::int64_t bytes = rows * hidden() * element();  // of parts as they are, not padded
-  if (sequence() && context_.weight_grad) reduce(CollectiveKind::all_gather, bytes);
+  if (sequence() && context_.weight_grad && !lora()) reduce(CollectiveKind::all_gather, bytes);
   input_gradient(vocabulary());
   reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes);
   norm_backward(own(rows), hidden());
@@ -152,6 +156,7 @@ void LayerKernels::backward_input() {
       projector_backward_input();
       return;
     case LayerKind::token_embedding:
+      if (lora() && !input_grad_) return;
       if (sequence()) gather(size_.tokens, hidden());
       if (!input_grad_) return;
       add(KernelKind::embedding, 0,
@@ -168,6 +173,7 @@ void LayerKernels::backward_input() {
 }
 
 void LayerKernels::backward_weight() {
+  if (lora() && layer_ != LayerKind::encoder_block && layer_ != LayerKind::decoder_block) return;
   switch (layer_) {
     case LayerKind::patch_embedding:
       weight_gradient(patches());

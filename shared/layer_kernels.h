@@ -17,6 +17,7 @@ namespace polyphony {
 struct Linear {
   std::int64_t rows, in, out;
   bool bias = false;
+  std::int64_t low_rank = 0;  // r of the trained pair beside it (shared/lora.h); 0: none
 };
 
 // Writes the kernels and collectives of one layer. What a pass over memory reads and writes follows
@@ -57,11 +58,19 @@ class LayerKernels {
   std::int64_t own(std::int64_t rows) const {
     return sequence() ? RowShares{rows, context_.tp}.share() : rows;
   }
+  bool lora() const { return module_.trainable == Trainable::lora; }
+  std::int64_t low_rank() const { return lora() ? module_.lora_rank : 0; }
   bool vision() const { return module_.kind == ModuleKind::vision; }
-  Linear qkv() const { return {size_.tokens, hidden(), query_width() + 2 * key_width(), vision()}; }
-  Linear attention_out() const { return {size_.tokens, query_width(), hidden(), vision()}; }
-  Linear mlp_in() const { return {size_.tokens, hidden(), (vision() ? 1 : 2) * ffn(), vision()}; }
-  Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), vision()}; }
+  Linear qkv() const {
+    return {size_.tokens, hidden(), query_width() + 2 * key_width(), vision(), low_rank()};
+  }
+  Linear attention_out() const {
+    return {size_.tokens, query_width(), hidden(), vision(), low_rank()};
+  }
+  Linear mlp_in() const {
+    return {size_.tokens, hidden(), (vision() ? 1 : 2) * ffn(), vision(), low_rank()};
+  }
+  Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), vision(), low_rank()}; }
   Linear patches() const {
     return {own(size_.tokens), std::int64_t{module_.channels} * module_.patch * module_.patch,
             hidden(), true};
@@ -118,13 +127,18 @@ class LayerKernels {
   }
   void forward_cut(const Linear& l) {  // addmm adds the bias
     gemm(l.rows, l.out, l.in, gemm_bytes(l) + (l.bias ? l.out * element() : 0));
+    low_rank_forward(l);
   }
   void forward_row(const Linear& l) {  // the bias is added once, after the sum over ranks
     gemm(l.rows, l.out, l.in, gemm_bytes(l));
+    low_rank_forward(l);
     sum(l.rows, l.out);
     if (l.bias) passes(own(l.rows) * l.out, 2, 1);
   }
-  void input_gradient(const Linear& l) { gemm(l.rows, l.in, l.out, gemm_bytes(l)); }
+  void input_gradient(const Linear& l) {
+    gemm(l.rows, l.in, l.out, gemm_bytes(l));
+    low_rank_backward(l, true);
+  }
   void input_gradient_column(const Linear& l) {
     if (sequence() && context_.weight_grad) gather(l.rows, l.in);  // for the weight gradient
     input_gradient(l);
@@ -135,6 +149,7 @@ class LayerKernels {
     input_gradient(l);
   }
   void weight_gradient(const Linear& l) {
+    if (lora()) return low_rank_weight(l);
     const std::int64_t accumulated = 2 * l.in * l.out * wide_element();
     gemm(l.out, l.in, l.rows, (l.rows * l.in + l.rows * l.out) * element() + accumulated);
     if (l.bias) passes(l.rows * l.out, 1, 2);  // column sums, added to the gradient
@@ -143,7 +158,7 @@ class LayerKernels {
   void norm(std::int64_t rows, std::int64_t width) { passes(rows * width, 2, 1); }
   void norm_backward(std::int64_t rows, std::int64_t width) { passes(rows * width, 3, 1); }
   void norm_weight(std::int64_t rows, std::int64_t width) {
-    passes(rows * width, 2, vision() ? 4 : 3);
+    if (!lora()) passes(rows * width, 2, vision() ? 4 : 3);
   }
 
   // Context parallelism: keys and values of the group's ranks, by sample.
@@ -177,6 +192,11 @@ class LayerKernels {
 
   void embedding_forward();
   void projector_backward_input();
+  // shared/lora_kernels.cpp
+  void low_rank_forward(const Linear& l);
+  void low_rank_backward(const Linear& l, bool input_grad);
+  void low_rank_weight(const Linear& l);
+
   void block_forward();
   void block_backward_input();
   void block_backward_weight();

@@ -37,6 +37,8 @@ const ObjectForm& module_form() {
        {"train", choice_form(enum_names(Trainable::lora)),
         "which weights are trained; full when absent"},
        {"lora_rank", size_form(), "rank of the low-rank update"},
+       {"lora_alpha", number_form(0, 1e6),
+        "the update is multiplied by lora_alpha / lora_rank; by 1 when absent"},
        {"layers", integer_form(1, kMostLayers), "transformer blocks"},
        {"hidden", size_form(), "width of the residual stream; of a projector: of its middle layer"},
        {"heads", size_form(), "attention heads"},
@@ -68,11 +70,10 @@ const ObjectForm& model_form() {
 }
 
 std::vector<std::string> module_keys(ModuleKind kind) {
-  if (kind == ModuleKind::projector)
-    return {"kind", "from", "train", "lora_rank", "merge", "hidden"};
-  std::vector<std::string> keys = {"kind",      "from",   "preset",        "hf",    "train",
-                                   "lora_rank", "layers", "hidden",        "heads", "head_dim",
-                                   "ffn",       "gated",  "attention_bias"};
+  if (kind == ModuleKind::projector) return {"kind", "from", "train", "merge", "hidden"};
+  std::vector<std::string> keys = {
+      "kind",   "from",  "preset",   "hf",         "train", "lora_rank", "layers",
+      "hidden", "heads", "head_dim", "lora_alpha", "ffn",   "gated",     "attention_bias"};
   if (kind == ModuleKind::vision) keys.insert(keys.end(), {"image_size", "patch", "channels"});
   if (kind == ModuleKind::language)
     keys.insert(keys.end(),

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "shared/error.h"
+#include "shared/lora.h"
 #include "shared/random.h"
 
 namespace polyphony {
@@ -129,8 +130,7 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
       }
     }
   }
-  for (Parameter& parameter : out) parameter.trained = module.trainable == Trainable::full;
-  return out;
+  return with_low_rank(module, std::move(out));
 }
 
 std::vector<Parameter> parameters(const Module& module) {

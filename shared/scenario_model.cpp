@@ -108,7 +108,6 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   Module module = base_module(value, kind, key, files, notes);
   module.name = key;
   if (value.has("train")) module.trainable = enum_named(value.at("train").text(), Trainable::lora);
-  value.read("lora_rank", module.lora_rank);
   if (kind == ModuleKind::projector) {
     value.read("hidden", module.projector_hidden);
     std::string merge = "1x1";
@@ -116,6 +115,8 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
     module.merge = merge.front() - '0';
     return module;
   }
+  value.read("lora_rank", module.lora_rank);
+  value.read("lora_alpha", module.lora_alpha);
   value.read("layers", module.layers);
   value.read("hidden", module.hidden);
   value.read("heads", module.heads);

@@ -31,6 +31,7 @@ Json module_json(const Model& model, std::size_t m) {
   if (Json from = from_of(model, m); !from.empty()) json["from"] = from;
   json["train"] = name(module.trainable);
   if (module.lora_rank > 0) json["lora_rank"] = module.lora_rank;
+  if (module.lora_alpha > 0) json["lora_alpha"] = module.lora_alpha;
   if (module.kind == ModuleKind::projector) {
     json["merge"] = std::to_string(module.merge) + "x" + std::to_string(module.merge);
     json["hidden"] = module.projector_hidden;

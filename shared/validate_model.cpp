@@ -26,9 +26,6 @@ void check_unsupported(const Refusal& refuse, const Module& m, const std::string
   if (m.kind == ModuleKind::audio || m.kind == ModuleKind::diffusion)
     refuse(where, std::string(name(m.kind)) + " modules are not supported yet",
            "vision, projector and language are");
-  if (m.trainable == Trainable::lora)
-    refuse(where + "/train", "lora is not supported yet", "use \"full\" or \"frozen\"");
-  if (m.lora_rank != 0) refuse(where + "/lora_rank", "lora is not supported yet", "remove the key");
   if (m.experts != 0 || m.experts_per_token != 0)
     refuse(where + "/experts", "mixture of experts is not supported yet",
            "remove the key to plan a dense model");
@@ -46,6 +43,22 @@ void check_unsupported(const Refusal& refuse, const Module& m, const std::string
            m.attention_bias ? "attention biases in a language module are not supported yet"
                             : "a vision module without attention biases is not supported yet",
            "remove the key");
+}
+
+void check_low_rank(const Refusal& refuse, const Module& m, const std::string& where) {
+  const bool lora = m.trainable == Trainable::lora;
+  if (lora && m.kind == ModuleKind::projector)
+    refuse(where + "/train", "a projector has no transformer blocks for lora to adapt",
+           "use \"full\" or \"frozen\"");
+  if (lora && m.lora_rank < 1)
+    refuse(where, "key \"lora_rank\" is missing", "write the rank of the update, such as 16");
+  if (!lora && (m.lora_rank != 0 || m.lora_alpha != 0))
+    refuse(where + (m.lora_rank != 0 ? "/lora_rank" : "/lora_alpha"),
+           std::string("does nothing where train is ") + name(m.trainable),
+           "use \"train\": \"lora\", or remove the key");
+  if (lora && m.lora_rank > m.hidden)
+    refuse(where + "/lora_rank", number(m.lora_rank) + " is more than hidden " + number(m.hidden),
+           "an update of full rank is what \"train\": \"full\" gives");
 }
 
 void check_stack(const Refusal& refuse, const Module& m, const std::string& where) {
@@ -175,6 +188,7 @@ void validate_model(const Refusal& refuse, const Model& model) {
     const Module& module = model.modules[m];
     const std::string where = "/model/" + module.name;
     check_unsupported(refuse, module, where);
+    check_low_rank(refuse, module, where);
     if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
     if (module.kind == ModuleKind::language) check_language(refuse, module, where);
   }

@@ -43,9 +43,10 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
 
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
   const NumberFormat precision = scenario.training.precision;
-  if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64)
+  if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
+      precision != NumberFormat::bf16)
     return refuse(std::string("precision ") + name(precision) +
-                  " is simulation only; the executor runs fp32 and fp64");
+                  " is simulation only; the executor runs fp64, fp32 and bf16");
   return {};
 }
 

@@ -28,16 +28,19 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   // Context parallelism keeps the keys and values that it gathers.
   const bool gathers = context.cp > 1 && module.kind == ModuleKind::language;
   const std::int64_t key_rows = gathers ? size.gathered : tokens;
+  const bool lora = module.trainable == Trainable::lora;
+  const std::int64_t low_rank = lora ? 4 * std::int64_t{module.lora_rank} : 0;
   std::int64_t bytes = 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
     switch (stack[static_cast<std::size_t>(layer)]) {
       case LayerKind::patch_embedding:
-        bytes += element * own * module.channels * module.patch * module.patch;
+        if (!lora) bytes += element * own * module.channels * module.patch * module.patch;
         break;
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
         bytes +=
-            element * (own * 4 * hidden + tokens * (2 * width + ffn) + key_rows * 2 * key_value) +
+            element * (own * 4 * hidden + tokens * (2 * width + ffn + low_rank) +
+                       key_rows * 2 * key_value) +
             4 * tokens * module.heads / tp;
         break;
       case LayerKind::encoder_norm:
@@ -53,7 +56,7 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
       case LayerKind::token_embedding:
         break;
       case LayerKind::language_head:
-        bytes += element * (own_rows(size.loss_tokens) * 2 * hidden +
+        bytes += element * (own_rows(size.loss_tokens) * (lora ? 1 : 2) * hidden +
                             size.loss_tokens * ((module.vocab + tp - 1) / tp));
         break;
     }
@@ -86,9 +89,8 @@ Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& s
   std::int64_t elements = 0;
   for (const Parameter& parameter : parameters(module, range)) {
     if (!parameter.trained || parameter.shape.size() < 2) continue;
-    const std::int64_t rows = parameter.name.find(".head.") == std::string::npos
-                                  ? size.tokens
-                                  : size.loss_tokens;
+    const std::int64_t rows =
+        parameter.name.find(".head.") == std::string::npos ? size.tokens : size.loss_tokens;
     const std::vector<std::int64_t> local = parameter.local_shape({.tensor = context.tp});
     elements += rows * (local[0] + local[1]);
   }

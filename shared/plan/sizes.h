@@ -19,6 +19,7 @@ namespace polyphony {
 //                             log-sum-exp in fp32
 //   patch embedding e·q·C·p² · norm e·q·H · projector e·(q·in + T·2·hidden/t) · head
 //   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
+//   LoRA: a block + 4·e·T·r; patch embedding 0, head e·L·(H + V/t): inputs of frozen matrices go
 // With full recompute: the chunk's input only. Source: own count of what exec/ saves; compare
 // 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
 Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,

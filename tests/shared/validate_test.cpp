@@ -68,6 +68,32 @@ TEST_CASE("the model's sizes") {
         "image size of a multiple of 12 pixels)");
 }
 
+TEST_CASE("lora needs blocks and a rank, and nothing else takes one") {
+  const auto with = [](int module, Trainable train, int rank, double alpha) {
+    return refusal([&](Scenario& s) {
+      Module& m = s.model.modules[static_cast<std::size_t>(module)];
+      m.trainable = train;
+      m.lora_rank = rank;
+      m.lora_alpha = alpha;
+    });
+  };
+  CHECK(with(2, Trainable::lora, 0, 16) ==
+        "s.json: /model/language: key \"lora_rank\" is missing (write the rank of the update, such "
+        "as 16)");
+  CHECK(with(1, Trainable::lora, 4, 0) ==
+        "s.json: /model/projector/train: a projector has no transformer blocks for lora to adapt "
+        "(use \"full\" or \"frozen\")");
+  CHECK(
+      with(0, Trainable::full, 4, 0) ==
+      "s.json: /model/vision/lora_rank: does nothing where train is full (use \"train\": \"lora\", "
+      "or remove the key)");
+  CHECK(with(0, Trainable::frozen, 0, 2) ==
+        "s.json: /model/vision/lora_alpha: does nothing where train is frozen (use \"train\": "
+        "\"lora\", or remove the key)");
+  CHECK(with(2, Trainable::lora, 1000, 0)
+            .find("/model/language/lora_rank: 1000 is more than hidden ") != std::string::npos);
+}
+
 TEST_CASE("what is not supported yet is refused by name") {
   const auto with = [](int module, const std::function<void(Module&)>& change) {
     return refusal([&](Scenario& s) { change(s.model.modules[static_cast<std::size_t>(module)]); });
@@ -75,8 +101,6 @@ TEST_CASE("what is not supported yet is refused by name") {
   CHECK(with(0, [](Module& m) { m.kind = ModuleKind::audio; }) ==
         "s.json: /model/vision: audio modules are not supported yet (vision, projector and "
         "language are)");
-  CHECK(with(2, [](Module& m) { m.trainable = Trainable::lora; }) ==
-        "s.json: /model/language/train: lora is not supported yet (use \"full\" or \"frozen\")");
   CHECK(with(2, [](Module& m) { m.tied = true; }) ==
         "s.json: /model/language/tied: tied embeddings are not supported yet (\"tied\": false "
         "gives the output a matrix of its own)");
