@@ -66,9 +66,10 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
     state.chunk = chunk;
     const Module& module = program_.model.modules[chunk.module.value];
     state.visited = b_.training_ && needs_backward(program_.model, chunk.module);
-    state.trained = b_.training_ && module.trainable != Trainable::frozen;
     state.params = add_params(role, chunk, false);
     if (module.experts > 0) state.experts = add_params(role, chunk, true);
+    for (const ParamGroupId params : {state.params, state.experts})
+      state.trained = state.trained || (params.valid() && program_.params[params.value].trainable);
     for (std::vector<OpId>* ops : {&state.forwards, &state.backwards}) ops->resize(microbatches);
     state.tapes.resize(microbatches);
     state.held.resize(microbatches);

@@ -22,6 +22,7 @@ struct Case {
   std::string name;  // unique
   Layout layout;
   std::vector<ModuleKind> frozen;
+  std::vector<ModuleKind> lora;
   bool text_only = false;      // no sample has an image
   bool language_only = false;  // nor has the model an encoder
   NumberFormat precision = NumberFormat::fp64;
@@ -35,6 +36,14 @@ std::vector<Case> parity_cases();
 std::vector<Case> single_precision_cases();
 std::vector<Case> curve_cases();
 std::vector<Case> gloo_cases();
+
+// Every feature alone and in pairs (tests/exec/parity_matrix.cpp); `refused`: pairs that no layout
+// can have.
+struct Matrix {
+  std::vector<Case> cases;
+  int refused = 0;
+};
+Matrix parity_matrix();
 
 // What a case trains on.
 Scenario make_scenario(const Case& c);

@@ -81,6 +81,13 @@ Scenario make_scenario(const Case& c) {
   for (Module& module : scenario.model.modules)
     for (const ModuleKind kind : c.frozen)
       if (module.kind == kind) module.trainable = Trainable::frozen;
+  for (Module& module : scenario.model.modules)
+    for (const ModuleKind kind : c.lora)
+      if (module.kind == kind) {
+        module.trainable = Trainable::lora;
+        module.lora_rank = 2;
+        module.lora_alpha = 4;
+      }
   scenario.cluster.ranks_per_node = 8;
   // Only planning looks at this, to balance stages; batches come from make_dataset().
   const auto constant = [](double value) {

@@ -133,11 +133,17 @@ TEST_SUITE("parity") {
     std::printf("%-9s %-9s %-9s %-9s %6s  %s\n", "loss", "norm", "gradient", "parameter", "ms",
                 "layout");
     int failed = 0;
+    const Matrix matrix = parity_matrix();
     for (const std::vector<Case>& cases :
-         {parity_cases(), single_precision_cases(), curve_cases()}) {
+         {parity_cases(), single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
         const auto begin = std::chrono::steady_clock::now();
-        const Outcome outcome = run_in_process(c);
+        Outcome outcome;
+        try {
+          outcome = run_in_process(c);
+        } catch (const std::exception& error) {
+          outcome.fault = error.what();
+        }
         const std::chrono::duration<double, std::milli> wall =
             std::chrono::steady_clock::now() - begin;
         const std::string wrong = complaint(c, outcome);
@@ -148,6 +154,8 @@ TEST_SUITE("parity") {
         std::fflush(stdout);
       }
     }
+    std::printf("%zu pairs and features, %d refused, %d failed\n", matrix.cases.size(),
+                matrix.refused, failed);
     CHECK(failed == 0);
   }
 }

@@ -48,8 +48,15 @@ class SampleModel {
  private:
   const Tensor& at(const std::string& name) const { return values_.at(name); }
   Tensor linear(const std::string& name, const Tensor& x) const {
-    const auto bias = values_.find(name + ".bias");
-    return torch::linear(x, at(name + ".weight"), bias == values_.end() ? Tensor() : bias->second);
+    const auto bias = values_.find(name + ".bias"), low = values_.find(name + ".lora_a");
+    const Tensor y =
+        torch::linear(x, at(name + ".weight"), bias == values_.end() ? Tensor() : bias->second);
+    if (low == values_.end()) return y;
+    const Module& m = *std::find_if(model_.modules.begin(), model_.modules.end(), [&](const auto& e) {
+      return name.rfind(e.name + ".", 0) == 0;
+    });
+    return y + m.lora_alpha / m.lora_rank *
+                   torch::linear(torch::linear(x, low->second), at(name + ".lora_b"));
   }
   Tensor layer_norm(const std::string& name, const Tensor& x) const {
     return torch::layer_norm(x, {x.size(-1)}, at(name + ".weight"), at(name + ".bias"),
@@ -170,7 +177,7 @@ Reference::Reference(const Scenario& scenario, torch::Dtype start)
     for (const Parameter& parameter : polyphony::parameters(module)) {
       const std::string& name = parameter.name;
       values_[name] = initial_value(parameter, {}, training_.seed, start, true).to(kWide);
-      if (module.trainable == Trainable::frozen) continue;
+      if (!parameter.trained) continue;
       trained_.insert(name);
       if (parameter.decay) decayed_.insert(name);
       first_[name] = torch::zeros_like(values_[name]);

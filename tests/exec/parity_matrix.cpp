@@ -1,0 +1,171 @@
+// The generated part of the parity matrix: every feature alone and every pair of features that a
+// layout can have together, on few ranks. What check_layout() refuses is left out; scripts/parity
+// prints how many those are.
+#include <algorithm>
+#include <functional>
+
+#include "shared/plan/plan.h"
+#include "tests/exec/parity.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+constexpr int kMostRanks = 8;
+
+// A layout before its ranks are counted.
+struct Draft {
+  Placement placement = Placement::homogeneous;
+  ModuleLayout encoder, language;  // ranks: how many data-parallel lanes
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  int microbatches = 4;
+  int encoder_microbatches = 0;
+  Case rest;  // what trains on what
+};
+
+struct Feature {
+  std::string name;
+  std::function<void(Draft&)> add;
+};
+
+ModuleLayout& with_all(Draft& draft, const std::function<void(ModuleLayout&)>& change) {
+  change(draft.encoder);
+  change(draft.language);
+  return draft.language;
+}
+
+Feature on_both(const std::string& name, std::function<void(ModuleLayout&)> change) {
+  return {name, [change](Draft& draft) { with_all(draft, change); }};
+}
+Feature on_language(const std::string& name, std::function<void(ModuleLayout&)> change) {
+  return {name, [change](Draft& draft) { change(draft.language); }};
+}
+
+const std::vector<Feature>& features() {
+  static const std::vector<Feature> list = {
+      {"colocated", [](Draft& d) { d.placement = Placement::colocated; }},
+      {"non-colocated", [](Draft& d) { d.placement = Placement::non_colocated; }},
+      on_both("tp2", [](ModuleLayout& l) { l.tp = 2; }),
+      on_language("tp4", [](ModuleLayout& l) { l.tp = 4; }),
+      on_both("sp", [](ModuleLayout& l) { l.sp = true; }),
+      on_both("cp2 contiguous", [](ModuleLayout& l) { l.cp = 2; }),
+      on_both("cp2 zigzag",
+              [](ModuleLayout& l) {
+                l.cp = 2;
+                l.tokens = TokenAssignment::zigzag;
+              }),
+      on_language("cp3 balanced",
+                  [](ModuleLayout& l) {
+                    l.cp = 3;
+                    l.tokens = TokenAssignment::balanced;
+                  }),
+      on_language("pp2", [](ModuleLayout& l) { l.pp = 2; }),
+      on_language("interleaved",
+                  [](ModuleLayout& l) {
+                    l.pp = 2;
+                    l.vpp = 2;
+                  }),
+      {"zero-bubble",
+       [](Draft& d) {
+         d.language.pp = 2;
+         d.schedule = ScheduleKind::zero_bubble;
+       }},
+      {"gpipe", [](Draft& d) { d.schedule = ScheduleKind::gpipe; }},
+      on_both("dp2", [](ModuleLayout& l) { l.ranks = 2; }),
+      on_both("optimizer sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::optimizer;
+                l.ranks = std::max(l.ranks, 2);
+              }),
+      on_both("gradients sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::gradients;
+                l.ranks = std::max(l.ranks, 2);
+              }),
+      on_both("fully sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::full;
+                l.ranks = std::max(l.ranks, 2);
+              }),
+      on_both("hybrid sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::full;
+                l.shard_ranks = 2;
+                l.ranks = 4;
+              }),
+      on_both("recompute full", [](ModuleLayout& l) { l.recompute = Recompute::full; }),
+      on_both("recompute selective", [](ModuleLayout& l) { l.recompute = Recompute::selective; }),
+      {"encoder by image", [](Draft& d) { d.encoder.spread = Spread::images; }},
+      {"encoder x2", [](Draft& d) { d.encoder_microbatches = 2; }},
+      {"encoder frozen",
+       [](Draft& d) { d.rest.frozen = {ModuleKind::vision, ModuleKind::projector}; }},
+      {"language frozen", [](Draft& d) { d.rest.frozen = {ModuleKind::language}; }},
+      {"vision frozen, language lora",
+       [](Draft& d) {
+         d.rest.frozen = {ModuleKind::vision};
+         d.rest.lora = {ModuleKind::language};
+       }},
+      {"text only", [](Draft& d) { d.rest.text_only = true; }},
+  };
+  return list;
+}
+
+// Ranks of each grid; the encoder takes those of the language module where it must.
+Case finish(Draft draft, std::string name) {
+  ModuleLayout &encoder = draft.encoder, &language = draft.language;
+  if (draft.schedule == ScheduleKind::one_f_one_b && language.vpp > 1)
+    draft.schedule = ScheduleKind::interleaved;
+  language.ranks *= language.tp * language.cp * language.pp;
+  switch (draft.placement) {
+    case Placement::homogeneous:
+      encoder = language;
+      break;
+    case Placement::colocated:
+    case Placement::mixed:
+      encoder.ranks = language.ranks;
+      break;
+    case Placement::non_colocated:
+      encoder.ranks *= encoder.tp * encoder.cp * encoder.pp;
+      language.first_rank = encoder.ranks;
+      break;
+  }
+  Case c = draft.rest;
+  c.name = std::move(name);
+  c.layout.placement = draft.placement;
+  c.layout.schedule = draft.schedule;
+  c.layout.microbatches = draft.microbatches;
+  c.layout.encoder_microbatches = draft.encoder_microbatches;
+  c.layout.modules = {encoder, encoder, language};
+  return c;
+}
+
+bool fits(const Case& c) {
+  return world_size(c.layout) <= kMostRanks && !check_layout(make_scenario(c), c.layout);
+}
+
+}  // namespace
+
+Matrix parity_matrix() {
+  Matrix matrix;
+  const auto add = [&](const Draft& draft, const std::string& name) {
+    const Case c = finish(draft, name);
+    if (!fits(c)) {
+      ++matrix.refused;
+      return;
+    }
+    matrix.cases.push_back(c);
+  };
+  const std::vector<Feature>& list = features();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Draft one;
+    list[i].add(one);
+    add(one, list[i].name);
+    for (std::size_t k = i + 1; k < list.size(); ++k) {
+      Draft both = one;
+      list[k].add(both);
+      add(both, list[i].name + " + " + list[k].name);
+    }
+  }
+  return matrix;
+}
+
+}  // namespace polyphony::exec::testing
