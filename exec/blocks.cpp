@@ -5,35 +5,16 @@
 #include <numeric>
 
 #include "exec/context_attention.h"
+#include "exec/experts.h"
+#include "exec/swiglu.h"
 #include "exec/vocabulary.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
 
 using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 namespace {
-
-// silu(gate)∘up of rows with gate and up interleaved: [T, 2F] -> [T, F].
-class SwiGlu : public torch::autograd::Function<SwiGlu> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& gate_up) {
-    // Two planes, so that the transcendental part runs over contiguous memory.
-    const Tensor planes =
-        gate_up.view({gate_up.size(0), gate_up.size(1) / 2, 2}).permute({2, 0, 1}).contiguous();
-    context->saved_data["planes"] = planes;
-    return at::silu(planes[0]).mul_(planes[1]);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const Tensor planes = context->saved_data["planes"].toTensor();
-    const Tensor& dy = gradients[0];
-    const Tensor gate = at::silu_backward(at::mul(dy, planes[1]), planes[0]);
-    const Tensor up = at::silu(planes[0]).mul_(dy);
-    return {at::stack({gate, up}, 2).view({dy.size(0), 2 * dy.size(1)})};
-  }
-};
 
 std::int64_t grid_side(std::int64_t patches) {
   const auto side =
@@ -175,8 +156,8 @@ Tensor decoder_block(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Tensor middle =
       x + self_attention(frame, layer, rms_norm(pass, x, layer.at("norm1.weight")));
   const Tensor normed = rms_norm(pass, middle, layer.at("norm2.weight"));
-  const Tensor inner =
-      SwiGlu::apply(column_linear(pass, normed, layer.at("gate_up.weight"), nullptr));
+  if (frame.module.experts > 0) return middle + experts(frame, layer, normed);
+  const Tensor inner = swiglu(column_linear(pass, normed, layer.at("gate_up.weight"), nullptr));
   return middle + row_linear(pass, inner, layer.at("down.weight"), nullptr);
 }
 

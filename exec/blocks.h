@@ -2,7 +2,8 @@
 //   vision_block   x += out(attention(qkv(LayerNorm x)));  x += fc2(GELU(fc1(LayerNorm x)))
 //                  biases, exact (erf) GELU, bidirectional within an image
 //   decoder_block  x += out(attention(qkv(RMSNorm x)));  x += down(silu(gate)∘up)
-//                  gate and up of RMSNorm x; no biases, RoPE, causal within a sample
+//                  gate and up of RMSNorm x; no biases, RoPE, causal within a sample; or, for
+//                  down(…), experts (exec/experts.h)
 //   projector_mlp  m×m neighbouring patches side by side (row-major in the cell), fc2(GELU(fc1))
 //   language_head  RMSNorm of the loss rows only, output matrix, loss
 // Inner collectives: expand()'s list (shared/expand.h).
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "exec/attention.h"
+#include "exec/balance.h"
 #include "exec/linear.h"
 #include "exec/work_input.h"
 #include "shared/model.h"
@@ -21,12 +23,17 @@ namespace polyphony::exec {
 
 struct Layer {
   LayerKind kind = LayerKind::decoder_block;
-  // By the last two parts of the name: "qkv.weight".
+  // By what follows the block in the name, "experts.down.weight"; outside blocks by the last two
+  // parts, "norm.weight".
   std::map<std::string, LocalParameter*> parameters;
 
   LocalParameter* find(const std::string& name) const;  // null when the layer has none
   LocalParameter* at(const std::string& name) const;
 };
+
+// The experts that a work item's tokens visit, [T, k] by layer of the chunk: chosen once, then the
+// same when the forward runs again.
+using Choices = std::map<const Layer*, torch::Tensor>;
 
 // One forward over a work item.
 struct Frame {
@@ -37,6 +44,8 @@ struct Frame {
   const std::vector<torch::Tensor>& inputs;  // of the chunk (exec/chunk.h)
   const std::vector<int>& input_edges;
   std::shared_ptr<const SequenceRows> own;  // sequence parallelism: pass.rows, by its own type
+  BalancePlan balance;
+  Choices& choices;
 };
 // Rows of a work item between the module's blocks, and of what leaves it.
 std::int64_t sequence_length(const Module& module, const WorkInput& data);

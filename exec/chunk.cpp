@@ -19,11 +19,15 @@ struct Tape {
   WorkInput data;
   Tensor output;  // with its graph; undefined under recompute, and after backward_input
   std::shared_ptr<WeightQueue> queue;
+  Choices choices;
 };
 
-// "language.block3.qkv.weight" -> "qkv.weight".
-std::string last_two_parts(const std::string& name) {
-  const std::size_t dot = name.rfind('.', name.rfind('.') - 1);
+// "language.block3.experts.down.weight" -> "experts.down.weight", "language.head.norm.weight" ->
+// "norm.weight".
+std::string name_in_layer(const std::string& name) {
+  const std::size_t block = name.find(".block");
+  const std::size_t dot = block == std::string::npos ? name.rfind('.', name.rfind('.') - 1)
+                                                     : name.find('.', block + 1);
   return name.substr(dot + 1);
 }
 
@@ -48,8 +52,11 @@ struct Chunk::Impl {
     const std::vector<LayerKind> stack = polyphony::layers(module);
     for (int i = range.begin; i < range.end; ++i)
       layers.push_back({stack.at(static_cast<std::size_t>(i)), {}});
+    // Experts that are not cut over the tensor-parallel ranks.
+    ShardIndex whole_experts = shard;
+    if (options.expert_tp == 1) whole_experts.tensor = 1, whole_experts.tensor_index = 0;
     for (const Parameter& spec : polyphony::parameters(module, range)) {
-      const Tensor value = initial_value(spec, shard, options.seed, options.dtype, options.perturb)
+      const Tensor value = initial_value(spec, spec.expert ? whole_experts : shard, options.seed, options.dtype, options.perturb)
                                .to(options.device);
       const bool trains = options.trainable && spec.trained;
       parameters.push_back(
@@ -58,7 +65,7 @@ struct Chunk::Impl {
     }
     for (LocalParameter& parameter : parameters) {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));
-      layer.parameters[last_two_parts(parameter.spec.name)] = &parameter;
+      layer.parameters[name_in_layer(parameter.spec.name)] = &parameter;
     }
     for (Layer& layer : layers) {
       link_low_rank(layer, low_rank_scale(module));
@@ -72,7 +79,7 @@ struct Chunk::Impl {
   bool keeps_tape() const { return options.trainable || options.input_grad; }
 
   Frame frame(const std::vector<Tensor>& inputs, const WorkInput& data,
-              const std::shared_ptr<WeightQueue>& queue) {
+              const std::shared_ptr<WeightQueue>& queue, Choices& choices) {
     std::shared_ptr<const SequenceRows> own;
     if (options.sequence_parallel && groups.tensor.size() > 1)
       own = std::make_shared<SequenceRows>(groups.tensor, sequence_length(module, data));
@@ -83,11 +90,14 @@ struct Chunk::Impl {
                        : SequencePlan{},
             inputs,
             options.input_edges,
-            own};
+            own,
+            module.experts > 0 && has_blocks ? plan_balance(module, data, groups.context.index())
+                                             : BalancePlan{},
+            choices};
   }
 
-  Tensor run(const Tape& tape) {
-    const Frame now = frame(tape.inputs, tape.data, tape.queue);
+  Tensor run(Tape& tape) {
+    const Frame now = frame(tape.inputs, tape.data, tape.queue, tape.choices);
     Tensor x = tape.inputs.empty() ? Tensor() : tape.inputs.front();
     for (const Layer& layer : layers) x = run_layer(now, layer, x);
     return x;
@@ -98,7 +108,7 @@ struct Chunk::Impl {
                     module.name << ": work " << work << " is already in flight");
     const bool graph = keeps_tape() && !options.recompute;
     const torch::AutoGradMode grad_mode(graph);
-    Tape tape{{}, data, {}, std::make_shared<WeightQueue>()};
+    Tape tape{{}, data, {}, std::make_shared<WeightQueue>(), {}};
     for (const Tensor& input : inputs)
       tape.inputs.push_back(input.defined()
                                 ? input.detach().requires_grad_(options.input_grad && keeps_tape())
@@ -171,6 +181,7 @@ std::vector<Tensor> Chunk::backward_input(std::uint64_t work, const Tensor& outp
   std::vector<Tensor> gradients = impl_->backward(tape, output_grad, false);
   tape.inputs.clear();
   tape.data = {};
+  tape.choices.clear();
   return gradients;
 }
 
@@ -185,7 +196,8 @@ Tensor Chunk::predict(const std::vector<Tensor>& inputs, const WorkInput& data) 
   POLYPHONY_CHECK(!impl_->layers.empty() && impl_->layers.back().kind == LayerKind::language_head,
                   impl_->module.name << ": predict() without the head");
   const torch::NoGradGuard no_grad;
-  const Frame frame = impl_->frame(inputs, data, std::make_shared<WeightQueue>());
+  Choices choices;
+  const Frame frame = impl_->frame(inputs, data, std::make_shared<WeightQueue>(), choices);
   Tensor x = inputs.empty() ? Tensor() : inputs.front();
   for (std::size_t i = 0; i + 1 < impl_->layers.size(); ++i)
     x = run_layer(frame, impl_->layers[i], x);

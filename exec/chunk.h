@@ -33,6 +33,7 @@ struct ChunkOptions {
   bool trainable = true;   // holds gradients for the parameters that train (Parameter::trained)
   bool input_grad = true;  // the backward returns the gradients of the boundary inputs
   bool sequence_parallel = false;
+  int expert_tp = 0;  // tensor-parallel ranks that cut one expert: 1, or 0 for all
   std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order
   bool recompute = false;  // keep only the input; run the forward again before the backward
   bool perturb = false;    // tests: biases and norm weights start away from 0 and 1, so that their

@@ -64,13 +64,16 @@ torch::Tensor InnerGroup::reduce_scatter(const torch::Tensor& all,
 
 torch::Tensor InnerGroup::all_to_all(const torch::Tensor& send,
                                      const std::vector<std::int64_t>& send_rows,
-                                     const std::vector<std::int64_t>& receive_rows) {
+                                     const std::vector<std::int64_t>& receive_rows,
+                                     std::int64_t recorded_rows) {
   if (size() == 1) return send;
   const torch::Tensor whole = send.contiguous();
   torch::Tensor receive = empty_rows(whole, sum(receive_rows));
   communicator_->all_to_all(whole, receive, elements(whole, send_rows),
                             elements(whole, receive_rows));
-  note(CollectiveKind::all_to_all, whole);
+  const std::int64_t recorded = elements(whole, {recorded_rows}).front();
+  record_.push_back({CollectiveKind::all_to_all,
+                     Bytes(recorded * static_cast<std::int64_t>(whole.element_size())), kind_});
   return receive;
 }
 

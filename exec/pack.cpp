@@ -176,6 +176,8 @@ WorkInput pack_work(const Program& program, WorkId id, const Dataset& dataset, t
   const Work& work = program.works[id.value];
   WorkInput input;
   input.loss_scale = 1.0 / static_cast<double>(std::max<std::int64_t>(1, program.loss_tokens));
+  input.balance_scale =
+      1.0 / static_cast<double>(std::max<std::size_t>(1, program.batch.samples.size()));
   add_images(program, work, dataset, dtype, with_images, input);
   TokenPacker tokens(program, work);
   for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {

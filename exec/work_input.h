@@ -25,8 +25,10 @@ struct WorkInput {
   torch::Tensor loss_rows;            // [loss tokens] int64: positions in T that predict a label
   torch::Tensor labels;               // [loss tokens] int64
   double loss_scale = 1;              // 1 ÷ loss tokens of the global batch
-  // Context parallelism: T above are this rank's tokens, `lengths` counts them; the tokens of all
-  // ranks of the group, rank after rank, are G. Undefined, and empty, without it.
+  double balance_scale = 1;           // 1 ÷ samples of the global batch
+  // Context parallelism: T above are this rank's tokens, `lengths` counts them (of every sample of
+  // the work, 0 where it has none here); the tokens of all ranks of the group, rank after rank, are
+  // G. Undefined, and empty, without it.
   std::vector<std::int64_t> context_rows;  // tokens of each rank; sums to G
   torch::Tensor context_samples;           // [G] int64: which sample of the work
   torch::Tensor context_positions;         // [G] int64: position in that sample

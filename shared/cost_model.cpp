@@ -105,7 +105,7 @@ class Pricer {
         compute->module.value, compute->layers.begin, compute->layers.end, compute->phase,
         groups.tensor.value,   groups.context.value,  groups.expert.value, size.tokens,
         size.pairs,            size.text_tokens,      size.loss_tokens,    size.sequences,
-        size.gathered,         size.condition};
+        size.samples,          size.gathered,         size.condition};
     const auto [known, added] = known_.try_emplace(key);
     if (added) known->second = compute_time(program_, id, cluster_, profile_);
     return known->second;
@@ -141,7 +141,7 @@ class Pricer {
 
   using Key = std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t,
                          std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t,
-                         std::int64_t, std::int32_t, std::int64_t, std::int64_t>;
+                         std::int64_t, std::int32_t, std::int32_t, std::int64_t, std::int64_t>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;

@@ -32,7 +32,7 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   POLYPHONY_CHECK(context.tp >= 1 && context.cp >= 1, "tp " << context.tp << ", cp " << context.cp);
   Expansion out;
   out.kernels.reserve(16 *
-                      static_cast<std::size_t>(range.size()));  // a block has at most 15 a phase
+                      static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
   const bool backward_input = phase == Phase::backward || phase == Phase::backward_input;
   const bool backward_weight = phase == Phase::backward || phase == Phase::backward_weight;
   if (backward_input || backward_weight) {

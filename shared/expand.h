@@ -4,7 +4,7 @@
 // rank. A test counts the executor's real FLOPs against it.
 //   GEMM [m,k]×[k,n]: 2mnk flops, (mk + kn + mn) elements.   Attention over P query-key pairs:
 //   4·P·A·D forward, 8·P·A·D backward (10 when the scores are recomputed, as flash kernels do;
-//   profiles fold that into their efficiency).
+//   profiles fold that into their efficiency).   Experts: shared/moe_kernels.cpp.
 // A backward visits every GEMM twice (input and weight gradient), each as large as the forward; a
 // frozen module skips the weight part, a module with nothing trainable upstream skips the input
 // part of its first layer. Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a
@@ -30,7 +30,9 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 // Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
-// all_to_all, what this rank sends, to itself included.
+// all_to_all, what this rank sends, to itself included; of rows on their way back, what it receives,
+// which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks unequal rows,
+// the largest share.
 struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};

@@ -9,7 +9,8 @@ namespace polyphony {
 namespace {
 
 const std::vector<std::string> kLanguageTypes = {"llama",    "mistral",       "qwen2",
-                                                 "qwen2_vl", "qwen2_vl_text", "mixtral"};
+                                                 "qwen2_vl", "qwen2_vl_text", "mixtral",
+                                                 "qwen3_moe"};
 const std::vector<std::string> kVisionTypes = {"clip_vision_model", "siglip_vision_model",
                                                "intern_vit_6b", "qwen2_vl"};
 
@@ -55,6 +56,32 @@ JsonValue part_of(const JsonValue& root, ModuleKind kind) {
   return root;
 }
 
+// "num_local_experts" in Mixtral's configurations, "num_experts" in Qwen's.
+void read_experts(const JsonValue& config, const std::string& type, HfModule& result) {
+  Module& m = result.module;
+  m.experts = whole_or(config, "num_local_experts", 1 << 16,
+                       whole_or(config, "num_experts", 1 << 16, 0));
+  if (m.experts == 0) return;
+  const bool mixtral = type == "mixtral";
+  m.experts_per_token = mixtral ? whole_or(config, "num_experts_per_tok", 1 << 16, 2)
+                                : whole(config, "num_experts_per_tok", 1 << 16);
+  m.expert_ffn = whole_or(config, "moe_intermediate_size", kMostWidth, m.ffn);
+  m.ffn = 0;
+  const char* const all_sparse = "only models with experts in every layer are supported";
+  if (whole_or(config, "decoder_sparse_step", kMostLayers, 1) != 1)
+    config.refuse_at("decoder_sparse_step", "dense layers between sparse ones", all_sparse);
+  if (config.has("mlp_only_layers")) {
+    const JsonValue dense = config.at("mlp_only_layers");
+    if (!dense.is_list() || dense.size() > 0)
+      config.refuse_at("mlp_only_layers", "dense layers between sparse ones", all_sparse);
+  }
+  if (!mixtral && !flag_or(config, "norm_topk_prob", false))
+    result.notes.emplace_back("the weights of a token's experts sum to 1 here");
+  if (config.has("router_aux_loss_coef"))
+    result.notes.emplace_back(
+        "the load-balance loss is left out: say \"balance_weight\" for one per sample");
+}
+
 HfModule read_language(const JsonValue& config, const std::string& type) {
   HfModule result;
   Module& m = result.module;
@@ -73,8 +100,9 @@ HfModule read_language(const JsonValue& config, const std::string& type) {
     config.at("rope_theta").check(number_form(1, 1e12));
     m.rope_theta = config.at("rope_theta").number();
   }
-  m.experts = whole_or(config, "num_local_experts", 1 << 16, 0);
-  m.experts_per_token = m.experts > 0 ? whole_or(config, "num_experts_per_tok", 1 << 16, 2) : 0;
+  read_experts(config, type, result);
+  if (type == "qwen3_moe")
+    result.notes.emplace_back("the norms of queries and keys are left out");
   if (type.starts_with("qwen2") || flag_or(config, "attention_bias", false))
     result.notes.emplace_back("the bias on queries, keys and values is left out");
   if (config.has("rope_scaling"))

@@ -14,28 +14,36 @@ void LayerKernels::block_forward() {
   forward_row(attention_out());
   passes(between * hidden(), 3, 1);  // residual sum
   norm(between, hidden());
-  forward_column(mlp_in());
-  // SwiGLU: silu(gate) (2), product (3). GELU: 2.
-  if (vision()) {
-    passes(rows * ffn(), 2, 1);
+  if (sparse()) {
+    experts_forward();
   } else {
-    passes(rows * ffn(), 5, 2);
+    forward_column(mlp_in());
+    // SwiGLU: silu(gate) (2), product (3). GELU: 2.
+    if (vision()) {
+      passes(rows * ffn(), 2, 1);
+    } else {
+      passes(rows * ffn(), 5, 2);
+    }
+    forward_row(mlp_out());
   }
-  forward_row(mlp_out());
   passes(between * hidden(), 3, 1);
 }
 
 void LayerKernels::block_backward_input() {
   const std::int64_t rows = size_.tokens, between = own(rows);
-  input_gradient_row(mlp_out());
-  // SwiGLU: the up gradient (3), the gate gradient before silu (3), silu's backward (3), both
-  // joined (2 × 2). GELU: 3.
-  if (vision()) {
-    passes(rows * ffn(), 3, 1);
+  if (sparse()) {
+    experts_backward_input();
   } else {
-    passes(rows * ffn(), 13, 4);
+    input_gradient_row(mlp_out());
+    // SwiGLU: the up gradient (3), the gate gradient before silu (3), silu's backward (3), both
+    // joined (2 × 2). GELU: 3.
+    if (vision()) {
+      passes(rows * ffn(), 3, 1);
+    } else {
+      passes(rows * ffn(), 13, 4);
+    }
+    input_gradient_column(mlp_in());
   }
-  input_gradient_column(mlp_in());
   norm_backward(between, hidden());
   passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
   input_gradient_row(attention_out());
@@ -52,8 +60,12 @@ void LayerKernels::block_backward_input() {
 }
 
 void LayerKernels::block_backward_weight() {
-  weight_gradient(mlp_out());
-  weight_gradient(mlp_in());
+  if (sparse()) {
+    experts_backward_weight();
+  } else {
+    weight_gradient(mlp_out());
+    weight_gradient(mlp_in());
+  }
   norm_weight(own(size_.tokens), hidden());
   weight_gradient(attention_out());
   weight_gradient(qkv());

@@ -71,6 +71,17 @@ class LayerKernels {
     return {size_.tokens, hidden(), (vision() ? 1 : 2) * ffn(), vision(), low_rank()};
   }
   Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), vision(), low_rank()}; }
+  // Experts: shared/moe_kernels.cpp.
+  bool sparse() const { return module_.experts > 0; }
+  bool cut_experts() const { return context_.expert_tp > 1; }
+  std::int64_t routed() const { return cut_experts() ? size_.tokens : own(size_.tokens); }
+  std::int64_t slots() const { return routed() * module_.experts_per_token; }
+  std::int64_t expert_width() const { return module_.expert_ffn / context_.expert_tp; }
+  std::int64_t shared_width() const { return module_.shared_ffn / context_.tp; }
+  Linear shared_in() const {
+    return {size_.tokens, hidden(), 2 * shared_width(), false, low_rank()};
+  }
+  Linear shared_out() const { return {size_.tokens, shared_width(), hidden(), false, low_rank()}; }
   Linear patches() const {
     return {own(size_.tokens), std::int64_t{module_.channels} * module_.patch * module_.patch,
             hidden(), true};
@@ -116,6 +127,9 @@ class LayerKernels {
   }
   void reduce(CollectiveKind kind, std::int64_t bytes) {
     if (context_.tp > 1) out_.collectives.push_back({kind, Bytes(bytes)});
+  }
+  void collective(CollectiveKind kind, std::int64_t bytes, GroupKind group) {
+    out_.collectives.push_back({kind, Bytes(bytes), group});
   }
 
   std::int64_t gemm_bytes(const Linear& l) const {
@@ -200,6 +214,15 @@ class LayerKernels {
   void block_forward();
   void block_backward_input();
   void block_backward_weight();
+  // shared/moe_kernels.cpp
+  void router_gemm(std::int64_t rows);
+  void route();
+  void expert_exchange();
+  void expert_gemms(std::int64_t out, std::int64_t in, bool weight);
+  void experts_forward();
+  void experts_backward_input();
+  void router_backward();
+  void experts_backward_weight();
   void head_forward();
   void head_backward_input();
 

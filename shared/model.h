@@ -67,12 +67,13 @@ struct Module {
   int projector_in = 0;
   int projector_hidden = 0;
   int projector_out = 0;
-  // Mixture of experts: every decoder block's feed-forward part. 0 experts: dense.
+  // Mixture of experts: every decoder block's feed-forward part, in place of F (then 0). A token
+  // visits the experts of its largest router logits, weighted by their softmax. 0 experts: dense.
   int experts = 0;
   int experts_per_token = 0;
   int expert_ffn = 0;           // width of one expert
   int shared_ffn = 0;           // width of the expert that every token visits; 0: none
-  double balance_weight = 0.0;  // of the load-balance loss
+  double balance_weight = 0.0;  // of the load-balance term (exec/balance.h)
   // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
   double lora_alpha = 0.0;

@@ -56,7 +56,12 @@ const ObjectForm& module_form() {
        {"merge", choice_form({"1x1", "2x2", "3x3", "4x4"}),
         "neighbouring patches that a projector joins into one token"},
        {"experts", integer_form(0, 1 << 16), "experts per layer; 0: dense"},
-       {"experts_per_token", integer_form(0, 1 << 16), "experts that a token visits"}},
+       {"experts_per_token", integer_form(0, 1 << 16), "experts that a token visits"},
+       {"expert_ffn", size_form(), "width of one expert's feed-forward layer"},
+       {"shared_ffn", integer_form(0, kMostWidth),
+        "width of the expert that every token visits; 0: none"},
+       {"balance_weight", number_form(0, 1e6),
+        "weight of the term that evens out the experts' load; 0 when absent"}},
       {}};
   return form;
 }
@@ -77,7 +82,8 @@ std::vector<std::string> module_keys(ModuleKind kind) {
   if (kind == ModuleKind::vision) keys.insert(keys.end(), {"image_size", "patch", "channels"});
   if (kind == ModuleKind::language)
     keys.insert(keys.end(),
-                {"kv_heads", "vocab", "tied", "rope_theta", "experts", "experts_per_token"});
+                {"kv_heads", "vocab", "tied", "rope_theta", "experts", "experts_per_token",
+                 "expert_ffn", "shared_ffn", "balance_weight"});
   return keys;
 }
 

@@ -37,6 +37,13 @@ class LayerParameters {
     out_.back().group_heads = m.heads / m.kv_heads;
     out_.back().head_dim = m.head_dim;
   }
+  // One matrix per expert.
+  void experts(const char* suffix, const Module& m, std::int64_t rows, std::int64_t columns,
+               Cut cut) {
+    matrix(suffix, rows, columns, cut);
+    out_.back().shape.insert(out_.back().shape.begin(), m.experts);
+    out_.back().expert = true;
+  }
   void table(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut,
              double deviation) {  // embeddings: no decay
     out_.push_back(
@@ -74,8 +81,17 @@ void decoder_block(const Module& m, LayerParameters add) {
   add.fused("qkv.weight", m, m.hidden);
   add.matrix("out.weight", m.hidden, width, Cut::columns);
   add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
-  add.matrix("gate_up.weight", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows);
-  add.matrix("down.weight", m.hidden, m.ffn, Cut::columns);
+  if (m.experts == 0) {
+    add.matrix("gate_up.weight", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows);
+    add.matrix("down.weight", m.hidden, m.ffn, Cut::columns);
+    return;
+  }
+  add.matrix("router.weight", m.experts, m.hidden, Cut::replicated);
+  add.experts("experts.gate_up.weight", m, 2 * std::int64_t{m.expert_ffn}, m.hidden, Cut::rows);
+  add.experts("experts.down.weight", m, m.hidden, m.expert_ffn, Cut::columns);
+  if (m.shared_ffn == 0) return;
+  add.matrix("shared.gate_up.weight", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows);
+  add.matrix("shared.down.weight", m.hidden, m.shared_ffn, Cut::columns);
 }
 
 }  // namespace

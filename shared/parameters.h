@@ -9,6 +9,9 @@
 //   divides A) its share of one group's q heads and a copy of its k and v. gate_up is laid out with
 //   gate and up rows interleaved (row 2i gate i, row 2i+1 up i).
 //   Experts' parameters have the expert as dimension 0; the other dimensions are cut as said above.
+//   A router is whole on every rank. Where tensor-parallel ranks have their own rows between blocks
+//   its gradient is a partial sum, like a norm's; else every rank has the whole of it, even when
+//   the experts behind it are cut.
 // Names: "language.block3.qkv.weight", "vision.patch_embedding.weight", "projector.fc1.bias".
 #pragma once
 

@@ -47,6 +47,18 @@ ModelPreset language(const char* name, Stack stack, Words words, double paramete
   return preset;
 }
 
+struct Sparse {
+  int experts, experts_per_token, expert_ffn;
+};
+
+ModelPreset with_experts(ModelPreset preset, Sparse sparse) {
+  preset.module.ffn = 0;
+  preset.module.experts = sparse.experts;
+  preset.module.experts_per_token = sparse.experts_per_token;
+  preset.module.expert_ffn = sparse.expert_ffn;
+  return preset;
+}
+
 constexpr const char* kClassToken = "the class token is left out: one token less per image";
 constexpr const char* kQuickGelu = "quick-GELU runs as GELU";
 constexpr const char* kQueryKeyNorm = "the norms of queries and keys are left out";
@@ -122,6 +134,13 @@ std::vector<ModelPreset> make_language_presets() {
                qwen, {kQkvBias}),
       language("qwen2.5-72b", {80, 8192, 64, 8, 128, 29568}, {152064, false, true, 1e6}, 72.70e9,
                qwen, {kQkvBias}),
+      with_experts(language("mixtral-8x7b", {32, 4096, 32, 8, 128, 0}, {32000, false, true, 1e6},
+                            46.70e9, "Hugging Face config.json of mistralai/Mixtral-8x7B-v0.1", {}),
+                   {8, 2, 14336}),
+      with_experts(language("qwen3-30b-a3b", {48, 2048, 32, 4, 128, 0}, {151936, false, true, 1e6},
+                            30.53e9, "Hugging Face config.json of Qwen/Qwen3-30B-A3B",
+                            {kQueryKeyNorm}),
+                   {128, 8, 768}),
       language("gpt-22b", {48, 6144, 64, 64, 96, 24576}, {51200, true, false, 1e4}, 22.06e9, gpt,
                {}),
       language("gpt-175b", {96, 12288, 96, 96, 128, 49152}, {51200, true, false, 1e4}, 174.6e9, gpt,
@@ -157,7 +176,12 @@ const ModelPreset* find_preset(const std::string& name) {
 double matrix_parameters(const Module& module) {
   const double hidden = module.hidden, head_dim = module.head_dim;
   const double attention = 2 * hidden * head_dim * (module.heads + module.kv_heads);
-  const double feed_forward = (module.gated ? 3 : 2) * hidden * module.ffn;
+  const double width =
+      module.experts == 0
+          ? module.ffn
+          : static_cast<double>(module.experts) * module.expert_ffn + module.shared_ffn;
+  const double feed_forward =
+      (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
   const double embeddings =
       module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
   return module.layers * (attention + feed_forward) + embeddings;

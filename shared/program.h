@@ -77,6 +77,7 @@ struct WorkSize {
   std::int64_t text_tokens = 0;  // language: rows that come from the embedding table
   std::int64_t loss_tokens = 0;  // language: rows with a label
   std::int32_t sequences = 0;    // images, or samples for language
+  std::int32_t samples = 0;      // language: of the work item on all context-parallel ranks
   std::int64_t gathered = 0;     // rows of all context-parallel ranks together
   std::int64_t condition = 0;    // diffusion: rows that its blocks attend to across
   bool operator==(const WorkSize&) const = default;

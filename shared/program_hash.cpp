@@ -64,8 +64,10 @@ auto fields(const Group& value) {
   return std::tie(kind, members);
 }
 auto fields(const WorkSize& value) {
-  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, gathered, condition] = value;
-  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, gathered, condition);
+  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition] =
+      value;
+  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered,
+                  condition);
 }
 auto fields(const Work& value) {
   const auto& [branch, lane, context, index, samples, items, rows] = value;

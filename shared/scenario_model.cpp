@@ -93,6 +93,22 @@ void read_heads(const JsonValue& value, Module& module) {
     module.kv_heads = module.heads;
 }
 
+// A preset's dense feed-forward layer becomes the width of an expert.
+void read_experts(const JsonValue& value, Module& module) {
+  if (value.read("experts", module.experts) && module.experts == 0)  // a dense form of a preset
+    module.experts_per_token = module.expert_ffn = module.shared_ffn = 0;
+  value.read("experts_per_token", module.experts_per_token);
+  value.read("expert_ffn", module.expert_ffn);
+  value.read("shared_ffn", module.shared_ffn);
+  value.read("balance_weight", module.balance_weight);
+  if (module.experts == 0) return;
+  if (value.has("ffn"))
+    value.refuse_at("ffn", "every block holds experts, none a dense feed-forward layer",
+                    "write \"expert_ffn\", or \"shared_ffn\" for the part that all tokens visit");
+  if (module.expert_ffn == 0) module.expert_ffn = module.ffn;
+  module.ffn = 0;
+}
+
 void need(const JsonValue& value, const char* key, int size, ModuleKind kind) {
   if (size != 0) return;
   const std::vector<std::string> presets = preset_names(kind);
@@ -129,12 +145,13 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   value.read("vocab", module.vocab);
   value.read("tied", module.tied);
   value.read("rope_theta", module.rope_theta);
-  value.read("experts", module.experts);
-  value.read("experts_per_token", module.experts_per_token);
+  read_experts(value, module);
   need(value, "layers", module.layers, kind);
   need(value, "hidden", module.hidden, kind);
   need(value, "heads", module.heads, kind);
-  need(value, "ffn", module.ffn, kind);
+  if (module.experts == 0) need(value, "ffn", module.ffn, kind);
+  if (module.experts > 0) need(value, "expert_ffn", module.expert_ffn, kind);
+  if (module.experts > 0) need(value, "experts_per_token", module.experts_per_token, kind);
   if (kind == ModuleKind::vision) {
     need(value, "image_size", module.image_size, kind);
     need(value, "patch", module.patch, kind);

@@ -42,7 +42,7 @@ Json module_json(const Model& model, std::size_t m) {
   json["heads"] = module.heads;
   if (module.kind == ModuleKind::language) json["kv_heads"] = module.kv_heads;
   json["head_dim"] = module.head_dim;
-  json["ffn"] = module.ffn;
+  if (module.experts == 0) json["ffn"] = module.ffn;
   json["gated"] = module.gated;
   json["attention_bias"] = module.attention_bias;
   if (module.kind == ModuleKind::vision) {
@@ -54,8 +54,13 @@ Json module_json(const Model& model, std::size_t m) {
     json["vocab"] = module.vocab;
     json["tied"] = module.tied;
     json["rope_theta"] = module.rope_theta;
-    if (module.experts > 0) json["experts"] = module.experts;
-    if (module.experts_per_token > 0) json["experts_per_token"] = module.experts_per_token;
+    if (module.experts > 0) {
+      json["experts"] = module.experts;
+      json["experts_per_token"] = module.experts_per_token;
+      json["expert_ffn"] = module.expert_ffn;
+      json["shared_ffn"] = module.shared_ffn;
+      json["balance_weight"] = module.balance_weight;
+    }
   }
   return json;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "shared/refusal.h"
 #include "shared/scenario_form.h"
@@ -26,9 +27,6 @@ void check_unsupported(const Refusal& refuse, const Module& m, const std::string
   if (m.kind == ModuleKind::audio || m.kind == ModuleKind::diffusion)
     refuse(where, std::string(name(m.kind)) + " modules are not supported yet",
            "vision, projector and language are");
-  if (m.experts != 0 || m.experts_per_token != 0)
-    refuse(where + "/experts", "mixture of experts is not supported yet",
-           "remove the key to plan a dense model");
   if (m.tied)
     refuse(where + "/tied", "tied embeddings are not supported yet",
            "\"tied\": false gives the output a matrix of its own");
@@ -67,13 +65,44 @@ void check_stack(const Refusal& refuse, const Module& m, const std::string& wher
                {"hidden", m.hidden, kMostWidth},
                {"heads", m.heads, kMostWidth},
                {"kv_heads", m.kv_heads, kMostWidth},
-               {"head_dim", m.head_dim, kMostWidth},
-               {"ffn", m.ffn, 64 * kMostWidth}});
+               {"head_dim", m.head_dim, kMostWidth}});
+  if (m.experts == 0) check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
   if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
     refuse(where + "/head_dim",
            number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +
                number(kMostWidth),
            "heads · head_dim is usually the hidden size");
+}
+
+// Of every kind of module; only language modules may have experts.
+void check_experts(const Refusal& refuse, const Module& m, const std::string& where) {
+  if (m.experts == 0) {
+    const auto alone = [&](const char* key, bool there) {
+      if (there)
+        refuse(where + "/" + key, "there are no experts",
+               "remove the key, or say how many \"experts\" a layer has");
+    };
+    alone("experts_per_token", m.experts_per_token != 0);
+    alone("expert_ffn", m.expert_ffn != 0);
+    alone("shared_ffn", m.shared_ffn != 0);
+    alone("balance_weight", m.balance_weight != 0);
+    return;
+  }
+  if (m.kind != ModuleKind::language)
+    refuse(where + "/experts", std::string("a ") + name(m.kind) + " module has no experts",
+           "only language modules have them");
+  check_sizes(refuse, where,
+              {{"experts", m.experts, 1 << 16},
+               {"experts_per_token", m.experts_per_token, m.experts},
+               {"expert_ffn", m.expert_ffn, kMostWidth}});
+  if (m.shared_ffn < 0 || m.shared_ffn > kMostWidth)
+    refuse(where + "/shared_ffn", number(m.shared_ffn) + " is out of range",
+           "write a whole number from 0 to " + number(kMostWidth));
+  if (!(m.balance_weight >= 0) || std::isinf(m.balance_weight))
+    refuse(where + "/balance_weight", "it must be 0 or more", "0.001 to 0.01 is usual");
+  if (m.ffn != 0)
+    refuse(where + "/ffn", "every block holds experts, none a dense feed-forward layer",
+           "leave it out, or remove \"experts\"");
 }
 
 void check_vision(const Refusal& refuse, const Module& m, const std::string& where) {
@@ -189,6 +218,7 @@ void validate_model(const Refusal& refuse, const Model& model) {
     const std::string where = "/model/" + module.name;
     check_unsupported(refuse, module, where);
     check_low_rank(refuse, module, where);
+    check_experts(refuse, module, where);
     if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
     if (module.kind == ModuleKind::language) check_language(refuse, module, where);
   }

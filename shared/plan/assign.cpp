@@ -300,6 +300,7 @@ WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, cons
     first += language_rows(model, sample);
   }
   size.gathered = first;
+  size.samples = static_cast<std::int32_t>(work.samples.size());
   return size;
 }
 
@@ -313,6 +314,7 @@ WorkSize work_size(const Model& model, ModuleId module, const Batch& batch,
       const Interval all{size.gathered, size.gathered + language_rows(model, sample)};
       add_tokens(model, sample, all.begin, &all, 1, size);
       size.gathered = all.end;
+      ++size.samples;
       continue;
     }
     for (const Item& item : sample.items)

@@ -6,6 +6,34 @@
 #include "shared/row_shares.h"
 
 namespace polyphony {
+namespace {
+
+constexpr std::int64_t kIndex = 8;  // bytes of an int64
+
+// (token, choice) pairs that a rank routes: of all rows, or with uncut experts of its own.
+std::int64_t expert_slots(const Module& module, const WorkSize& size, const ChunkContext& context) {
+  const bool own = context.sp && context.expert_tp < context.tp;
+  return module.experts_per_token *
+         (own ? RowShares{size.tokens, context.tp}.share() : size.tokens);
+}
+
+// A block's feed-forward part without its input: dense, or experts, evenly loaded.
+std::int64_t feed_forward_bytes(const Module& module, const WorkSize& size,
+                                const ChunkContext& context) {
+  const std::int64_t element = size_of(context.precision).value;
+  if (module.experts == 0)
+    return element * size.tokens * (module.gated ? 3 : 2) * std::int64_t{module.ffn} / context.tp;
+  const std::int64_t wide = std::max<std::int64_t>(4, element);
+  const std::int64_t own = context.sp ? RowShares{size.tokens, context.tp}.share() : size.tokens;
+  const std::int64_t per_slot =
+      element * (2 * std::int64_t{module.hidden} + 3 * module.expert_ffn / context.expert_tp) +
+      wide + (context.ep > 1 ? 6 : 4) * kIndex;
+  const std::int64_t balance = module.balance_weight > 0 ? wide * own * module.experts : 0;
+  return expert_slots(module, size, context) * per_slot + balance +
+         element * size.tokens * 3 * std::int64_t{module.shared_ffn} / context.tp;
+}
+
+}  // namespace
 
 Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
                  const ChunkContext& context) {
@@ -19,12 +47,15 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   const std::int64_t own = own_rows(tokens);
   if (context.recompute == Recompute::full) {
     const bool projector = module.kind == ModuleKind::projector;
-    return Bytes(element * own * (projector ? module.projector_in : hidden));
+    std::int64_t kept = element * own * (projector ? module.projector_in : hidden);
+    for (int layer = range.begin; layer < range.end; ++layer)
+      if (stack[static_cast<std::size_t>(layer)] == LayerKind::decoder_block)
+        kept += kIndex * expert_slots(module, size, context);
+    return Bytes(kept);
   }
   const std::int64_t kv_heads = std::max(1, module.kv_heads / tp);
   const std::int64_t width = std::int64_t{module.heads} * module.head_dim / tp;
   const std::int64_t key_value = kv_heads * module.head_dim;
-  const std::int64_t ffn = (module.gated ? 3 : 2) * std::int64_t{module.ffn} / tp;
   // Context parallelism keeps the keys and values that it gathers.
   const bool gathers = context.cp > 1 && module.kind == ModuleKind::language;
   const std::int64_t key_rows = gathers ? size.gathered : tokens;
@@ -38,10 +69,9 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
         break;
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
-        bytes +=
-            element * (own * 4 * hidden + tokens * (2 * width + ffn + low_rank) +
-                       key_rows * 2 * key_value) +
-            4 * tokens * module.heads / tp;
+        bytes += element * (own * 4 * hidden + tokens * (2 * width + low_rank) +
+                            key_rows * 2 * key_value) +
+                 4 * tokens * module.heads / tp + feed_forward_bytes(module, size, context);
         break;
       case LayerKind::encoder_norm:
         bytes += element * own * hidden;
@@ -91,6 +121,11 @@ Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& s
     if (!parameter.trained || parameter.shape.size() < 2) continue;
     const std::int64_t rows =
         parameter.name.find(".head.") == std::string::npos ? size.tokens : size.loss_tokens;
+    if (parameter.expert) {
+      const std::vector<std::int64_t> local = parameter.local_shape({.tensor = context.expert_tp});
+      elements += expert_slots(module, size, context) * (local[1] + local[2]);
+      continue;
+    }
     const std::vector<std::int64_t> local = parameter.local_shape({.tensor = context.tp});
     elements += rows * (local[0] + local[1]);
   }

@@ -17,11 +17,19 @@ namespace polyphony {
 //                             inputs of both norms and of the four matrices, q, k, v, the attention
 //                             output (input of the output matrix), the activation's inputs,
 //                             log-sum-exp in fp32
+//     with experts            in place of 3·F: S = T·k slots (token, choice), X width of an expert, t'
+//                             ranks that cut it, w bytes of a router logit (e, 4 at least), S rows at
+//                             the experts here (an even load):
+//                             e·S·(2H + 3·X/t') + w·S + 32·S (with ep > 1 48·S) rows at the experts
+//                             and what they answered, activation's inputs, weights, and indices;
+//                             with a balance term w·q·E logits; shared e·T·3·F_shared/t. With
+//                             experts uncut (t' = 1) q in place of T
 //   patch embedding e·q·C·p² · norm e·q·H · projector e·(q·in + T·2·hidden/t) · head
 //   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
 //   LoRA: a block + 4·e·T·r; patch embedding 0, head e·L·(H + V/t): inputs of frozen matrices go
-// With full recompute: the chunk's input only. Source: own count of what exec/ saves; compare
-// 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
+// With full recompute: the chunk's input only, and the choice of experts, 8·S a block. Source: own
+// count of what exec/ saves; compare 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1,
+// which includes dropout masks.
 Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
                  const ChunkContext& context);
 

@@ -5,6 +5,7 @@
 
 #include "exec/init.h"
 #include "shared/parameters.h"
+#include "tests/exec/reference_experts.h"
 
 namespace polyphony::exec::testing {
 
@@ -28,8 +29,12 @@ class SampleModel {
  public:
   SampleModel(const Model& model, const Tensors& values) : model_(model), values_(values) {}
 
+  // Σ over the layers of the last sample's balance terms, weighted and divided by their number.
+  const Tensor& balance() const { return balance_; }
+
   // [labels, V]
-  Tensor logits(const Sample& sample, const SampleContent& content) const {
+  Tensor logits(const Sample& sample, const SampleContent& content) {
+    balance_ = torch::zeros({}, kWide);
     const Module& language = *find_module(model_, ModuleKind::language);
     Tensor x = sequence(language, sample, content);
     for (int b = 0; b < language.layers; ++b)
@@ -124,8 +129,13 @@ class SampleModel {
     return x + linear(block + "fc2",
                       torch::gelu(linear(block + "fc1", layer_norm(block + "norm2", x))));
   }
-  Tensor decoder_block(const Module& m, const std::string& block, Tensor x) const {
+  Tensor decoder_block(const Module& m, const std::string& block, Tensor x) {
     x = x + attention(m, block, rms_norm(block + "norm1", x));
+    if (m.experts > 0) {
+      const auto [y, balance] = reference_experts(m, values_, block, rms_norm(block + "norm2", x));
+      balance_ = balance_ + m.balance_weight / m.layers * balance;
+      return x + y;
+    }
     const Tensor gate_up = linear(block + "gate_up", rms_norm(block + "norm2", x));
     const Tensor gate = gate_up.slice(1, 0, c10::nullopt, 2),
                  up = gate_up.slice(1, 1, c10::nullopt, 2);
@@ -167,6 +177,7 @@ class SampleModel {
 
   const Model& model_;
   const Tensors& values_;
+  Tensor balance_;
 };
 
 }  // namespace
@@ -193,15 +204,17 @@ ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double
     for (const Item& item : sample.items) labels += item.loss_tokens;
   Tensors leaves;
   for (const auto& [name, value] : values_) leaves[name] = value.clone().requires_grad_(true);
-  const SampleModel network(model_, leaves);
+  SampleModel network(model_, leaves);
+  const bool balanced = std::any_of(model_.modules.begin(), model_.modules.end(),
+                                    [](const Module& m) { return m.balance_weight > 0; });
   for (const Sample& sample : batch.samples) {
     const SampleContent content = dataset.content(sample, {});
-    if (content.labels.empty()) continue;  // adds nothing to the loss
+    if (content.labels.empty() && !balanced) continue;  // adds nothing
     const Tensor loss =
         torch::nll_loss(torch::log_softmax(network.logits(sample, content), 1),
                         torch::tensor(content.labels, torch::kInt64), {}, at::Reduction::Sum) /
         static_cast<double>(labels);
-    loss.backward();
+    (loss + network.balance() / static_cast<double>(batch.samples.size())).backward();
     result.loss += loss.item<double>();
   }
   double squares = 0;
@@ -231,7 +244,8 @@ std::vector<std::int64_t> Reference::predict(const Sample& sample, const Dataset
   const torch::NoGradGuard no_grad;
   const SampleContent content = dataset.content(sample, {});
   if (content.labels.empty()) return {};
-  const Tensor best = SampleModel(model_, values_).logits(sample, content).argmax(1).contiguous();
+  const Tensor best =
+      SampleModel(model_, values_).logits(sample, content).argmax(1).contiguous();
   return {best.const_data_ptr<std::int64_t>(), best.const_data_ptr<std::int64_t>() + best.numel()};
 }
 

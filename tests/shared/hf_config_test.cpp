@@ -62,7 +62,7 @@ TEST_CASE("refused configurations") {
   CHECK(refusal(R"({"model_type": "mamba"})", ModuleKind::language) ==
         "config.json: /model_type: model type \"mamba\" is not known as a language module (one of: "
         "llama, mistral, qwen2, qwen2_vl, "
-        "qwen2_vl_text, mixtral, or write the dimensions instead of \"hf\")");
+        "qwen2_vl_text, mixtral, qwen3_moe, or write the dimensions instead of \"hf\")");
   CHECK(refusal(R"({"model_type": "llama", "num_hidden_layers": "80"})", ModuleKind::language) ==
         "config.json: /num_hidden_layers: a text is not allowed here (write a whole number from 1 "
         "to 2000)");

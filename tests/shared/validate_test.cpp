@@ -104,9 +104,6 @@ TEST_CASE("what is not supported yet is refused by name") {
   CHECK(with(2, [](Module& m) { m.tied = true; }) ==
         "s.json: /model/language/tied: tied embeddings are not supported yet (\"tied\": false "
         "gives the output a matrix of its own)");
-  CHECK(with(2, [](Module& m) { m.experts = 8; }) ==
-        "s.json: /model/language/experts: mixture of experts is not supported yet (remove the key "
-        "to plan a dense model)");
   CHECK(with(2, [](Module& m) { m.gated = false; }) ==
         "s.json: /model/language/gated: a language feed-forward of two matrices is not supported "
         "yet (use \"gated\": true)");
