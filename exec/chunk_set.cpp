@@ -74,6 +74,7 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
     if (input.edge >= 0) options.input_edges.push_back(input.edge);
   }
   options.sequence_parallel = layout.sp && layout.tp > 1;
+  options.expert_tp = layout.expert_tp;
   options.recompute = layout.recompute == Recompute::full;
   options.perturb = perturb;
   held.chunk = std::make_unique<Chunk>(

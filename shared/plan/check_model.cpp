@@ -52,8 +52,6 @@ Verdict check_model(const Model& model) {
     const Module& module = model.modules[m];
     if (module.kind == ModuleKind::audio || module.kind == ModuleKind::diffusion)
       return refuse(module.name + ": " + name(module.kind) + " modules are not supported yet");
-    if (module.experts > 0)
-      return refuse(module.name + ": mixture of experts is not supported yet");
     if (module.tied) return refuse(module.name + ": tied embeddings are not supported yet");
     languages += module.kind == ModuleKind::language ? 1 : 0;
     int inputs = 0, outputs = 0;

@@ -23,6 +23,7 @@ struct Case {
   Layout layout;
   std::vector<ModuleKind> frozen;
   std::vector<ModuleKind> lora;
+  int experts = 0;  // of the language module; 2 a token, and a shared one
   bool text_only = false;      // no sample has an image
   bool language_only = false;  // nor has the model an encoder
   NumberFormat precision = NumberFormat::fp64;

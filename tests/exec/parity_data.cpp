@@ -88,6 +88,14 @@ Scenario make_scenario(const Case& c) {
         module.lora_rank = 2;
         module.lora_alpha = 4;
       }
+  if (c.experts > 0) {
+    Module& sparse = scenario.model.modules.back();
+    sparse.experts = c.experts;
+    sparse.experts_per_token = 2;
+    sparse.expert_ffn = 8;
+    sparse.shared_ffn = 4;
+    sparse.balance_weight = 0.1;
+  }
   scenario.cluster.ranks_per_node = 8;
   // Only planning looks at this, to balance stages; batches come from make_dataset().
   const auto constant = [](double value) {

@@ -71,6 +71,7 @@ const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& da
   std::ostringstream key;
   key << name(c.precision) << c.steps << ' ' << c.clip_norm << c.text_only << c.language_only;
   for (const ModuleKind kind : c.frozen) key << name(kind);
+  key << c.experts;
   for (const ModuleKind kind : c.lora) key << " lora " << name(kind);
   const auto [entry, fresh] = known.try_emplace(key.str());
   if (fresh) entry->second = make_truth(c, scenario, dataset);

@@ -94,6 +94,25 @@ const std::vector<Feature>& features() {
               }),
       on_both("recompute full", [](ModuleLayout& l) { l.recompute = Recompute::full; }),
       on_both("recompute selective", [](ModuleLayout& l) { l.recompute = Recompute::selective; }),
+      {"experts", [](Draft& d) { d.rest.experts = 4; }},
+      {"ep2",
+       [](Draft& d) {
+         d.rest.experts = 4;
+         d.language.ep = 2;
+         d.language.ranks = std::max(d.language.ranks, 2);
+         d.encoder.ranks = std::max(d.encoder.ranks, 2);
+       }},
+      {"ep4 over tp2, expert tp1",
+       [](Draft& d) {
+         d.rest.experts = 4;
+         with_all(d, [](ModuleLayout& l) {
+           l.tp = 2;
+           l.sp = true;
+           l.ranks = std::max(l.ranks, 2);
+         });
+         d.language.ep = 4;
+         d.language.expert_tp = 1;
+       }},
       {"encoder by image", [](Draft& d) { d.encoder.spread = Spread::images; }},
       {"encoder x2", [](Draft& d) { d.encoder_microbatches = 2; }},
       {"encoder frozen",
