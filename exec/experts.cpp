@@ -55,9 +55,9 @@ struct ExpertsCall : torch::CustomClassHolder {
   // Of something that every rank has for all rows, this rank's.
   Tensor part(const Tensor& routed) const { return cut && own ? own->part(routed) : routed; }
   // Slots that exchanges are recorded with: those of the largest share of rows.
-  std::int64_t recorded_slots(std::int64_t rows) const {
+  std::int64_t recorded_slots(std::int64_t routed) const {
     const bool shares = own && !cut;
-    return per_token * (shares ? RowShares{own->rows(), tensor().size()}.share() : rows);
+    return per_token * (shares ? RowShares{own->rows(), tensor().size()}.share() : routed);
   }
 };
 

@@ -47,7 +47,7 @@ struct Outcome {
   std::vector<InnerCollective> forward, backward, weight;
   std::vector<Tensor> gradients;
 };
-Outcome run_chunk(Chunk& chunk, const TestWork& work, bool split) {
+Outcome run_chunk(exec::Chunk& chunk, const TestWork& work, bool split) {
   Outcome out;
   out.loss = chunk.forward(0, Tensor(), work.input).item<double>();
   out.forward = chunk.take_issued();
@@ -71,7 +71,7 @@ std::vector<Outcome> run_lanes(const Module& module, const ChunkOptions& options
     for (int i = 0; i < ep; ++i) expert.emplace_back(static_cast<std::size_t>(t + tp * i));
     const auto tensor_group = transport.make_group("tensor" + std::to_string(lane), tensor);
     const auto expert_group = transport.make_group("expert" + std::to_string(t), expert);
-    Chunk chunk(module, all_layers(module),
+    exec::Chunk chunk(module, all_layers(module),
                 {.tensor = tensor_group.get(), .expert = expert_group.get()},
                 {.tensor = tp, .tensor_index = t, .expert = ep, .expert_index = lane}, options);
     outcomes[transport.rank().value] =
@@ -120,7 +120,7 @@ TEST_SUITE("experts") {
       std::vector<Outcome> alone;
       std::vector<Tensor> sums;
       for (int lane = 0; lane < ep; ++lane) {
-        Chunk chunk(module, all_layers(module), {}, {}, options);
+        exec::Chunk chunk(module, all_layers(module), {}, {}, options);
         alone.push_back(run_chunk(chunk, lane_work(lane, options.dtype), false));
         for (std::size_t p = 0; p < alone.back().gradients.size(); ++p) {
           const Tensor& gradient = alone.back().gradients[p];
@@ -195,11 +195,11 @@ TEST_SUITE("experts") {
     const Module module = whole_sparse();
     ChunkOptions options = options_of(torch::kFloat32);
     const TestWork work = lane_work(2, options.dtype);
-    Chunk plain(module, all_layers(module), {}, {}, options);
+    exec::Chunk plain(module, all_layers(module), {}, {}, options);
     const Outcome expected = run_chunk(plain, work, false);
     for (const bool recompute : {false, true}) {
       options.recompute = recompute;
-      Chunk chunk(module, all_layers(module), {}, {}, options);
+      exec::Chunk chunk(module, all_layers(module), {}, {}, options);
       const Outcome outcome = run_chunk(chunk, work, /*split=*/true);
       for (std::size_t p = 0; p < outcome.gradients.size(); ++p)
         CHECK(torch::equal(outcome.gradients[p], expected.gradients[p]));
@@ -210,7 +210,7 @@ TEST_SUITE("experts") {
     const Module module = whole_sparse();
     ChunkOptions options = options_of(torch::kFloat64);
     options.recompute = true;
-    Chunk chunk(module, all_layers(module), {}, {}, options);
+    exec::Chunk chunk(module, all_layers(module), {}, {}, options);
     const auto routers = [&](const auto& change) {
       for (LocalParameter& parameter : chunk.parameters())
         if (parameter.spec.name.ends_with("router.weight")) change(parameter.value);
@@ -230,7 +230,7 @@ TEST_SUITE("experts") {
   TEST_CASE("the matrix products issued are as many FLOPs as expand()'s") {
     const Module module = whole_sparse();
     const TestWork work = lane_work(2, torch::kFloat32);
-    Chunk chunk(module, {1, 2}, {}, {}, options_of(torch::kFloat32));
+    exec::Chunk chunk(module, {1, 2}, {}, {}, options_of(torch::kFloat32));
     const Tensor x = torch::randn({work.language.tokens, module.hidden}), dy = torch::randn_like(x);
     const auto expected = [&](Phase phase) {
       double flops = 0;

@@ -58,7 +58,7 @@ class SparseLayer {
   }
 
   torch::Tensor forward(const torch::Tensor& x, const WorkInput& data, Choices& choices) {
-    const Frame frame{module_, data, {&groups_, queue_, anchor_}, {}, inputs_, edges_,
+    const Frame frame{module_, data, {&groups_, queue_, anchor_, {}}, {}, inputs_, edges_, {},
                       plan_balance(module_, data, groups_.context.index()), choices};
     return experts(frame, layer_, x);
   }

@@ -36,7 +36,7 @@ WorkId add_work(Program& program, int lane, int index, std::int32_t tokens) {
   program.work_rows.push_back({0, tokens});
   program.works.push_back(item);
   const std::int64_t n = tokens;
-  program.sizes.push_back({n, n * (n + 1) / 2, n, labels, 1, n, 0});
+  program.sizes.push_back({n, n * (n + 1) / 2, n, labels, 1, 1, n, 0});
   program.loss_tokens += labels;
   return WorkId(program.works.size() - 1);
 }
