@@ -81,6 +81,7 @@ inline std::vector<Share> deal(const TestWork& whole, int ranks, const Deal& ran
     out.loss_rows = loss;
     out.labels = in.labels.index_select(0, loss_found);
     out.loss_scale = in.loss_scale;
+    out.balance_scale = in.balance_scale;
     out.context_rows = counts;
     out.context_samples = torch::cat(all_samples);
     out.context_positions = torch::cat(all_positions);
@@ -90,6 +91,7 @@ inline std::vector<Share> deal(const TestWork& whole, int ranks, const Deal& ran
     size.loss_tokens = loss.numel();
     size.sequences = static_cast<std::int32_t>(
         std::count_if(lengths[c].begin(), lengths[c].end(), [](auto n) { return n > 0; }));
+    size.samples = whole.language.samples;
     size.gathered = whole.language.tokens;
   }
   return shares;

@@ -1,13 +1,14 @@
-// Chunks with experts: what they issue, count and keep is what shared/ says beforehand.
-#include <map>
+// Chunks with experts on every kind of grid: what they compute is the plain model's; what they
+// issue, count and keep is what shared/ says beforehand.
+#include <algorithm>
 
 #include "exec/in_process.h"
 #include "shared/expand.h"
-#include "shared/plan/sizes.h"
-#include "tests/exec/shards.h"
+#include "shared/row_shares.h"
+#include "tests/exec/context_shares.h"
+#include "tests/exec/plain_model.h"
 #include "tests/exec/sparse_layer.h"
 
-#include <c10/core/Allocator.h>
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
 using namespace polyphony;
@@ -17,26 +18,51 @@ using torch::Tensor;
 
 namespace {
 
+// Lanes are data-parallel. Rank t + tp·(c + cp·lane); the ranks of an expert group are neighbours
+// in this order, at one t when experts are cut.
+struct Grid {
+  int tp = 1, cp = 1, lanes = 1, ep = 1;
+  bool sp = false;
+  bool whole = false;  // experts are not cut
+
+  int ranks() const { return tp * cp * lanes; }
+  // Place among the ranks that experts are dealt over.
+  int place(int rank) const { return whole ? rank : rank / tp; }
+  ShardIndex shard(int rank) const {
+    return {.tensor = tp, .tensor_index = rank % tp, .expert = ep,
+            .expert_index = place(rank) % ep};
+  }
+  ShardIndex expert_shard(int rank) const {
+    ShardIndex shard = this->shard(rank);
+    if (whole) shard.tensor = 1, shard.tensor_index = 0;
+    return shard;
+  }
+  ChunkContext context(NumberFormat precision) const {
+    return {.tp = tp,
+            .sp = sp && tp > 1,
+            .cp = cp,
+            .ep = ep,
+            .expert_tp = whole ? 1 : tp,
+            .precision = precision};
+  }
+};
+
 Module whole_sparse() {
   Module module = sparse_language();
   module.shared_ffn = 8;
   return module;
 }
-LayerRange all_layers(const Module& module) {
-  return {0, static_cast<std::uint16_t>(layers(module).size())};
+std::vector<Stage> sparse_model(torch::Dtype dtype) {
+  std::vector<Stage> stages = whole_model(dtype);
+  stages[2].module = whole_sparse();
+  return stages;
 }
-ChunkOptions options_of(torch::Dtype dtype) {
-  ChunkOptions options;
-  options.dtype = dtype;
-  options.perturb = true;
-  options.input_grad = false;
-  return options;
-}
+constexpr LayerRange kLayers{0, 4};
 
 // Unequal lanes, one of them empty.
 TestWork lane_work(int lane, torch::Dtype dtype) {
   const std::vector<std::vector<SampleShape>> lanes = {
-      {{{}, 5, 2}, {{}, 12, 4}}, {}, {{{}, 1, 1}, {{}, 3, 0}, {{}, 20, 6}}, {{{}, 2, 1}}};
+      {{{16}, 5, 2}, {{}, 12, 4}}, {}, {{{}, 1, 1}, {{4}, 3, 0}, {{}, 20, 6}}, {{{4}, 2, 1}}};
   TestWork work = make_work(lanes[static_cast<std::size_t>(lane)], dtype, 30 + lane);
   work.input.balance_scale = 1.0 / 6;
   return work;
@@ -44,229 +70,203 @@ TestWork lane_work(int lane, torch::Dtype dtype) {
 
 struct Outcome {
   double loss = 0;
-  std::vector<InnerCollective> forward, backward, weight;
-  std::vector<Tensor> gradients;
+  std::vector<InnerCollective> forward, backward, split, weight;
+  std::vector<Tensor> gradients, again;
+  Tensor input_gradient;
 };
-Outcome run_chunk(exec::Chunk& chunk, const TestWork& work, bool split) {
+
+// What reaches the language module of one lane, and what each of its context ranks gets of it.
+struct Lane {
+  TestWork work;
+  Tensor image;
+  std::vector<Share> shares;
+};
+std::vector<Lane> make_lanes(const Grid& grid, torch::Dtype dtype) {
+  std::vector<Lane> lanes;
+  for (int l = 0; l < grid.lanes; ++l) {
+    Lane lane{lane_work(l, dtype), {}, {}};
+    Chain chain(sparse_model(dtype), nullptr);
+    lane.image = chain[1].forward(0, chain[0].forward(0, Tensor(), lane.work.input), lane.work.input);
+    if (grid.cp == 1)
+      lane.shares = {{lane.work, {}, indices({})}};
+    else
+      lane.shares = deal(lane.work, grid.cp, [&](auto s, std::int64_t p, auto) {
+        return static_cast<int>((s + p / 2) % grid.cp);
+      });
+    lanes.push_back(lane);
+  }
+  return lanes;
+}
+
+Outcome run_chunk(const Grid& grid, int rank, const Communicators& groups, const Lane& lane,
+                  const ChunkOptions& options) {
+  const int t = rank % grid.tp, c = rank / grid.tp % grid.cp;
+  const Share& share = lane.shares[static_cast<std::size_t>(c)];
+  Tensor image = grid.cp == 1 ? lane.image : lane.image.index_select(0, share.image_rows);
+  if (grid.sp) {
+    const RowShares own{image.size(0), grid.tp};
+    image = image.narrow(0, own.begin(t), own.count(t));
+  }
+  exec::Chunk chunk(whole_sparse(), kLayers, groups, grid.shard(rank), options);
   Outcome out;
-  out.loss = chunk.forward(0, Tensor(), work.input).item<double>();
+  out.loss = chunk.forward(0, image, share.work.input).item<double>();
   out.forward = chunk.take_issued();
-  split ? chunk.backward_input(0, Tensor()) : chunk.backward(0, Tensor());
+  out.input_gradient = chunk.backward(0, Tensor()).front();
   out.backward = chunk.take_issued();
-  if (split) chunk.backward_weight(0);
+  for (LocalParameter& parameter : chunk.parameters()) {
+    out.gradients.push_back(parameter.grad.clone());
+    parameter.grad.zero_();
+  }
+  chunk.forward(1, image, share.work.input);
+  chunk.take_issued();
+  chunk.backward_input(1, Tensor());
+  out.split = chunk.take_issued();
+  chunk.backward_weight(1);
   out.weight = chunk.take_issued();
-  for (const LocalParameter& parameter : chunk.parameters()) out.gradients.push_back(parameter.grad);
+  for (const LocalParameter& parameter : chunk.parameters()) out.again.push_back(parameter.grad);
   return out;
 }
 
-// Rank t + tp·l, as in experts_test.cpp.
-std::vector<Outcome> run_lanes(const Module& module, const ChunkOptions& options, int tp, int ep,
-                               bool split) {
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(tp * ep));
-  run_in_process(tp * ep, [&](Transport& transport) {
+std::vector<Outcome> run_grid(const Grid& grid, const std::vector<Lane>& lanes,
+                              ChunkOptions options) {
+  options.sequence_parallel = grid.sp;
+  options.expert_tp = grid.whole ? 1 : 0;
+  std::vector<Outcome> outcomes(static_cast<std::size_t>(grid.ranks()));
+  run_in_process(grid.ranks(), [&](Transport& transport) {
     torch::set_num_threads(1);
-    const int rank = static_cast<int>(transport.rank().value), t = rank % tp, lane = rank / tp;
-    std::vector<Rank> tensor, expert;
-    for (int i = 0; i < tp; ++i) tensor.emplace_back(static_cast<std::size_t>(tp * lane + i));
-    for (int i = 0; i < ep; ++i) expert.emplace_back(static_cast<std::size_t>(t + tp * i));
-    const auto tensor_group = transport.make_group("tensor" + std::to_string(lane), tensor);
-    const auto expert_group = transport.make_group("expert" + std::to_string(t), expert);
-    exec::Chunk chunk(module, all_layers(module),
-                {.tensor = tensor_group.get(), .expert = expert_group.get()},
-                {.tensor = tp, .tensor_index = t, .expert = ep, .expert_index = lane}, options);
+    const int rank = static_cast<int>(transport.rank().value);
+    const auto group = [&](const char* kind, const auto& key) {  // the ranks of equal key
+      std::vector<Rank> members;
+      for (int r = 0; r < grid.ranks(); ++r)
+        if (key(r) == key(rank)) members.emplace_back(static_cast<std::size_t>(r));
+      return transport.make_group(kind + std::to_string(key(rank)), members);
+    };
+    const auto tensor = group("tensor", [&](int r) { return r / grid.tp; });
+    const auto context = group("context", [&](int r) {
+      return r % grid.tp + grid.tp * (r / (grid.tp * grid.cp));
+    });
+    const auto expert = group("expert", [&](int r) {
+      return grid.place(r) / grid.ep + (grid.whole ? 0 : grid.ranks() * (r % grid.tp));
+    });
     outcomes[transport.rank().value] =
-        run_chunk(chunk, lane_work(lane, options.dtype), split);
+        run_chunk(grid, rank, {.tensor = tensor.get(), .context = context.get(), .expert = expert.get()},
+                  lanes[static_cast<std::size_t>(rank / (grid.tp * grid.cp))], options);
   });
   return outcomes;
 }
 
-thread_local double flops_seen = 0;
-std::unique_ptr<at::ObserverContext> count_flops(const at::RecordFunction& function) {
-  const std::string name = function.name();
-  if (name != "aten::mm" && name != "aten::addmm" && name != "aten::addmm_") return nullptr;
-  const std::size_t first = name == "aten::mm" ? 0 : 1;
-  const Tensor a = function.inputs()[first].toTensor(), b = function.inputs()[first + 1].toTensor();
-  flops_seen += 2.0 * static_cast<double>(a.size(0) * a.size(1) * b.size(1));
-  return nullptr;
-}
-template <class Body>
-double flops_of(Body body) {
-  flops_seen = 0;
-  const at::CallbackHandle handle =
-      at::addThreadLocalCallback(at::RecordFunctionCallback(&count_flops).needsInputs(true));
-  body();
-  at::removeCallback(handle);
-  return flops_seen;
+// Over all ranks, of every element once where copies are equal, and of every part of a sum.
+Tensor summed(const std::vector<Outcome>& ranks, const Grid& grid, std::size_t p,
+              const Parameter& spec) {
+  Tensor whole = torch::zeros(spec.shape, torch::kFloat64);
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    const ShardIndex shard = spec.expert ? grid.expert_shard(rank) : grid.shard(rank);
+    const Tensor from =
+        ranks[static_cast<std::size_t>(rank)].gradients[p].to(torch::kFloat64).reshape({-1});
+    const bool partial = !spec.expert && spec.sums_over_tensor(shard, grid.sp);
+    for (const ElementRun& run : partial ? spec.runs(shard) : spec.owned_runs(shard))
+      whole.view({-1}).narrow(0, run.global, run.count) += from.narrow(0, run.local, run.count);
+  }
+  return whole;
 }
 
-// Bytes that tensors of this thread hold, from its making on.
-class HeldMemory : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void* /*data*/, std::int64_t size, std::size_t /*allocated*/,
-                         std::size_t /*reserved*/, c10::Device /*device*/) override {
-    bytes += size;
+void check_values(const Grid& grid, const std::vector<Lane>& lanes,
+                  const std::vector<Outcome>& ranks) {
+  Tensors expected;
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    double loss = 0;
+    for (int c = 0; c < grid.cp; ++c)
+      loss += ranks[l * static_cast<std::size_t>(grid.tp * grid.cp) +
+                    static_cast<std::size_t>(c * grid.tp)]
+                  .loss;
+    if (lanes[l].work.input.lengths.empty()) {
+      CHECK(loss == 0);
+      continue;
+    }
+    const PlainResult plain = plain_model(sparse_model(torch::kFloat64), lanes[l].work);
+    CHECK(loss == doctest::Approx(plain.loss).epsilon(1e-12));
+    for (const auto& [name, gradient] : plain.gradients)
+      expected[name] = expected.count(name) ? expected[name] + gradient : gradient;
   }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t bytes = 0;
-};
+  const std::vector<Parameter> specs = polyphony::parameters(whole_sparse(), kLayers);
+  for (std::size_t p = 0; p < specs.size(); ++p) {
+    CAPTURE(specs[p].name);
+    const Tensor& wanted = expected.at(specs[p].name);
+    CHECK(wanted.norm().item<double>() > 1e-6);
+    CHECK((summed(ranks, grid, p, specs[p]) - wanted).norm().item<double>() <=
+          1e-11 * wanted.norm().item<double>());
+  }
+}
+
+void check_issued(const Grid& grid, const std::vector<Lane>& lanes,
+                  const std::vector<Outcome>& ranks, NumberFormat precision, bool recompute) {
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    const Outcome& outcome = ranks[static_cast<std::size_t>(rank)];
+    const Lane& lane = lanes[static_cast<std::size_t>(rank / (grid.tp * grid.cp))];
+    const WorkSize& size =
+        lane.shares[static_cast<std::size_t>(rank / grid.tp % grid.cp)].work.language;
+    const auto expected = [&](Phase phase) {
+      return expand(whole_sparse(), kLayers, phase, size, grid.context(precision)).collectives;
+    };
+    const auto again = [&](std::vector<InnerCollective> list) {
+      const auto forward = expected(Phase::recompute);
+      if (recompute) list.insert(list.begin(), forward.begin(), forward.end());
+      return list;
+    };
+    CHECK((outcome.forward == expected(Phase::forward)));
+    CHECK((outcome.backward == again(expected(Phase::backward))));
+    CHECK((outcome.split == again(expected(Phase::backward_input))));
+    CHECK(outcome.weight.empty());
+    for (std::size_t p = 0; p < outcome.gradients.size(); ++p)
+      CHECK(torch::equal(outcome.gradients[p], outcome.again[p]));
+  }
+}
+
+void check_grid(const Grid& grid) {
+  CAPTURE(grid.tp);
+  CAPTURE(grid.cp);
+  CAPTURE(grid.lanes);
+  CAPTURE(grid.ep);
+  CAPTURE(grid.sp);
+  CAPTURE(grid.whole);
+  ChunkOptions options;
+  options.dtype = torch::kFloat64;
+  options.perturb = true;
+  const std::vector<Lane> lanes = make_lanes(grid, options.dtype);
+  const std::vector<Outcome> ranks = run_grid(grid, lanes, options);
+  check_values(grid, lanes, ranks);
+  check_issued(grid, lanes, ranks, NumberFormat::fp64, false);
+  options.recompute = true;
+  check_issued(grid, lanes, run_grid(grid, lanes, options), NumberFormat::fp64, true);
+  options.dtype = torch::kBFloat16;
+  options.recompute = false;
+  const std::vector<Lane> narrow = make_lanes(grid, options.dtype);
+  check_issued(grid, narrow, run_grid(grid, narrow, options), NumberFormat::bf16, false);
+}
 
 }  // namespace
 
 TEST_SUITE("experts") {
-  TEST_CASE("lanes and tensor ranks together compute what one rank does") {
-    const Module module = whole_sparse();
-    const ChunkOptions options = options_of(torch::kFloat64);
-    for (const int ep : {2, 4}) {
-      std::vector<Outcome> alone;
-      std::vector<Tensor> sums;
-      for (int lane = 0; lane < ep; ++lane) {
-        exec::Chunk chunk(module, all_layers(module), {}, {}, options);
-        alone.push_back(run_chunk(chunk, lane_work(lane, options.dtype), false));
-        for (std::size_t p = 0; p < alone.back().gradients.size(); ++p) {
-          const Tensor& gradient = alone.back().gradients[p];
-          lane == 0 ? sums.push_back(gradient.clone()) : (void)sums[p].add_(gradient);
-        }
-      }
-      for (const int tp : {1, 2}) {
-        const std::vector<Outcome> ranks = run_lanes(module, options, tp, ep, false);
-        const std::vector<Parameter> specs = polyphony::parameters(module, all_layers(module));
-        for (std::size_t p = 0; p < specs.size(); ++p) {
-          CAPTURE(specs[p].name);
-          CHECK_FALSE(specs[p].sums_over_tensor({.tensor = tp}, false));
-          for (int t = 0; t < tp; ++t) {
-            Tensor whole;  // over lanes; of experts each lane has its own
-            for (int lane = 0; lane < ep; ++lane) {
-              const ShardIndex shard{
-                  .tensor = tp, .tensor_index = t, .expert = ep, .expert_index = lane};
-              const Tensor& mine = ranks[static_cast<std::size_t>(t + tp * lane)].gradients[p];
-              whole = whole.defined() && !specs[p].expert ? whole + mine : mine;
-              if (!specs[p].expert && lane + 1 < ep) continue;
-              const Tensor expected = local_of(sums[p], specs[p], shard);
-              CHECK((whole - expected).norm().item<double>() <=
-                    1e-12 * sums[p].norm().item<double>());
-              CHECK(sums[p].norm().item<double>() > 1e-6);
-            }
-          }
-        }
-        for (int lane = 0; lane < ep; ++lane)
-          CHECK(ranks[static_cast<std::size_t>(tp * lane)].loss ==
-                doctest::Approx(alone[static_cast<std::size_t>(lane)].loss).epsilon(1e-12));
-      }
-    }
+  TEST_CASE("experts over lanes, cut over tensor ranks or not at all") {
+    check_grid({});
+    check_grid({.lanes = 2, .ep = 2});
+    check_grid({.lanes = 4, .ep = 4});
+    check_grid({.lanes = 4, .ep = 2});
+    check_grid({.tp = 2, .lanes = 2, .ep = 2});
+    check_grid({.tp = 4, .lanes = 2, .ep = 1});
+    check_grid({.tp = 2, .lanes = 4, .ep = 4});
   }
-
-  TEST_CASE("the collectives issued are expand()'s, in order") {
-    for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32}) {
-      const auto precision = dtype == torch::kFloat64 ? NumberFormat::fp64 : NumberFormat::fp32;
-      ChunkOptions options = options_of(dtype);
-      for (const int tp : {1, 2}) {
-        for (const int ep : {1, 2, 4}) {
-          for (const bool recompute : {false, true}) {
-            Module module = whole_sparse();
-            if (recompute) module.balance_weight = 0;
-            options.recompute = recompute;
-            const bool split = dtype == torch::kFloat64;
-            const std::vector<Outcome> ranks = run_lanes(module, options, tp, ep, split);
-            for (std::size_t r = 0; r < ranks.size(); ++r) {
-              const TestWork work = lane_work(static_cast<int>(r) / tp, dtype);
-              const ChunkContext context{.tp = tp, .ep = ep, .expert_tp = tp,
-                                         .precision = precision, .input_grad = false};
-              const auto expected = [&](Phase phase) {
-                return expand(module, all_layers(module), phase, work.language, context)
-                    .collectives;
-              };
-              CHECK((ranks[r].forward == expected(Phase::forward)));
-              std::vector<InnerCollective> backward =
-                  expected(split ? Phase::backward_input : Phase::backward);
-              if (recompute) {
-                const auto again = expected(Phase::recompute);
-                backward.insert(backward.begin(), again.begin(), again.end());
-              }
-              CHECK((ranks[r].backward == backward));
-              CHECK(ranks[r].weight.empty());
-            }
-          }
-        }
-      }
-    }
+  TEST_CASE("experts under sequence parallelism") {
+    check_grid({.tp = 2, .lanes = 2, .ep = 2, .sp = true});
+    check_grid({.tp = 4, .lanes = 1, .ep = 1, .sp = true});
+    for (const int ep : {1, 2, 4, 8})
+      check_grid({.tp = 2, .lanes = 4, .ep = ep, .sp = true, .whole = true});
+    check_grid({.tp = 4, .lanes = 2, .ep = 2, .sp = true, .whole = true});
   }
-
-  TEST_CASE("split and recomputed backwards give the same bits") {
-    const Module module = whole_sparse();
-    ChunkOptions options = options_of(torch::kFloat32);
-    const TestWork work = lane_work(2, options.dtype);
-    exec::Chunk plain(module, all_layers(module), {}, {}, options);
-    const Outcome expected = run_chunk(plain, work, false);
-    for (const bool recompute : {false, true}) {
-      options.recompute = recompute;
-      exec::Chunk chunk(module, all_layers(module), {}, {}, options);
-      const Outcome outcome = run_chunk(chunk, work, /*split=*/true);
-      for (std::size_t p = 0; p < outcome.gradients.size(); ++p)
-        CHECK(torch::equal(outcome.gradients[p], expected.gradients[p]));
-    }
-  }
-
-  TEST_CASE("a recomputed forward takes the choice that was made first") {
-    const Module module = whole_sparse();
-    ChunkOptions options = options_of(torch::kFloat64);
-    options.recompute = true;
-    exec::Chunk chunk(module, all_layers(module), {}, {}, options);
-    const auto routers = [&](const auto& change) {
-      for (LocalParameter& parameter : chunk.parameters())
-        if (parameter.spec.name.ends_with("router.weight")) change(parameter.value);
-    };
-    const TestWork work = lane_work(0, options.dtype);
-    routers([](Tensor& value) { value.zero_(); });  // ties: experts 0 and 1
-    chunk.forward(0, Tensor(), work.input);
-    routers([](Tensor& value) { value.normal_(); });
-    chunk.backward(0, Tensor());
-    for (const LocalParameter& parameter : chunk.parameters()) {
-      if (!parameter.spec.expert) continue;
-      CHECK(parameter.grad.narrow(0, 0, 2).abs().max().item<double>() > 0);
-      CHECK(parameter.grad.narrow(0, 2, 6).abs().max().item<double>() == 0);
-    }
-  }
-
-  TEST_CASE("the matrix products issued are as many FLOPs as expand()'s") {
-    const Module module = whole_sparse();
-    const TestWork work = lane_work(2, torch::kFloat32);
-    exec::Chunk chunk(module, {1, 2}, {}, {}, options_of(torch::kFloat32));
-    const Tensor x = torch::randn({work.language.tokens, module.hidden}), dy = torch::randn_like(x);
-    const auto expected = [&](Phase phase) {
-      double flops = 0;
-      for (const Kernel& kernel :
-           expand(module, {1, 2}, phase, work.language, {.input_grad = false}).kernels)
-        if (kernel.kind == KernelKind::gemm) flops += kernel.flops.value;
-      return doctest::Approx(flops);
-    };
-    CHECK(flops_of([&] { chunk.forward(0, x, work.input); }) == expected(Phase::forward));
-    CHECK(flops_of([&] { chunk.backward_input(0, dy); }) ==
-          expected(Phase::backward_input));
-    CHECK(flops_of([&] { chunk.backward_weight(0); }) == expected(Phase::backward_weight));
-  }
-
-  TEST_CASE("the tape is as large as tape_bytes() says") {
-    for (const double balance : {0.0, 0.3}) {
-      Module module = sparse_language(), empty = sparse_language();
-      module.balance_weight = balance;
-      empty.experts = empty.experts_per_token = empty.expert_ffn = 0;
-      const SparseWork work = sparse_work({9, 14}, module.hidden, 2);
-      const WorkSize size{.tokens = 23};
-      const ChunkContext context{.precision = NumberFormat::fp64};
-      const Bytes expected = tape_bytes(module, {1, 2}, size, context) -
-                             tape_bytes(empty, {1, 2}, size, context);
-      SparseLayer layer(module, {}, {});
-      Choices choices;
-      const Tensor x = work.x.clone().requires_grad_(true);
-      const auto held = std::make_shared<HeldMemory>();
-      const std::int64_t plan = balance > 0 ? 8 * (2 + 23) : 0;  // T_s, and each token's sample
-      {
-        const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, held);
-        Tensor y = layer.forward(x, work.input, choices);
-        const auto node = y.grad_fn();
-        y = Tensor();
-        CHECK(Bytes(held->bytes - plan) == expected);
-      }
-    }
+  TEST_CASE("experts under context parallelism") {
+    check_grid({.cp = 2, .lanes = 2, .ep = 4});
+    check_grid({.tp = 2, .cp = 2, .lanes = 1, .ep = 2});
+    check_grid({.tp = 2, .cp = 2, .lanes = 2, .ep = 2, .sp = true});
+    check_grid({.tp = 2, .cp = 2, .lanes = 2, .ep = 4, .sp = true, .whole = true});
   }
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "exec/init.h"
+#include "tests/exec/reference_experts.h"
 
 namespace polyphony::exec::testing {
 
@@ -46,10 +47,16 @@ class Plain {
   }
 
   // One sample's rows through the decoder blocks and the last norm.
-  Tensor sample(const Module& m, Tensor x) const {
+  Tensor sample(const Module& m, Tensor x) {
     for (int b = 0; b < m.layers; ++b) {
       const std::string block = "language.block" + std::to_string(b) + ".";
       x = x + attention(m, block, rms_norm(block + "norm1", x));
+      if (m.experts > 0) {
+        const auto [y, term] = reference_experts(m, weights, block, rms_norm(block + "norm2", x));
+        balance = balance + m.balance_weight / m.layers * term;
+        x = x + y;
+        continue;
+      }
       const Tensor both = linear(block + "gate_up", rms_norm(block + "norm2", x));
       const Tensor gate = both.slice(1, 0, c10::nullopt, 2), up = both.slice(1, 1, c10::nullopt, 2);
       x = x + linear(block + "down", gate * torch::sigmoid(gate) * up);
@@ -58,6 +65,7 @@ class Plain {
   }
 
   std::map<std::string, Tensor> weights;
+  Tensor balance = torch::zeros({}, torch::kFloat64);  // of all samples so far
 
  private:
   Tensor linear(const std::string& name, const Tensor& x) const {
@@ -108,7 +116,7 @@ class Plain {
 }  // namespace
 
 PlainResult plain_model(const std::vector<Stage>& stages, const TestWork& work) {
-  const Plain plain(stages);
+  Plain plain(stages);
   const WorkInput& in = work.input;
   const Module& language = stages.at(2).module;
   std::vector<Tensor> images;
@@ -133,7 +141,7 @@ PlainResult plain_model(const std::vector<Stage>& stages, const TestWork& work) 
   const Tensor loss =
       torch::nll_loss(torch::log_softmax(logits, 1), in.labels, {}, at::Reduction::Sum) *
       in.loss_scale;
-  loss.backward();
+  (loss + plain.balance * in.balance_scale).backward();
   PlainResult result{loss.item<double>(), logits.argmax(1), {}};
   for (const auto& [name, weight] : plain.weights)
     result.gradients[name] = weight.grad().defined() ? weight.grad() : torch::zeros_like(weight);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/experts.h"
+#include "exec/wide_gradient.h"
 #include "tests/exec/reference_experts.h"
 #include "tests/exec/tiny_model.h"
 
@@ -42,27 +43,38 @@ inline SparseWork sparse_work(const std::vector<std::int64_t>& lengths, int hidd
   return work;
 }
 
+// The experts of one rank.
 class SparseLayer {
  public:
   SparseLayer(const Module& module, const Communicators& communicators, const ShardIndex& shard,
-              bool trainable = true)
+              bool trainable = true, torch::Dtype dtype = torch::kFloat64)
       : module_(module), groups_(communicators), queue_(std::make_shared<WeightQueue>()) {
     queue_->immediate = true;
     for (const Parameter& spec : polyphony::parameters(module, {1, 2})) {
-      const torch::Tensor value = initial_value(spec, shard, 7, torch::kFloat64, true);
-      parameters_.push_back({spec, value, trainable ? torch::zeros_like(value) : torch::Tensor()});
+      const torch::Tensor value = initial_value(spec, shard, 7, dtype, true);
+      parameters_.push_back({spec, value,
+                             trainable ? torch::zeros_like(value, gradient_type(dtype))
+                                       : torch::Tensor()});
     }
     for (LocalParameter& parameter : parameters_)
       layer_.parameters[parameter.spec.name.substr(kSparseBlock.size())] = &parameter;
-    anchor_ = torch::zeros({}, torch::kFloat64).requires_grad_(trainable);
+    anchor_ = torch::zeros({}, dtype).requires_grad_(trainable);
   }
 
   torch::Tensor forward(const torch::Tensor& x, const WorkInput& data, Choices& choices) {
-    const Frame frame{module_, data, {&groups_, queue_, anchor_, {}}, {}, inputs_, edges_, {},
-                      plan_balance(module_, data, groups_.context.index()), choices};
+    const Frame frame{module_,
+                      data,
+                      {&groups_, queue_, anchor_},
+                      {},
+                      inputs_,
+                      edges_,
+                      nullptr,
+                      plan_balance(module_, data, groups_.context.index()),
+                      choices};
     return experts(frame, layer_, x);
   }
 
+  Choices choices_of(const torch::Tensor& chosen) const { return {{&layer_, chosen}}; }
   std::vector<LocalParameter>& parameters() { return parameters_; }
   LocalParameter& at(const std::string& name) { return *layer_.at(name); }
   InnerGroups& groups() { return groups_; }

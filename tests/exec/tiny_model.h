@@ -85,6 +85,7 @@ inline TestWork make_work(const std::vector<SampleShape>& samples, torch::Dtype 
     in.lengths.push_back(length);
     work.language.pairs += length * (length + 1) / 2;
     work.language.sequences += 1;
+    work.language.samples += 1;
   }
   work.language.tokens = static_cast<std::int64_t>(positions.size());
   work.language.text_tokens = static_cast<std::int64_t>(text_rows.size());
