@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "exec/context_attention.h"
+#include "exec/diffusion.h"
 #include "exec/experts.h"
 #include "exec/swiglu.h"
 #include "exec/vocabulary.h"
@@ -127,6 +128,8 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
   return permute_rows(at::cat(rows), order, all);
 }
 
+}  // namespace
+
 Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
   const Module& module = frame.module;
   const std::int64_t tp = frame.pass.groups->tensor.size();
@@ -139,6 +142,8 @@ Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& norm
       plan.context ? context_attention(qkv, *plan.context, heads) : attention(qkv, plan, heads);
   return row_linear(frame.pass, out, layer.at("out.weight"), layer.find("out.bias"));
 }
+
+namespace {
 
 Tensor vision_block(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Pass& pass = frame.pass;
@@ -208,8 +213,9 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
       return sum(data.image_lengths) / (module.merge * module.merge);
     case ModuleKind::language:
       return sum(data.lengths);
-    case ModuleKind::audio:
     case ModuleKind::diffusion:
+      return sum(data.latent_lengths);
+    case ModuleKind::audio:
       break;
   }
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
@@ -229,10 +235,11 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
       }
       return plan_samples(data.lengths, data.positions, module.head_dim, module.rope_theta,
                           c10::typeMetaToScalarType(format.dtype()));
+    case ModuleKind::diffusion:
+      return plan_images(data.latent_lengths, format.device());
     case ModuleKind::projector:
       return {};
     case ModuleKind::audio:
-    case ModuleKind::diffusion:
       break;
   }
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
@@ -254,6 +261,12 @@ Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
       return decoder_block(frame, layer, x);
     case LayerKind::language_head:
       return head_loss(frame, layer, x);
+    case LayerKind::latent_embedding:
+      return latent_embedding(frame, layer);
+    case LayerKind::diffusion_block:
+      return diffusion_block(frame, layer, x);
+    case LayerKind::diffusion_head:
+      return diffusion_head(frame, layer, x);
   }
   POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
 }

@@ -6,6 +6,8 @@
 //                  down(…), experts (exec/experts.h)
 //   projector_mlp  m×m neighbouring patches side by side (row-major in the cell), fc2(GELU(fc1))
 //   language_head  RMSNorm of the loss rows only, output matrix, loss
+//   A chunk that begins at an inner layer of a language module adds the rows that come over edges
+//   to the hidden states (DeepStack, arXiv 2406.04334). Diffusion: exec/diffusion.h.
 // Inner collectives: expand()'s list (shared/expand.h).
 // Sources: ViT, arXiv 2010.11929; Llama 2, arXiv 2307.09288; merging: Qwen2-VL, arXiv 2409.12191.
 #pragma once
@@ -35,6 +37,13 @@ struct Layer {
 // same when the forward runs again.
 using Choices = std::map<const Layer*, torch::Tensor>;
 
+// The items of a diffusion module.
+struct LatentPlan {
+  std::vector<std::int64_t> rows;  // of each item, on this rank
+  torch::Tensor time;              // [items, kTimeFeatures]
+  torch::Tensor conditioning;      // [C, W], all of it; undefined where no block reads it
+};
+
 // One forward over a work item.
 struct Frame {
   const Module& module;
@@ -46,12 +55,18 @@ struct Frame {
   std::shared_ptr<const SequenceRows> own;  // sequence parallelism: pass.rows, by its own type
   BalancePlan balance;
   Choices& choices;
+  std::size_t first_edge = 0;  // of the inputs, the first that comes over an edge
+  LatentPlan latents;          // diffusion modules
 };
 // Rows of a work item between the module's blocks, and of what leaves it.
 std::int64_t sequence_length(const Module& module, const WorkInput& data);
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context);
 
+// out(attention(qkv x)), over the frame's sequences.
+torch::Tensor self_attention(const Frame& frame, const Layer& layer, const torch::Tensor& x);
+// x with the rows that came over edges added, where the chunk has such inputs.
+torch::Tensor add_edge_rows(const Frame& frame, const torch::Tensor& x);
 // x and the result as at the top of exec/chunk.h.
 torch::Tensor run_layer(const Frame& frame, const Layer& layer, const torch::Tensor& x);
 // The head without its loss.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exec/blocks.h"
+#include "exec/diffusion.h"
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
 #include "shared/lora.h"
@@ -48,7 +49,10 @@ void link_low_rank(const Layer& layer, double scale) {
 struct Chunk::Impl {
   Impl(const Module& module_, LayerRange range, const Communicators& communicators,
        const ShardIndex& shard, const ChunkOptions& options_)
-      : module(module_), options(options_), groups(communicators) {
+      : module(module_),
+        options(options_),
+        groups(communicators),
+        first_edge(range.begin > 0 ? 1 : 0) {
     const std::vector<LayerKind> stack = polyphony::layers(module);
     for (int i = range.begin; i < range.end; ++i)
       layers.push_back({stack.at(static_cast<std::size_t>(i)), {}});
@@ -69,8 +73,9 @@ struct Chunk::Impl {
     }
     for (Layer& layer : layers) {
       link_low_rank(layer, low_rank_scale(module));
-      has_blocks |=
-          layer.kind == LayerKind::encoder_block || layer.kind == LayerKind::decoder_block;
+      has_blocks |= layer.kind == LayerKind::encoder_block ||
+                    layer.kind == LayerKind::decoder_block ||
+                    layer.kind == LayerKind::diffusion_block;
     }
     anchor = torch::zeros({}, torch::dtype(options.dtype).device(options.device))
                  .requires_grad_(options.trainable);
@@ -83,9 +88,10 @@ struct Chunk::Impl {
     std::shared_ptr<const SequenceRows> own;
     if (options.sequence_parallel && groups.tensor.size() > 1)
       own = std::make_shared<SequenceRows>(groups.tensor, sequence_length(module, data));
+    const Pass pass{&groups, queue, anchor, own};
     return {module,
             data,
-            {&groups, queue, anchor, own},
+            pass,
             has_blocks ? plan_sequences(module, data, anchor.options(), groups.context)
                        : SequencePlan{},
             inputs,
@@ -93,12 +99,30 @@ struct Chunk::Impl {
             own,
             module.experts > 0 && has_blocks ? plan_balance(module, data, groups.context.index())
                                              : BalancePlan{},
-            choices};
+            choices,
+            first_edge,
+            module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs)
+                                                 : LatentPlan{}};
+  }
+
+  LatentPlan plan_items(const Pass& pass, const std::shared_ptr<const SequenceRows>& own,
+                        const WorkInput& data, const std::vector<Tensor>& inputs) const {
+    const bool reads = has_blocks && module.condition > 0;
+    POLYPHONY_CHECK(!reads || (inputs.size() > first_edge && inputs[first_edge].defined()),
+                    module.name << ": no conditioning among " << inputs.size() << " inputs");
+    return plan_latents(data, pass, own.get(), reads ? inputs[first_edge] : Tensor());
+  }
+
+  // What enters the first layer.
+  Tensor start(const Frame& now) const {
+    if (now.inputs.empty()) return {};
+    const bool adds = module.kind == ModuleKind::language && first_edge > 0;
+    return adds ? add_edge_rows(now, now.inputs.front()) : now.inputs.front();
   }
 
   Tensor run(Tape& tape) {
     const Frame now = frame(tape.inputs, tape.data, tape.queue, tape.choices);
-    Tensor x = tape.inputs.empty() ? Tensor() : tape.inputs.front();
+    Tensor x = start(now);
     for (const Layer& layer : layers) x = run_layer(now, layer, x);
     return x;
   }
@@ -109,10 +133,12 @@ struct Chunk::Impl {
     const bool graph = keeps_tape() && !options.recompute;
     const torch::AutoGradMode grad_mode(graph);
     Tape tape{{}, data, {}, std::make_shared<WeightQueue>(), {}};
-    for (const Tensor& input : inputs)
-      tape.inputs.push_back(input.defined()
-                                ? input.detach().requires_grad_(options.input_grad && keeps_tape())
-                                : Tensor());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const bool wanted =
+          keeps_tape() && options.input_grad && (options.edge_grad || i < first_edge);
+      tape.inputs.push_back(inputs[i].defined() ? inputs[i].detach().requires_grad_(wanted)
+                                                : Tensor());
+    }
     const Tensor output = run(tape);
     if (graph) tape.output = output;
     if (keeps_tape()) tapes.emplace(work, std::move(tape));
@@ -154,6 +180,7 @@ struct Chunk::Impl {
   std::vector<LocalParameter> parameters;
   std::vector<Layer> layers;
   bool has_blocks = false;
+  std::size_t first_edge;  // of the inputs, the first that comes over an edge
   Tensor anchor;
   std::map<std::uint64_t, Tape> tapes;
 };
@@ -198,7 +225,7 @@ Tensor Chunk::predict(const std::vector<Tensor>& inputs, const WorkInput& data) 
   const torch::NoGradGuard no_grad;
   Choices choices;
   const Frame frame = impl_->frame(inputs, data, std::make_shared<WeightQueue>(), choices);
-  Tensor x = inputs.empty() ? Tensor() : inputs.front();
+  Tensor x = impl_->start(frame);
   for (std::size_t i = 0; i + 1 < impl_->layers.size(); ++i)
     x = run_layer(frame, impl_->layers[i], x);
   return predict_layer(frame, impl_->layers.back(), x);

@@ -4,7 +4,8 @@
 //   sequence parallelism each has its own rows of them (shared/row_shares.h).
 //   vision: patches in -> [P, H]; projector: [P, H] -> [P / merge², H_language];
 //   language: [image tokens, H] at the first layer, [T, H] inside, a scalar loss (sum of token
-//   losses × loss_scale) at the head.
+//   losses × loss_scale) at the head; diffusion: [L, H] inside, the conditioning [C, W] as an input
+//   of every chunk, a scalar loss (sum of squared errors × latent_scale × loss_weight) at the head.
 //   One forward = one saved graph (the tape) = one backward; several works may be in flight.
 //   Every weight-bearing layer is a torch::autograd::Function whose backward returns the input
 //   gradient and queues {x, dy}; the weight part runs the queue: at once (backward) or later as its
@@ -32,6 +33,7 @@ struct ChunkOptions {
   std::uint64_t seed = 1;
   bool trainable = true;   // holds gradients for the parameters that train (Parameter::trained)
   bool input_grad = true;  // the backward returns the gradients of the boundary inputs
+  bool edge_grad = true;   // those of inputs over model edges among them
   bool sequence_parallel = false;
   int expert_tp = 0;  // tensor-parallel ranks that cut one expert: 1, or 0 for all
   std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order

@@ -23,11 +23,14 @@ struct SampleContent {
       images;  // one per image item: [channels, size, size] float32 in [-1, 1]
   std::vector<std::int64_t> token_ids;  // of all text items, in order
   std::vector<std::int64_t> labels;     // of all text items, in order
+  std::vector<torch::Tensor>
+      latents;  // one per latent item: [tokens, latent_channels·patch²] float32
 };
 
 struct ContentParts {
   bool images = true;
   bool text = true;
+  bool latents = true;
 };
 
 class Dataset {

@@ -17,6 +17,12 @@ inline const Module* vision_module(const Model& model) {
     if (module.kind == ModuleKind::vision) return &module;
   return nullptr;
 }
+// Null for a model that generates no latents.
+inline const Module* diffusion_module(const Model& model) {
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::diffusion) return &module;
+  return nullptr;
+}
 // Patches along one side become cells of merge × merge; 1 without a projector.
 inline std::int32_t merge_of(const Model& model) {
   for (const Module& module : model.modules)
@@ -41,8 +47,10 @@ inline std::int64_t grid_side(std::int32_t patches) {
 inline std::int64_t sequence_length(const Model& model, const Sample& sample) {
   const std::int32_t merge = merge_of(model);
   std::int64_t length = 0;
-  for (const Item& item : sample.items)
-    length += item.modality == Modality::image ? item.tokens / (merge * merge) : item.tokens;
+  for (const Item& item : sample.items) {
+    if (item.modality == Modality::image) length += item.tokens / (merge * merge);
+    if (item.modality == Modality::text) length += item.tokens;
+  }
   return length;
 }
 

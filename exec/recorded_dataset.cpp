@@ -15,7 +15,12 @@ struct Objection {
 Objection object_to(const Scenario& scenario, const Sample& sample) {
   const Module* vision = vision_module(scenario.model);
   const std::int32_t merge = merge_of(scenario.model);
+  int latents = 0;
   for (const Item& item : sample.items) {
+    latents += item.modality == Modality::latent ? 1 : 0;
+    if (latents > 0 && !diffusion_module(scenario.model))
+      return {"has a latent, the model has no diffusion module", "add one, or remove the latents"};
+    if (latents > 1) return {"has several latents", "keep one"};
     if (item.modality != Modality::image) continue;
     const std::string image = "has an image of " + std::to_string(item.tokens) + " patches";
     if (!vision)

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "exec/dataset_model.h"
+#include "exec/latents.h"
 #include "shared/error.h"
 #include "shared/random.h"
 
@@ -41,14 +42,23 @@ SyntheticContent::SyntheticContent(const Scenario& scenario)
     channels_ = vision->channels;
     patch_ = vision->patch;
   }
+  if (const Module* diffusion = diffusion_module(scenario.model))
+    latent_width_ = latent_width(*diffusion);
 }
 
 SampleContent SyntheticContent::operator()(const Sample& sample, ContentParts parts) const {
   SampleContent content;
   std::int64_t tokens = 0, labels = 0;
   std::uint64_t image = static_cast<std::uint64_t>(Purpose::first_image);
-  for (const Item& item : sample.items) {
-    if (item.modality == Modality::text) {
+  for (std::size_t i = 0; i < sample.items.size(); ++i) {
+    const Item& item = sample.items[i];
+    if (item.modality == Modality::latent) {
+      POLYPHONY_CHECK(latent_width_ > 0,
+                      "sample " << sample.id << " has a latent, the model no diffusion module");
+      if (parts.latents)
+        content.latents.push_back(synthetic_latent(
+            seed_, {sample.id, static_cast<std::uint32_t>(i)}, item.tokens, latent_width_));
+    } else if (item.modality == Modality::text) {
       tokens += item.tokens;
       labels += item.loss_tokens;
     } else if (parts.images) {

@@ -1,6 +1,7 @@
 // Samples of any shape with random content: uniform pixels in [-1, 1], uniform token ids and
-// labels. Nothing can be learned from it. Every value is a function of (data seed, sample id,
-// position), shared/random.h: a rank makes what it needs, all layouts see the same.
+// labels, standard normal latents. Nothing can be learned from it. Every value is a function of
+// (data seed, sample id, position), shared/random.h: a rank makes what it needs, all layouts see
+// the same.
 #pragma once
 
 #include "exec/dataset.h"
@@ -16,6 +17,7 @@ class SyntheticContent {
  private:
   std::uint64_t seed_;
   std::int64_t channels_ = 0, patch_ = 0;  // 0: no vision module
+  std::int64_t latent_width_ = 0;          // 0: no diffusion module
   std::uint64_t vocab_;
 };
 

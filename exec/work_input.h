@@ -26,6 +26,12 @@ struct WorkInput {
   torch::Tensor labels;               // [loss tokens] int64
   double loss_scale = 1;              // 1 ÷ loss tokens of the global batch
   double balance_scale = 1;           // 1 ÷ samples of the global batch
+  // Diffusion. L = latent tokens of all items of the work, in sample order.
+  torch::Tensor latents, noise;                 // [L, latent_channels·patch²], compute format
+  std::vector<double> times;                    // of each item, in (0, 1): 0 is noise, 1 the latent
+  std::vector<std::int64_t> latent_lengths;     // tokens of each item; sums to L
+  std::vector<std::int64_t> condition_lengths;  // rows of the conditioning of each item
+  double latent_scale = 1;                      // 1 ÷ elements of `latents` in the global batch
   // Context parallelism: T above are this rank's tokens, `lengths` counts them (of every sample of
   // the work, 0 where it has none here); the tokens of all ranks of the group, rank after rank, are
   // G. Undefined, and empty, without it.

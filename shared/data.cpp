@@ -63,6 +63,9 @@ Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_im
     for (std::int32_t k = 0; k < images; ++k)
       sample.items.push_back({Modality::image, patches_per_image, 0});
     sample.items.push_back({Modality::text, text, loss});
+    const std::int32_t latents = draw(data.latents, mix64(seed) + 4, draw_number);
+    for (std::int32_t k = 0; k < latents; ++k)
+      sample.items.push_back({Modality::latent, data.latent_tokens, 0});
     batch.samples.push_back(std::move(sample));
   }
   return batch;

@@ -1,7 +1,9 @@
 // What a step trains on: global batches of samples, each a list of (modality, tokens) items in
 // sequence order.
 //   An image item of `tokens` patches occupies tokens / merge² positions of the language sequence.
-//   `loss_tokens` counts the item's positions that carry a label (text only).
+//   A latent item is what a diffusion module learns to generate from the sample's language tokens:
+//   it takes no positions of the sequence; a sample has at most one. `loss_tokens` counts the
+//   item's positions that carry a label (text only).
 // The executor and the simulator see the same metadata; only the executor loads pixels and token
 // ids.
 #pragma once
@@ -17,7 +19,7 @@ enum class Modality : std::uint8_t { text, image, audio, video, latent };
 
 struct Item {
   Modality modality = Modality::text;
-  std::int32_t tokens = 0;       // text: language tokens; image: encoder patches
+  std::int32_t tokens = 0;       // text: language tokens; image: encoder patches; latent: patches
   std::int32_t loss_tokens = 0;  // text only: the last loss_tokens positions predict a label
   bool operator==(const Item&) const = default;
 };
@@ -45,10 +47,12 @@ struct Distribution {
   bool operator==(const Distribution&) const = default;
 };
 
-struct SyntheticData {         // text of `text_tokens`, preceded by `images` images
-  Distribution images{};       // per sample
-  Distribution text_tokens{};  // per sample
-  Distribution loss_tokens{};  // per sample, at most text_tokens
+struct SyntheticData {  // text of `text_tokens`, preceded by `images` images, followed by a latent
+  Distribution images{};           // per sample
+  Distribution text_tokens{};      // per sample
+  Distribution loss_tokens{};      // per sample, at most text_tokens
+  Distribution latents{};          // per sample, at most 1
+  std::int32_t latent_tokens = 0;  // of each: the diffusion module's
   bool operator==(const SyntheticData&) const = default;
 };
 struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}, one sample a line

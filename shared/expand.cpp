@@ -23,6 +23,28 @@ const char* name(KernelKind kind) {
   return "?";
 }
 
+namespace {
+
+bool reads_conditioning(const Module& module, const std::vector<LayerKind>& stack,
+                        LayerRange range) {
+  return module.condition > 0 && std::find(stack.begin() + range.begin, stack.begin() + range.end,
+                                           LayerKind::diffusion_block) != stack.begin() + range.end;
+}
+
+// Whether the backward must go on to what layer `i` of a chunk reads. A frozen latent embedding has
+// nothing upstream.
+bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
+                  int i, const ChunkContext& context) {
+  const bool lora = module.trainable == Trainable::lora;
+  if (i > range.begin && stack[static_cast<std::size_t>(i - 1)] == LayerKind::latent_embedding)
+    return context.weight_grad && !lora;
+  // The first layer that trains anything; the embedding below a LoRA module's blocks does not.
+  const int first = lora ? std::max<int>(range.begin, 1) : range.begin;
+  return context.input_grad || i > first;
+}
+
+}  // namespace
+
 Expansion expand(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
                  const ChunkContext& context) {
   const std::vector<LayerKind> stack = layers(module);
@@ -31,26 +53,26 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
                               << ", " << range.end << ")");
   POLYPHONY_CHECK(context.tp >= 1 && context.cp >= 1, "tp " << context.tp << ", cp " << context.cp);
   Expansion out;
-  out.kernels.reserve(16 *
-                      static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
+  out.kernels.reserve(
+      16 * static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
   const bool backward_input = phase == Phase::backward || phase == Phase::backward_input;
   const bool backward_weight = phase == Phase::backward || phase == Phase::backward_weight;
   if (backward_input || backward_weight) {
     if (!context.input_grad && !context.weight_grad) return out;
-    // The first layer that trains anything; the embedding below a LoRA module's blocks does not.
-    const bool lora = module.trainable == Trainable::lora;
-    const int first = lora ? std::max<int>(range.begin, 1) : range.begin;
     for (int i = range.end - 1; i >= range.begin; --i) {
-      const bool input_grad = context.input_grad || i > first;
-      LayerKernels layer(module, stack[static_cast<std::size_t>(i)], size, context, input_grad,
-                         out);
+      LayerKernels layer(module, stack[static_cast<std::size_t>(i)], size, context,
+                         input_wanted(module, stack, range, i, context), out);
       if (backward_input) layer.backward_input();
       if (backward_weight && context.weight_grad) layer.backward_weight();
+      if (backward_input && i == range.begin)
+        layer.edges_out(reads_conditioning(module, stack, range));
     }
     return out;
   }
   for (int i = range.begin; i < range.end; ++i) {
-    LayerKernels(module, stack[static_cast<std::size_t>(i)], size, context, true, out).forward();
+    LayerKernels layer(module, stack[static_cast<std::size_t>(i)], size, context, true, out);
+    if (i == range.begin) layer.edges_in(reads_conditioning(module, stack, range));
+    layer.forward();
   }
   return out;
 }
@@ -58,6 +80,9 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
 ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
                            const ModuleLayout& layout, NumberFormat precision) {
   const bool trained = model.modules[module.value].trainable != Trainable::frozen;
+  const auto added = std::count_if(model.edges.begin(), model.edges.end(), [&](const Edge& edge) {
+    return edge.to == module && begin > 0 && edge.to_layer == begin;
+  });
   return {.tp = layout.tp,
           .sp = layout.sp,
           .cp = layout.cp,
@@ -66,6 +91,8 @@ ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
           .recompute = layout.recompute,
           .precision = precision,
           .input_grad = needs_input_grad(model, module) || (trained && begin > 0),
+          .edge_grad = needs_input_grad(model, module),
+          .added_edges = static_cast<int>(added),
           .weight_grad = trained};
 }
 

@@ -55,6 +55,8 @@ struct ChunkContext {
   Recompute recompute = Recompute::none;
   NumberFormat precision = NumberFormat::fp32;
   bool input_grad = true;   // the backward must produce the gradient of its input
+  bool edge_grad = true;    // and, of inputs over model edges after the first layer, theirs
+  int added_edges = 0;      // model edges whose rows are added before its first layer
   bool weight_grad = true;  // the module is trainable
 };
 

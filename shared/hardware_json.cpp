@@ -49,7 +49,7 @@ constexpr TimeKey kTimes[] = {
     {"optimizer_overhead", &HardwareProfile::optimizer_overhead, "per optimizer step"},
 };
 
-constexpr LayerKind kLastLayer = LayerKind::language_head;
+constexpr LayerKind kLastLayer = LayerKind::diffusion_head;
 constexpr Phase kLastPhase = Phase::recompute;
 
 ObjectForm device_form() {

@@ -12,9 +12,15 @@ namespace {
 
 template <class Function>
 WorkSize combine(const WorkSize& a, const WorkSize& b, Function function) {
-  return {function(a.tokens, b.tokens), function(a.pairs, b.pairs),
-          function(a.text_tokens, b.text_tokens), function(a.loss_tokens, b.loss_tokens),
-          static_cast<std::int32_t>(function(a.sequences, b.sequences))};
+  return {function(a.tokens, b.tokens),
+          function(a.pairs, b.pairs),
+          function(a.text_tokens, b.text_tokens),
+          function(a.loss_tokens, b.loss_tokens),
+          static_cast<std::int32_t>(function(a.sequences, b.sequences)),
+          static_cast<std::int32_t>(function(a.samples, b.samples)),
+          function(a.gathered, b.gathered),
+          function(a.condition, b.condition),
+          function(a.cross_pairs, b.cross_pairs)};
 }
 WorkSize least(const WorkSize& a, const WorkSize& b) {
   return combine(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
@@ -124,7 +130,8 @@ std::vector<ModuleLoad> LaneLoads::sum_branch(const Branch& branch, int fed, int
 
 std::vector<std::pair<WorkSize, int>> representatives(std::vector<WorkSize> works) {
   const auto fields = [](const WorkSize& size) {
-    return std::tie(size.tokens, size.pairs, size.text_tokens, size.loss_tokens, size.sequences);
+    return std::tie(size.tokens, size.pairs, size.text_tokens, size.loss_tokens, size.sequences,
+                    size.samples, size.gathered, size.condition, size.cross_pairs);
   };
   std::sort(works.begin(), works.end(),
             [&](const WorkSize& a, const WorkSize& b) { return fields(a) < fields(b); });
@@ -145,6 +152,10 @@ std::vector<std::pair<WorkSize, int>> representatives(std::vector<WorkSize> work
     least.text_tokens = std::min(least.text_tokens, works[i].text_tokens);
     least.loss_tokens = std::min(least.loss_tokens, works[i].loss_tokens);
     least.sequences = std::min(least.sequences, works[i].sequences);
+    least.samples = std::min(least.samples, works[i].samples);
+    least.gathered = std::min(least.gathered, works[i].gathered);
+    least.condition = std::min(least.condition, works[i].condition);
+    least.cross_pairs = std::min(least.cross_pairs, works[i].cross_pairs);
     ++result.back().second;
   }
   return result;

@@ -150,6 +150,15 @@ void LayerKernels::forward() {
     case LayerKind::language_head:
       head_forward();
       return;
+    case LayerKind::latent_embedding:
+      latents_forward();
+      return;
+    case LayerKind::diffusion_block:
+      diffusion_forward();
+      return;
+    case LayerKind::diffusion_head:
+      flow_forward();
+      return;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:
       block_forward();
@@ -176,6 +185,14 @@ void LayerKernels::backward_input() {
       return;
     case LayerKind::language_head:
       head_backward_input();
+      return;
+    case LayerKind::latent_embedding:
+      return;  // latents have no gradient
+    case LayerKind::diffusion_block:
+      diffusion_backward_input();
+      return;
+    case LayerKind::diffusion_head:
+      flow_backward_input();
       return;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:
@@ -205,6 +222,15 @@ void LayerKernels::backward_weight() {
     case LayerKind::language_head:
       weight_gradient(vocabulary());
       norm_weight(own(size_.loss_tokens), hidden());
+      return;
+    case LayerKind::latent_embedding:
+      weight_gradient(latents_in());
+      return;
+    case LayerKind::diffusion_block:
+      diffusion_backward_weight();
+      return;
+    case LayerKind::diffusion_head:
+      flow_backward_weight();
       return;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:

@@ -38,6 +38,10 @@ class LayerKernels {
   void forward();
   void backward_input();
   void backward_weight();
+  // Rows that edges bring a chunk beside its main input, before its first layer; after it in the
+  // backward, their gradients. `reads_conditioning`: the chunk has blocks that read across.
+  void edges_in(bool reads_conditioning);
+  void edges_out(bool reads_conditioning);
 
  private:
   // Sizes on this rank.
@@ -225,6 +229,36 @@ class LayerKernels {
   void experts_backward_weight();
   void head_forward();
   void head_backward_input();
+
+  // Diffusion (shared/diffusion_kernels.cpp).
+  Linear time_in() const;
+  Linear time_out(int parts) const;
+  Linear cross_query() const;
+  Linear cross_key_value() const;
+  Linear latents_in() const;
+  Linear latents_out() const;
+  Linear diffusion_fc1() const;
+  Linear diffusion_fc2() const;
+  bool trains_base() const { return context_.weight_grad && !lora(); }  // beside LoRA's pairs
+  bool conditioning_grad() const { return context_.input_grad && context_.edge_grad; }
+  std::int64_t between_blocks() const { return own(size_.tokens) * hidden(); }
+  void modulation(int parts);
+  void modulation_backward(int parts);
+  void modulation_weight(int parts);
+  void joined();
+  void adaptive_norm();
+  void adaptive_norm_backward();
+  void gated_sum();
+  void gated_sum_backward();
+  void cross_attention(double flops_per_pair_and_width, int q_like, int k_like);
+  void diffusion_forward();
+  void diffusion_backward_input();
+  bool across_backward_input();
+  void diffusion_backward_weight();
+  void latents_forward();
+  void flow_forward();
+  void flow_backward_input();
+  void flow_backward_weight();
 
   const Module& module_;
   LayerKind layer_;

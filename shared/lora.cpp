@@ -11,10 +11,13 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 
 bool has_pair(const Parameter& parameter, LayerKind layer) {
-  constexpr std::array<std::string_view, 6> kLayers{".qkv",  ".out", ".gate_up",
-                                                    ".down", ".fc1", ".fc2"};
+  constexpr std::array<std::string_view, 9> kLayers{
+      ".qkv", ".out",         ".gate_up",         ".down",     ".fc1",
+      ".fc2", ".cross_query", ".cross_key_value", ".cross_out"};
   const std::string_view name = parameter.name;
-  if (layer != LayerKind::encoder_block && layer != LayerKind::decoder_block) return false;
+  if (layer != LayerKind::encoder_block && layer != LayerKind::decoder_block &&
+      layer != LayerKind::diffusion_block)
+    return false;
   if (parameter.expert || !name.ends_with(kWeight)) return false;
   return std::any_of(kLayers.begin(), kLayers.end(), [&](std::string_view linear) {
     return name.substr(0, name.size() - kWeight.size()).ends_with(linear);

@@ -21,8 +21,12 @@ std::vector<LayerKind> layers(const Module& module) {
     case ModuleKind::projector:
       stack.push_back(LayerKind::projector_mlp);
       break;
-    case ModuleKind::audio:
     case ModuleKind::diffusion:
+      stack.push_back(LayerKind::latent_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::diffusion_block);
+      stack.push_back(LayerKind::diffusion_head);
+      break;
+    case ModuleKind::audio:
       POLYPHONY_CHECK(false, "module " << module.name << " of kind " << name(module.kind)
                                        << " reached planning; validate() refuses it");
   }
@@ -31,6 +35,10 @@ std::vector<LayerKind> layers(const Module& module) {
 
 int output_width(const Module& module) {
   return module.kind == ModuleKind::projector ? module.projector_out : module.hidden;
+}
+
+int latent_width(const Module& module) {
+  return module.latent_channels * module.patch * module.patch;
 }
 
 ModuleId language_module(const Model& model) {
@@ -83,6 +91,12 @@ const char* name(LayerKind kind) {
       return "decoder_block";
     case LayerKind::language_head:
       return "language_head";
+    case LayerKind::latent_embedding:
+      return "latent_embedding";
+    case LayerKind::diffusion_block:
+      return "diffusion_block";
+    case LayerKind::diffusion_head:
+      return "diffusion_head";
   }
   return "?";
 }

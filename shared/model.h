@@ -6,8 +6,9 @@
 //   projector  projector_mlp              (merges m×m neighbouring patches, then a two-layer MLP)
 //   language   token_embedding, decoder_block × layers, language_head (final RMSNorm, output
 //              matrix, cross-entropy)
-// What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter counts:
-// shared/parameters.h.
+//   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
+// What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter
+// counts: shared/parameters.h.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ enum class LayerKind : std::uint8_t {
   token_embedding,
   decoder_block,
   language_head,
+  latent_embedding,
+  diffusion_block,
+  diffusion_head,
 };
 
 // Half-open interval of a module's layer stack.
@@ -67,6 +71,12 @@ struct Module {
   int projector_in = 0;
   int projector_hidden = 0;
   int projector_out = 0;
+  // Diffusion: latents are cut into patches of patch × patch positions, one token each.
+  int latent_channels = 0;
+  int latent_tokens = 0;     // of a latent of full size
+  int modulation = 0;        // R, width between the features of time and a layer's modulation
+  int condition = 0;         // width of the rows that its blocks read across; 0: none are read
+  double loss_weight = 1.0;  // of its mean squared error beside the mean cross-entropy
   // Mixture of experts: every decoder block's feed-forward part, in place of F (then 0). A token
   // visits the experts of its largest router logits, weighted by their softmax. 0 experts: dense.
   int experts = 0;
@@ -82,7 +92,10 @@ struct Module {
 };
 
 // Output of layer `from_layer` of `from` (-1: of its last) feeds layer `to_layer` of `to` (0: the
-// module's own input). An edge into a diffusion module is its conditioning: every block reads it.
+// module's own input). An edge into an inner layer of a language module adds its rows to the hidden
+// states, at the places that its items have in the sequence (DeepStack, arXiv 2406.04334). An edge
+// into a diffusion module is its conditioning: every block reads it; out of a language module it
+// starts at the last block, the head makes no rows.
 struct Edge {
   ModuleId from;
   ModuleId to;
@@ -104,6 +117,8 @@ std::vector<LayerKind> layers(const Module& module);
 int output_width(const Module& module);
 // The language module (exactly one exists in a valid model).
 ModuleId language_module(const Model& model);
+// Features of one latent patch: latent_channels · patch².
+int latent_width(const Module& module);
 // True when something strictly upstream of `module` is trainable, so that its backward must produce
 // an input gradient.
 bool needs_input_grad(const Model& model, ModuleId module);

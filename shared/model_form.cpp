@@ -8,8 +8,10 @@ Form size_form(std::int64_t most = kMostWidth) { return integer_form(1, most); }
 
 const ObjectForm& edge_form() {
   static const ObjectForm form{"edge",
-                               "An edge into an inner layer of this module",
+                               "An edge between inner layers",
                                {{"module", text_form("vision"), "the module it comes from", true},
+                                {"from_layer", integer_form(0, kMostLayers),
+                                 "position in that module's layer stack; its last when absent"},
                                 {"to_layer", integer_form(0, kMostLayers),
                                  "position in this module's layer stack; 0 is its input"}},
                                {}};
@@ -48,8 +50,14 @@ const ObjectForm& module_form() {
        {"gated", boolean_form(), "three feed-forward matrices (SwiGLU) instead of two (GELU)"},
        {"attention_bias", boolean_form(), "biases in the attention's linear layers"},
        {"image_size", size_form(1 << 16), "pixels on a side"},
-       {"patch", size_form(1 << 16), "pixels on a side of a patch"},
+       {"patch", size_form(1 << 16), "pixels, or positions of a latent, on a side of a patch"},
        {"channels", integer_form(1, 64), "colour channels"},
+       {"latent_channels", integer_form(1, 1 << 12), "channels of the latents it generates"},
+       {"latent_tokens", integer_form(1, kMostTokens), "patches of a latent of full size"},
+       {"modulation", size_form(),
+        "width between the features of time and a layer's modulation; hidden when absent"},
+       {"loss_weight", number_form(0, 1e9),
+        "of its mean squared error beside the mean cross-entropy; 1 when absent"},
        {"vocab", size_form(1 << 24), "tokens in the vocabulary"},
        {"tied", boolean_form(), "the output matrix is the embedding"},
        {"rope_theta", number_form(1, 1e12), "base of the rotary frequencies"},
@@ -76,14 +84,18 @@ const ObjectForm& model_form() {
 
 std::vector<std::string> module_keys(ModuleKind kind) {
   if (kind == ModuleKind::projector) return {"kind", "from", "train", "merge", "hidden"};
+  if (kind == ModuleKind::diffusion)
+    return {"kind",          "from",       "preset",         "train", "lora_rank",
+            "lora_alpha",    "layers",     "hidden",         "heads", "head_dim",
+            "ffn",           "gated",      "attention_bias", "patch", "latent_channels",
+            "latent_tokens", "modulation", "loss_weight"};
   std::vector<std::string> keys = {
       "kind",   "from",  "preset",   "hf",         "train", "lora_rank", "layers",
       "hidden", "heads", "head_dim", "lora_alpha", "ffn",   "gated",     "attention_bias"};
   if (kind == ModuleKind::vision) keys.insert(keys.end(), {"image_size", "patch", "channels"});
   if (kind == ModuleKind::language)
-    keys.insert(keys.end(),
-                {"kv_heads", "vocab", "tied", "rope_theta", "experts", "experts_per_token",
-                 "expert_ffn", "shared_ffn", "balance_weight"});
+    keys.insert(keys.end(), {"kv_heads", "vocab", "tied", "rope_theta", "experts",
+                             "experts_per_token", "expert_ffn", "shared_ffn", "balance_weight"});
   return keys;
 }
 

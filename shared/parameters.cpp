@@ -49,6 +49,10 @@ class LayerParameters {
     out_.push_back(
         {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, false});
   }
+  void zero_matrix(const char* suffix, std::int64_t rows, std::int64_t columns) {
+    out_.push_back(
+        {prefix_ + suffix, layer_, {rows, columns}, Cut::replicated, Initial::zeros, 0.0, true});
+  }
   void vector(const char* suffix, std::int64_t size, Cut cut, Initial initial) {
     out_.push_back({prefix_ + suffix, layer_, {size}, cut, initial, 0.0, false});
   }
@@ -92,6 +96,39 @@ void decoder_block(const Module& m, LayerParameters add) {
   if (m.shared_ffn == 0) return;
   add.matrix("shared.gate_up.weight", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows);
   add.matrix("shared.down.weight", m.hidden, m.shared_ffn, Cut::columns);
+}
+
+// Shifts, scales and gates (`parts` of them) from the features of time. Blocks begin as the
+// identity: the second matrix is zero (adaLN-Zero, Peebles and Xie, arXiv 2212.09748).
+void modulation(const Module& m, int parts, LayerParameters& add) {
+  const std::int64_t width = std::int64_t{parts} * m.hidden;
+  add.matrix("time_in.weight", m.modulation, kTimeFeatures, Cut::replicated);
+  add.vector("time_in.bias", m.modulation, Cut::replicated, Initial::zeros);
+  add.zero_matrix("time_out.weight", width, m.modulation);
+  add.vector("time_out.bias", width, Cut::replicated, Initial::zeros);
+}
+
+void diffusion_block(const Module& m, LayerParameters add) {
+  const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
+  modulation(m, 6, add);
+  add.fused("qkv.weight", m, m.hidden);
+  add.fused("qkv.bias", m, 0);
+  add.matrix("out.weight", m.hidden, width, Cut::columns);
+  add.vector("out.bias", m.hidden, Cut::replicated, Initial::zeros);
+  if (m.condition > 0) {
+    add.vector("cross_norm.weight", m.hidden, Cut::replicated, Initial::ones);
+    add.vector("cross_norm.bias", m.hidden, Cut::replicated, Initial::zeros);
+    add.matrix("cross_query.weight", width, m.hidden, Cut::rows);
+    add.vector("cross_query.bias", width, Cut::rows, Initial::zeros);
+    add.matrix("cross_key_value.weight", 2 * width, m.condition, Cut::rows);  // by head [k | v]
+    add.vector("cross_key_value.bias", 2 * width, Cut::rows, Initial::zeros);
+    add.matrix("cross_out.weight", m.hidden, width, Cut::columns);
+    add.vector("cross_out.bias", m.hidden, Cut::replicated, Initial::zeros);
+  }
+  add.matrix("fc1.weight", m.ffn, m.hidden, Cut::rows);
+  add.vector("fc1.bias", m.ffn, Cut::rows, Initial::zeros);
+  add.matrix("fc2.weight", m.hidden, m.ffn, Cut::columns);
+  add.vector("fc2.bias", m.hidden, Cut::replicated, Initial::zeros);
 }
 
 }  // namespace
@@ -142,6 +179,22 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
         LayerParameters add(out, module.name + ".head.", layer);
         add.vector("norm.weight", module.hidden, Cut::replicated, Initial::ones);
         add.matrix("output.weight", module.vocab, module.hidden, Cut::rows);
+        break;
+      }
+      case LayerKind::latent_embedding: {
+        LayerParameters add(out, module.name + ".latent_embedding.", layer);
+        add.matrix("weight", module.hidden, latent_width(module), Cut::replicated);
+        add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
+        break;
+      }
+      case LayerKind::diffusion_block:
+        diffusion_block(module, {out, block, layer});
+        break;
+      case LayerKind::diffusion_head: {
+        LayerParameters add(out, module.name + ".head.", layer);
+        modulation(module, 2, add);
+        add.zero_matrix("output.weight", latent_width(module), module.hidden);
+        add.vector("output.bias", latent_width(module), Cut::replicated, Initial::zeros);
         break;
       }
     }

@@ -1,7 +1,7 @@
 // The parameter algebra: every parameter has a global name and shape, how it is cut over the
-// tensor- and expert-parallel ranks, who holds copies, and whose gradients are partial sums. Initial
-// values, gradient sums, the global norm without double counting, checkpoints and parameter counts
-// all follow from it.
+// tensor- and expert-parallel ranks, who holds copies, and whose gradients are partial sums.
+// Initial values, gradient sums, the global norm without double counting, checkpoints and parameter
+// counts all follow from it.
 //   Matrices are stored [out, in] (y = x Wᵀ). Column-parallel weights are cut along `out`,
 //   row-parallel along `in`; shares are as equal as integers allow (a vocabulary needs no padding).
 //   Fused projections: qkv is one matrix with out = (A + 2K)·D, laid out per key/value head as
@@ -12,6 +12,10 @@
 //   A router is whole on every rank. Where tensor-parallel ranks have their own rows between blocks
 //   its gradient is a partial sum, like a norm's; else every rank has the whole of it, even when
 //   the experts behind it are cut.
+//   A diffusion layer makes its modulation (shift, scale, gate of each part) from the features of
+//   time by two matrices of its own, [R, 256] and [6H, R]. DiT (arXiv 2212.09748) shares a first
+//   MLP, H·(256 + H), between all blocks; a shared one would tie pipeline stages, so that H² fewer
+//   and H·256 more a block are counted here.
 // Names: "language.block3.qkv.weight", "vision.patch_embedding.weight", "projector.fc1.bias".
 #pragma once
 
@@ -22,6 +26,9 @@
 #include "shared/model.h"
 
 namespace polyphony {
+
+// Sines and cosines of a diffusion item's time.
+inline constexpr int kTimeFeatures = 256;
 
 enum class Cut : std::uint8_t {
   replicated,
@@ -65,8 +72,8 @@ struct Parameter {
   double deviation = 0;  // of Initial::normal
   bool decay = false;    // takes weight decay (matrices do; norms and biases do not)
   Partial partial = Partial::sequence;
-  bool expert = false;   // dimension 0 counts experts, cut over the expert-parallel ranks
-  bool trained = true;   // takes gradients and updates
+  bool expert = false;      // dimension 0 counts experts, cut over the expert-parallel ranks
+  bool trained = true;      // takes gradients and updates
   int key_value_heads = 0;  // of Cut::heads
   int group_heads = 0;      // of Cut::heads: query heads per key/value head
   int head_dim = 0;         // of Cut::heads

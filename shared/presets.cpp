@@ -1,5 +1,7 @@
 #include "shared/presets.h"
 
+#include "shared/parameters.h"
+
 namespace polyphony {
 namespace {
 
@@ -155,6 +157,8 @@ const std::vector<ModelPreset>& model_presets() {
     std::vector<ModelPreset> all = make_vision_presets();
     const std::vector<ModelPreset> language_presets = make_language_presets();
     all.insert(all.end(), language_presets.begin(), language_presets.end());
+    const std::vector<ModelPreset> diffusion = diffusion_presets();
+    all.insert(all.end(), diffusion.begin(), diffusion.end());
     return all;
   }();
   return presets;
@@ -184,7 +188,10 @@ double matrix_parameters(const Module& module) {
       (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
   const double embeddings =
       module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
-  return module.layers * (attention + feed_forward) + embeddings;
+  const double modulation = module.modulation * (kTimeFeatures + 6 * hidden);
+  const double across =
+      module.condition > 0 ? 2 * (hidden + module.condition) * head_dim * module.heads : 0;
+  return module.layers * (attention + feed_forward + modulation + across) + embeddings;
 }
 
 }  // namespace polyphony

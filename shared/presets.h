@@ -22,6 +22,8 @@ struct ModelPreset {
 };
 
 const std::vector<ModelPreset>& model_presets();
+// Those of diffusion modules (shared/diffusion_presets.cpp).
+std::vector<ModelPreset> diffusion_presets();
 // Of one kind, in table order.
 std::vector<std::string> preset_names(ModuleKind kind);
 // Nothing when there is no such name.
@@ -30,6 +32,7 @@ const ModelPreset* find_preset(const std::string& name);
 //   block = 2·H·A·D + 2·H·K·D + g·H·F, g = 3 when gated, else 2;  embeddings V·H, twice unless tied
 //   with E experts of width X and one of width S that all tokens visit: F = E·X + S, and the router's
 //   E·H
+//   diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's width
 double matrix_parameters(const Module& module);
 
 }  // namespace polyphony

@@ -79,7 +79,8 @@ struct WorkSize {
   std::int32_t sequences = 0;    // images, or samples for language
   std::int32_t samples = 0;      // language: of the work item on all context-parallel ranks
   std::int64_t gathered = 0;     // rows of all context-parallel ranks together
-  std::int64_t condition = 0;    // diffusion: rows that its blocks attend to across
+  std::int64_t condition = 0;    // diffusion: rows that its blocks read across
+  std::int64_t cross_pairs = 0;  // diffusion: pairs of a token and such a row, by item
   bool operator==(const WorkSize&) const = default;
 };
 
@@ -98,8 +99,8 @@ struct Work {
   std::uint16_t index = 0;    // microbatch
   Range samples{};            // positions in Program::work_samples: of all contexts together
   Range items{};              // positions in Program::work_items: this one's
-  Range rows{};  // positions in Program::work_rows: its intervals of the token axis that the samples
-                 // make one after another; the whole axis without context parallelism
+  Range rows{};  // positions in Program::work_rows: its intervals of the token axis that the
+                 // samples make one after another; the whole axis without context parallelism
   bool operator==(const Work&) const = default;
 };
 
@@ -168,9 +169,9 @@ struct Exchange {
   bool operator==(const Exchange&) const = default;
 };
 // What a collective op moves, of `params`: gradients over replicas or shards; gradients that are
-// partial sums over the tensor-parallel ranks (Parameter::partial); those of a tied matrix; parameter
-// values from their shards; or, of no parameters, the world's step scalars {loss sum, squared gradient
-// norm, non-finite flag}.
+// partial sums over the tensor-parallel ranks (Parameter::partial); those of a tied matrix;
+// parameter values from their shards; or, of no parameters, the world's step scalars {loss sum,
+// squared gradient norm, non-finite flag}.
 enum class Purpose : std::uint8_t {
   gradients,
   partial_gradients,
@@ -229,7 +230,7 @@ struct Program {
   std::vector<std::uint32_t> work_samples;  // positions in batch.samples
   std::vector<WorkItem> work_items;
   std::vector<Interval> work_rows;
-  std::int64_t loss_tokens = 0;             // of the whole batch: the loss denominator
+  std::int64_t loss_tokens = 0;  // of the whole batch: the loss denominator
 
   bool operator==(const Program&) const = default;
 

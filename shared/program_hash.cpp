@@ -30,12 +30,14 @@ class Digest {
 auto fields(const Module& value) {
   const auto& [name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
                attention_bias, image_size, patch, channels, vocab, tied, rope_theta, merge,
-               projector_in, projector_hidden, projector_out, experts, experts_per_token, expert_ffn,
+               projector_in, projector_hidden, projector_out, latent_channels, latent_tokens,
+               modulation, condition, loss_weight, experts, experts_per_token, expert_ffn,
                shared_ffn, balance_weight, lora_rank, lora_alpha] = value;
   return std::tie(name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
                   attention_bias, image_size, patch, channels, vocab, tied, rope_theta, merge,
-                  projector_in, projector_hidden, projector_out, experts, experts_per_token,
-                  expert_ffn, shared_ffn, balance_weight, lora_rank, lora_alpha);
+                  projector_in, projector_hidden, projector_out, latent_channels, latent_tokens,
+                  modulation, condition, loss_weight, experts, experts_per_token, expert_ffn,
+                  shared_ffn, balance_weight, lora_rank, lora_alpha);
 }
 auto fields(const Edge& value) {
   const auto& [from, to, to_layer, from_layer] = value;
@@ -64,10 +66,10 @@ auto fields(const Group& value) {
   return std::tie(kind, members);
 }
 auto fields(const WorkSize& value) {
-  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition] =
-      value;
-  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered,
-                  condition);
+  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
+               cross_pairs] = value;
+  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
+                  cross_pairs);
 }
 auto fields(const Work& value) {
   const auto& [branch, lane, context, index, samples, items, rows] = value;

@@ -22,5 +22,9 @@ class Refusal {
 
 // The model's part of validate(), in validate_model.cpp.
 void validate_model(const Refusal& refuse, const Model& model);
+// In validate_diffusion.cpp: a diffusion module beyond the sizes of its stack, and the layers that
+// edges name.
+void check_diffusion(const Refusal& refuse, const Model& model, ModuleId module);
+void check_edge_layers(const Refusal& refuse, const Model& model);
 
 }  // namespace polyphony

@@ -45,6 +45,10 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
                   [](const Module& m) { return m.kind == ModuleKind::vision; });
   data.images = constant(sees_images ? 1 : 0);
   if (value.has("images")) data.images = read_distribution(value.at("images").at("per_sample"));
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::diffusion) data.latent_tokens = module.latent_tokens;
+  data.latents = constant(data.latent_tokens > 0 ? 1 : 0);
+  if (value.has("latents")) data.latents = read_distribution(value.at("latents").at("per_sample"));
   if (!value.has("text"))
     value.refuse("key \"text\" is missing", "synthetic samples have text: {\"tokens\": 256}");
   const JsonValue text = value.at("text");
@@ -73,7 +77,7 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
     data.source = read_synthetic(value, model, data.sequence);
     return data;
   }
-  for (const char* key : {"images", "text"})
+  for (const char* key : {"images", "text", "latents"})
     if (value.has(key))
       value.refuse_at(key, "the data come from files",
                       "leave it out, or \"source\": \"synthetic\"");

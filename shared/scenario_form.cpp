@@ -66,7 +66,8 @@ const ObjectForm& source_form() {
       "data_source",
       "Data in files",
       {{"recorded", text_form("mix.jsonl"),
-        "JSON lines, one sample each: {\"items\": [[\"image\", 64], [\"text\", 9, 1]]}"},
+        "JSON lines, one sample each: {\"items\": [[\"image\", 64], [\"text\", 9, 1]]}; "
+        "[\"latent\", 256] is generated from them"},
        {"easy-vqa", text_form("data/easy-vqa-1.0"), "folder of the unpacked package"}},
       {}};
   return form;
@@ -78,6 +79,15 @@ const ObjectForm& images_form() {
       "Images of synthetic samples",
       {{"per_sample", distribution_form(),
         "how many: a number, \"uniform(0,3)\", \"lognormal(mu,sigma)\"", true}},
+      {}};
+  return form;
+}
+
+const ObjectForm& latents_form() {
+  static const ObjectForm form{
+      "latents",
+      "Latents that a diffusion module learns to generate",
+      {{"per_sample", distribution_form(), "how many: 0, 1, or \"uniform(0,1)\"", true}},
       {}};
   return form;
 }
@@ -101,6 +111,8 @@ const ObjectForm& data_form() {
        {"images", object_form(images_form()),
         "synthetic: images per sample; one when absent and the model sees images"},
        {"text", object_form(text_data_form()), "synthetic: text per sample"},
+       {"latents", object_form(latents_form()),
+        "synthetic: latents per sample; one when absent and the model generates them"},
        {"sequence", integer_form(1, kMostTokens),
         "longest language sequence accepted, tokens; no limit when absent"},
        {"global_batch", integer_form(1, kMostSamples), "samples per step", true},

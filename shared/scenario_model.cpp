@@ -74,8 +74,9 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& w
   }
   Module module;
   module.kind = kind;
-  module.gated = kind == ModuleKind::language;         // Llama's form
-  module.attention_bias = kind == ModuleKind::vision;  // CLIP's form
+  module.gated = kind == ModuleKind::language;  // Llama's form
+  module.attention_bias =
+      kind == ModuleKind::vision || kind == ModuleKind::diffusion;  // CLIP's form, and DiT's
   return module;
 }
 
@@ -146,6 +147,10 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   value.read("tied", module.tied);
   value.read("rope_theta", module.rope_theta);
   read_experts(value, module);
+  value.read("latent_channels", module.latent_channels);
+  value.read("latent_tokens", module.latent_tokens);
+  value.read("modulation", module.modulation);
+  value.read("loss_weight", module.loss_weight);
   need(value, "layers", module.layers, kind);
   need(value, "hidden", module.hidden, kind);
   need(value, "heads", module.heads, kind);
@@ -157,6 +162,12 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
     need(value, "patch", module.patch, kind);
   }
   if (kind == ModuleKind::language) need(value, "vocab", module.vocab, kind);
+  if (kind == ModuleKind::diffusion) {
+    need(value, "patch", module.patch, kind);
+    need(value, "latent_channels", module.latent_channels, kind);
+    need(value, "latent_tokens", module.latent_tokens, kind);
+    if (module.modulation == 0) module.modulation = module.hidden;
+  }
   read_heads(value, module);
   return module;
 }
@@ -164,14 +175,16 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
 struct NamedEdge {
   std::string from, to;
   int to_layer = 0;
+  int from_layer = -1;
 };
 
 void read_edges(const JsonValue& module, const std::string& to, std::vector<NamedEdge>& edges) {
   if (!module.has("from")) return;
   const JsonValue from = module.at("from");
   const auto add = [&](const JsonValue& one) {
-    NamedEdge edge{one.is_text() ? one.text() : one.at("module").text(), to, 0};
+    NamedEdge edge{one.is_text() ? one.text() : one.at("module").text(), to};
     if (!one.is_text()) one.read("to_layer", edge.to_layer);
+    if (!one.is_text()) one.read("from_layer", edge.from_layer);
     edges.push_back(edge);
   };
   if (!from.is_list()) return add(from);
@@ -195,6 +208,18 @@ std::vector<std::string> topological(const JsonValue& value, const std::vector<N
     waiting.erase(ready);
   }
   return order;
+}
+
+// What a diffusion module takes from the one that conditions it. The head of a language module
+// makes no rows: its last block does.
+void derive_conditioning(Model& model) {
+  for (Edge& edge : model.edges) {
+    Module& module = model.modules[edge.to.value];
+    if (module.kind != ModuleKind::diffusion) continue;
+    const Module& source = model.modules[edge.from.value];
+    module.condition = output_width(source);
+    if (edge.from_layer < 0 && source.kind == ModuleKind::language) edge.from_layer = source.layers;
+  }
 }
 
 // Widths that a projector takes from its neighbours.
@@ -237,11 +262,12 @@ Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<st
     model.modules.push_back(read_module(value.at(key), key, files, notes));
   }
   for (const NamedEdge& edge : edges)
-    model.edges.push_back({ids.at(edge.from), ids.at(edge.to), edge.to_layer, -1});
+    model.edges.push_back({ids.at(edge.from), ids.at(edge.to), edge.to_layer, edge.from_layer});
   std::sort(model.edges.begin(), model.edges.end(), [](const Edge& a, const Edge& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
   derive_projectors(model);
+  derive_conditioning(model);
   return model;
 }
 

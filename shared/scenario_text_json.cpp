@@ -14,12 +14,17 @@ Json from_of(const Model& model, std::size_t m) {
   Json from = Json::array();
   for (const Edge& edge : model.edges) {
     if (edge.to != ModuleId(m)) continue;
-    const std::string& source = model.modules[edge.from.value].name;
-    if (edge.to_layer == 0) {
-      from.push_back(source);
-    } else {
-      from.push_back({{"module", source}, {"to_layer", edge.to_layer}});
+    const Module& source = model.modules[edge.from.value];
+    const bool whole = edge.from_layer < 0 || (model.modules[m].kind == ModuleKind::diffusion &&
+                                               edge.from_layer == source.layers);
+    if (edge.to_layer == 0 && whole) {
+      from.push_back(source.name);
+      continue;
     }
+    Json entry = {{"module", source.name}};
+    if (!whole) entry["from_layer"] = edge.from_layer;
+    if (edge.to_layer > 0) entry["to_layer"] = edge.to_layer;
+    from.push_back(entry);
   }
   return from.size() == 1 ? from.front() : from;
 }
@@ -49,6 +54,13 @@ Json module_json(const Model& model, std::size_t m) {
     json["image_size"] = module.image_size;
     json["patch"] = module.patch;
     json["channels"] = module.channels;
+  }
+  if (module.kind == ModuleKind::diffusion) {
+    json["patch"] = module.patch;
+    json["latent_channels"] = module.latent_channels;
+    json["latent_tokens"] = module.latent_tokens;
+    json["modulation"] = module.modulation;
+    json["loss_weight"] = module.loss_weight;
   }
   if (module.kind == ModuleKind::language) {
     json["vocab"] = module.vocab;
@@ -106,6 +118,7 @@ struct SourceJson {
     data["text"]["tokens"] = distribution_json(source.text_tokens);
     const bool all = source.loss_tokens == constant(kAllTokens);
     data["text"]["loss_tokens"] = all ? Json("all") : distribution_json(source.loss_tokens);
+    if (source.latent_tokens > 0) data["latents"]["per_sample"] = distribution_json(source.latents);
   }
   void operator()(const RecordedData& source) const { data["source"]["recorded"] = source.path; }
   void operator()(const EasyVqaData& source) const {

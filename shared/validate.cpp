@@ -53,6 +53,13 @@ void check_synthetic(const Refusal& refuse, const SyntheticData& data, const Mod
   if (largest(data.loss_tokens) < 1)
     refuse("/data/text/loss_tokens", "no token would carry a label: there is no loss",
            "at least 1, or \"all\"");
+  if (largest(data.latents) > 0 && data.latent_tokens == 0)
+    refuse("/data/latents", "the model has no diffusion module",
+           "remove the key, or add a diffusion module");
+  if (largest(data.latents) > 1)
+    refuse("/data/latents/per_sample",
+           "up to " + number(largest(data.latents)) + " latents in a sample",
+           "0, 1, or \"uniform(0,1)\"");
   const std::int64_t longest = images * tokens_per_image(model) + text;
   if (sequence > 0 && longest > sequence)
     refuse("/data/sequence",

@@ -216,12 +216,17 @@ void validate_model(const Refusal& refuse, const Model& model) {
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const Module& module = model.modules[m];
     const std::string where = "/model/" + module.name;
+    if (module.kind == ModuleKind::diffusion) {
+      check_stack(refuse, module, where);
+      check_diffusion(refuse, model, ModuleId(m));
+    }
     check_unsupported(refuse, module, where);
     check_low_rank(refuse, module, where);
     check_experts(refuse, module, where);
     if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
     if (module.kind == ModuleKind::language) check_language(refuse, module, where);
   }
+  check_edge_layers(refuse, model);
   check_chain(refuse, model);
   for (std::size_t m = 0; m < model.modules.size(); ++m)
     if (model.modules[m].kind == ModuleKind::projector)

@@ -195,8 +195,10 @@ void add_item(const Model& model, ModuleId module, const Sample& sample, const I
   size.gathered += rows;
   size.pairs += rows * rows;
   ++size.sequences;
-  if (model.modules[module.value].kind == ModuleKind::diffusion)
+  if (model.modules[module.value].kind == ModuleKind::diffusion) {
     size.condition += language_rows(model, sample);
+    size.cross_pairs += rows * language_rows(model, sample);
+  }
 }
 
 // The tokens of one sample that lie in `rows`, a list of intervals of the packed axis; `first` is

@@ -34,12 +34,15 @@ bool is_input(LayerKind kind) {
   switch (kind) {
     case LayerKind::patch_embedding:
     case LayerKind::token_embedding:
+    case LayerKind::latent_embedding:
       return true;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:
+    case LayerKind::diffusion_block:
     case LayerKind::encoder_norm:
     case LayerKind::projector_mlp:
     case LayerKind::language_head:
+    case LayerKind::diffusion_head:
       return false;
   }
   return false;

@@ -33,6 +33,14 @@ std::int64_t feed_forward_bytes(const Module& module, const WorkSize& size,
          element * size.tokens * 3 * std::int64_t{module.shared_ffn} / context.tp;
 }
 
+// Rows that a matrix is multiplied with.
+std::int64_t weight_rows(const Module& module, const Parameter& parameter, const WorkSize& size) {
+  const auto is = [&](const char* part) { return parameter.name.find(part) != std::string::npos; };
+  if (module.kind != ModuleKind::diffusion) return is(".head.") ? size.loss_tokens : size.tokens;
+  if (is(".time_")) return size.sequences;
+  return is(".cross_key_value.") ? size.condition : size.tokens;
+}
+
 }  // namespace
 
 Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
@@ -45,9 +53,12 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
     return context.sp ? RowShares{rows, tp}.share() : rows;
   };
   const std::int64_t own = own_rows(tokens);
+  const bool diffusion = module.kind == ModuleKind::diffusion;
   if (context.recompute == Recompute::full) {
     const bool projector = module.kind == ModuleKind::projector;
     std::int64_t kept = element * own * (projector ? module.projector_in : hidden);
+    if (diffusion)  // a chunk that begins at the data has no other input
+      kept = (range.begin > 0 ? kept : 0) + element * own_rows(size.condition) * module.condition;
     for (int layer = range.begin; layer < range.end; ++layer)
       if (stack[static_cast<std::size_t>(layer)] == LayerKind::decoder_block)
         kept += kIndex * expert_slots(module, size, context);
@@ -61,12 +72,20 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   const std::int64_t key_rows = gathers ? size.gathered : tokens;
   const bool lora = module.trainable == Trainable::lora;
   const std::int64_t low_rank = lora ? 4 * std::int64_t{module.lora_rank} : 0;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = diffusion ? element * size.condition * module.condition : 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
-    switch (stack[static_cast<std::size_t>(layer)]) {
+    const LayerKind kind = stack[static_cast<std::size_t>(layer)];
+    switch (kind) {
+      case LayerKind::latent_embedding:
+      case LayerKind::diffusion_head:
+        bytes += diffusion_bytes(module, kind, size, context);
+        break;
       case LayerKind::patch_embedding:
         if (!lora) bytes += element * own * module.channels * module.patch * module.patch;
         break;
+      case LayerKind::diffusion_block:
+        bytes += diffusion_bytes(module, kind, size, context);
+        [[fallthrough]];
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
         bytes += element * (own * 4 * hidden + tokens * (2 * width + low_rank) +
@@ -119,8 +138,7 @@ Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& s
   std::int64_t elements = 0;
   for (const Parameter& parameter : parameters(module, range)) {
     if (!parameter.trained || parameter.shape.size() < 2) continue;
-    const std::int64_t rows =
-        parameter.name.find(".head.") == std::string::npos ? size.tokens : size.loss_tokens;
+    const std::int64_t rows = weight_rows(module, parameter, size);
     if (parameter.expert) {
       const std::vector<std::int64_t> local = parameter.local_shape({.tensor = context.expert_tp});
       elements += expert_slots(module, size, context) * (local[1] + local[2]);

@@ -24,10 +24,17 @@ namespace polyphony {
 //                             and what they answered, activation's inputs, weights, and indices;
 //                             with a balance term w·q·E logits; shared e·T·3·F_shared/t. With
 //                             experts uncut (t' = 1) q in place of T
+//   diffusion block           the same, and e·q·2H: the branches behind gates (when these train);
+//                             e·n·(8H + 2R): modulation of n items; across, to C rows of width W:
+//                             e·(q·2H + T·3·A·D/t + C·2·A·D/t) + 4·T·A/t: inputs of norm and query,
+//                             q, the attention output and its rows, k and v, log-sum-exp
+//   diffusion chunk e·C·W · latent embedding e·q·p, p features of a patch · diffusion head
+//   e·q·2H + e·n·(4H + 2R) + (e or, less, 4)·q·p
 //   patch embedding e·q·C·p² · norm e·q·H · projector e·(q·in + T·2·hidden/t) · head
 //   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
-//   LoRA: a block + 4·e·T·r; patch embedding 0, head e·L·(H + V/t): inputs of frozen matrices go
-// With full recompute: the chunk's input only, and the choice of experts, 8·S a block. Source: own
+//   LoRA: a block + 4·e·T·r (across + e·(2·T + C)·r); patch embedding 0, head e·L·(H + V/t): inputs of
+//   frozen matrices go
+// With full recompute: the chunk's inputs only, and the choice of experts, 8·S a block. Source: own
 // count of what exec/ saves; compare 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1,
 // which includes dropout masks.
 Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
@@ -42,6 +49,10 @@ Bytes held_for_weights(const Module& module, LayerRange layers, const WorkSize& 
 
 // Rows of a work item that leave the first `end` layers of a module.
 std::int64_t rows_leaving(const Module& module, int end, const WorkSize& size);
+
+// Of it, what a diffusion layer keeps beyond the common part of a block.
+std::int64_t diffusion_bytes(const Module& module, LayerKind layer, const WorkSize& size,
+                             const ChunkContext& context);
 
 // Elements of the chunk's parameters on one rank.
 // All of them, the experts' included.

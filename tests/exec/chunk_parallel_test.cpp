@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <mutex>
-#include <string>
 
 #include "exec/chunk.h"
 #include "exec/in_process.h"

@@ -45,6 +45,7 @@ TEST_CASE("presets by kind and name") {
   CHECK(find_preset("llama-4") == nullptr);
   for (const std::string& name : preset_names(ModuleKind::vision))
     CHECK(find_preset(name)->module.kind == ModuleKind::vision);
-  CHECK(preset_names(ModuleKind::vision).size() + preset_names(ModuleKind::language).size() ==
+  CHECK(preset_names(ModuleKind::vision).size() + preset_names(ModuleKind::language).size() +
+            preset_names(ModuleKind::diffusion).size() ==
         model_presets().size());
 }
