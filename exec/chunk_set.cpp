@@ -68,10 +68,13 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   options.seed = scenario.training.seed;
   options.trainable = module.trainable != Trainable::frozen;
   options.input_grad = false;
+  options.edge_grad = false;
   options.input_edges.clear();
   for (const ChunkInput& input : held.inputs) {
     options.input_grad = options.input_grad || input.gradient;
-    if (input.edge >= 0) options.input_edges.push_back(input.edge);
+    if (input.edge < 0) continue;
+    options.edge_grad = options.edge_grad || input.gradient;
+    options.input_edges.push_back(input.edge);
   }
   options.sequence_parallel = layout.sp && layout.tp > 1;
   options.expert_tp = layout.expert_tp;

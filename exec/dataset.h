@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/latents.h"
 #include "exec/work_input.h"
 #include "shared/program.h"
 #include "shared/scenario.h"
@@ -48,9 +49,16 @@ class Dataset {
 // damaged files: InputError.
 std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::string& default_path);
 
-// Packs one work item for the modules of its branch (exec/work_input.h). Only what this rank's
-// chunks read is loaded: pixels when `with_images`, tokens when `with_text`.
+// What this rank's chunks read of a work item: pixels, tokens, latents with their noise; and what
+// noise and times are drawn with.
+struct PackParts {
+  bool images = false;
+  bool text = false;
+  bool latents = false;
+  Draw draw{};
+};
+// Packs one work item for the modules of its branch (exec/work_input.h).
 WorkInput pack_work(const Program& program, WorkId work, const Dataset& dataset, torch::Dtype dtype,
-                    bool with_images, bool with_text);
+                    const PackParts& parts);
 
 }  // namespace polyphony::exec

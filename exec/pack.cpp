@@ -3,6 +3,7 @@
 
 #include "exec/dataset.h"
 #include "exec/dataset_model.h"
+#include "exec/latents.h"
 #include "shared/error.h"
 #include "shared/plan/assign.h"
 
@@ -160,7 +161,7 @@ void add_images(const Program& program, const Work& work, const Dataset& dataset
   std::uint32_t loaded = 0xffffffffu;
   for (const WorkItem& place : images) {
     const Sample& sample = program.batch.samples[place.sample];
-    if (loaded != place.sample) content = dataset.content(sample, {true, false});
+    if (loaded != place.sample) content = dataset.content(sample, {true, false, false});
     loaded = place.sample;
     const std::int64_t rows = sample.items[place.item].tokens;
     write_patches(content.images.at(place_of(sample, place.item)), vision->patch,
@@ -169,21 +170,46 @@ void add_images(const Program& program, const Work& work, const Dataset& dataset
   }
 }
 
+void add_latents(const Program& program, const Work& work, const Dataset& dataset,
+                 torch::Dtype dtype, const PackParts& parts, WorkInput& input) {
+  const auto found = std::find_if(program.model.modules.begin(), program.model.modules.end(),
+                                  [](const Module& m) { return m.kind == ModuleKind::diffusion; });
+  if (found == program.model.modules.end()) return;
+  input.latent_scale =
+      1.0 / static_cast<double>(latent_elements(*found, program.batch));
+  std::vector<LatentItem> items;
+  for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
+    const WorkItem& place = program.work_items[i];
+    const Sample& sample = program.batch.samples[place.sample];
+    const Item& item = sample.items[place.item];
+    if (item.modality != Modality::latent) continue;
+    LatentItem latent{{sample.id, place.item}, item.tokens,
+                      found->condition > 0 ? language_rows(program.model, sample) : 0, {}};
+    if (parts.latents)
+      latent.latent = dataset.content(sample, {false, false, true}).latents.at(
+          place_of(sample, place.item));
+    items.push_back(std::move(latent));
+  }
+  pack_latents(input, *found, items, parts.draw, dtype, parts.latents);
+}
+
 }  // namespace
 
 WorkInput pack_work(const Program& program, WorkId id, const Dataset& dataset, torch::Dtype dtype,
-                    bool with_images, bool with_text) {
+                    const PackParts& parts) {
+  const bool with_text = parts.text;
   const Work& work = program.works[id.value];
   WorkInput input;
   input.loss_scale = 1.0 / static_cast<double>(std::max<std::int64_t>(1, program.loss_tokens));
   input.balance_scale =
       1.0 / static_cast<double>(std::max<std::size_t>(1, program.batch.samples.size()));
-  add_images(program, work, dataset, dtype, with_images, input);
+  add_images(program, work, dataset, dtype, parts.images, input);
+  add_latents(program, work, dataset, dtype, parts, input);
   TokenPacker tokens(program, work);
   for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
     const Sample& sample = program.batch.samples[program.work_samples[i]];
     SampleContent content;
-    if (with_text) content = dataset.content(sample, {false, true});
+    if (with_text) content = dataset.content(sample, {false, true, false});
     tokens.add(sample, with_text ? &content : nullptr);
   }
   std::move(tokens).finish(input, with_text);

@@ -4,25 +4,26 @@
 
 namespace polyphony::exec {
 
-std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset) {
+std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
+                                        Draw draw) {
   const torch::Dtype dtype =
       torch_dtype(program.precision);
-  struct Wants {
-    bool images = false, text = false;
-  };
-  std::map<WorkId, Wants> wanted;
+  std::map<WorkId, PackParts> wanted;
   const Range ops = program.rank_ops[rank.value];
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const auto* what = std::get_if<Compute>(&program.ops[i].what);
     if (!what || what->phase != Phase::forward) continue;
-    const ModuleKind kind = program.model.modules[what->module.value].kind;
-    Wants& wants = wanted[what->work];
-    wants.images |= kind == ModuleKind::vision && what->layers.begin == 0;
-    wants.text |= kind == ModuleKind::language;
+    const Module& module = program.model.modules[what->module.value];
+    const bool first = what->layers.begin == 0, last = what->layers.end == layers(module).size();
+    PackParts& parts = wanted[what->work];
+    parts.draw = draw;
+    parts.images |= module.kind == ModuleKind::vision && first;
+    parts.text |= module.kind == ModuleKind::language;
+    parts.latents |= module.kind == ModuleKind::diffusion && (first || last);
   }
   std::map<WorkId, WorkInput> inputs;
-  for (const auto& [work, wants] : wanted)
-    inputs.emplace(work, pack_work(program, work, dataset, dtype, wants.images, wants.text));
+  for (const auto& [work, parts] : wanted)
+    inputs.emplace(work, pack_work(program, work, dataset, dtype, parts));
   return inputs;
 }
 
@@ -32,7 +33,7 @@ StepLoader::~StepLoader() {
 
 StepData StepLoader::load(std::uint64_t step) const {
   StepData data{step, lower(scenario_, layout_, plan_, dataset_.batch(step)), {}};
-  data.inputs = pack_inputs(data.program, rank_, dataset_);
+  data.inputs = pack_inputs(data.program, rank_, dataset_, {scenario_.data.seed, step});
   return data;
 }
 

@@ -19,7 +19,8 @@ struct StepData {
 
 // Packs what the rank's compute ops read: pixels where it embeds patches, tokens and labels where
 // it runs the language module.
-std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset);
+std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
+                                        Draw draw);
 
 class StepLoader {
  public:

@@ -129,7 +129,7 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
          ++i)  // the last batch is filled up with questions that do not count
       batch.samples.push_back(questions[(begin + i) % questions.size()]);
     const Program program = lower(scenario, layout, plan, batch, Pass::evaluate);
-    const std::map<WorkId, WorkInput> inputs = pack_inputs(program, transport.rank(), dataset);
+    const std::map<WorkId, WorkInput> inputs = pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0});
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     if (!counts_predictions(layout, transport.rank())) continue;

@@ -37,8 +37,8 @@ Verdict check_edge(const Model& model, const Edge& edge) {
         return refuse(who + "an inner layer's output goes through a projector of its own");
       break;
     case ModuleKind::diffusion:
-      if (from.kind != ModuleKind::language)
-        return refuse(who + "a diffusion module is conditioned by the language module");
+      if (from.kind != ModuleKind::language || edge.from_layer == stack - 1)
+        return refuse(who + "a diffusion module is conditioned by the language module's blocks");
       break;
   }
   return {};
@@ -50,8 +50,8 @@ Verdict check_model(const Model& model) {
   int languages = 0;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const Module& module = model.modules[m];
-    if (module.kind == ModuleKind::audio || module.kind == ModuleKind::diffusion)
-      return refuse(module.name + ": " + name(module.kind) + " modules are not supported yet");
+    if (module.kind == ModuleKind::audio)
+      return refuse(module.name + ": audio modules are not supported yet");
     if (module.tied) return refuse(module.name + ": tied embeddings are not supported yet");
     languages += module.kind == ModuleKind::language ? 1 : 0;
     int inputs = 0, outputs = 0;
@@ -59,10 +59,11 @@ Verdict check_model(const Model& model) {
       inputs += edge.to == ModuleId(m) ? 1 : 0;
       outputs += edge.from == ModuleId(m) ? 1 : 0;
     }
-    if ((module.kind == ModuleKind::projector || module.kind == ModuleKind::diffusion) &&
-        inputs != 1)
-      return refuse(module.name + " has " + std::to_string(inputs) + " inputs; a " +
-                    name(module.kind) + " has 1");
+    if (module.kind == ModuleKind::diffusion && inputs > 1)
+      return refuse(module.name + " has " + std::to_string(inputs) +
+                    " inputs; a diffusion module has 1 at most");
+    if (module.kind == ModuleKind::projector && inputs != 1)
+      return refuse(module.name + " has " + std::to_string(inputs) + " inputs; a projector has 1");
     if ((is_encoder(module) || module.kind == ModuleKind::projector) && outputs == 0)
       return refuse(module.name + ": nothing reads what it makes");
   }

@@ -142,6 +142,11 @@ class Axes {
 
 }  // namespace
 
+int edge_end(const Model& model, const Edge& edge) {
+  if (edge.from_layer >= 0) return edge.from_layer + 1;
+  return stack_size(model, edge.from) - (is_language(model, edge.from) ? 1 : 0);
+}
+
 std::vector<ChunkInput> chunk_inputs(const Model& model, const Chunk& chunk) {
   std::vector<ChunkInput> inputs;
   const Module& module = model.modules[chunk.module.value];
@@ -152,7 +157,7 @@ std::vector<ChunkInput> chunk_inputs(const Model& model, const Chunk& chunk) {
     const Edge& edge = model.edges[e];
     if (edge.to != chunk.module) continue;
     if (edge.to_layer != chunk.layers.begin && module.kind != ModuleKind::diffusion) continue;
-    const int end = edge.from_layer < 0 ? stack_size(model, edge.from) : edge.from_layer + 1;
+    const int end = edge_end(model, edge);
     const Module& source = model.modules[edge.from.value];
     inputs.push_back({static_cast<int>(e), edge.from, end,
                       end == stack_size(model, edge.from) ? output_width(source) : source.hidden,

@@ -23,6 +23,9 @@ struct ChunkInput {
   std::int32_t width = 0;  // elements of a row
   bool gradient = true;    // the backward returns its gradient
 };
+// Layers of `edge.from` that have run when its rows leave. Out of a language module they leave
+// before the head, which makes no rows.
+int edge_end(const Model& model, const Edge& edge);
 std::vector<ChunkInput> chunk_inputs(const Model& model, const Chunk& chunk);
 
 struct ChunkPlace {

@@ -4,6 +4,7 @@
 
 #include "shared/expand.h"
 #include "shared/plan/assign.h"
+#include "shared/plan/links.h"
 #include "shared/plan/partition.h"
 
 namespace polyphony {
@@ -20,12 +21,15 @@ bool is_block(LayerKind kind) {
   switch (kind) {
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:
+    case LayerKind::diffusion_block:
       return true;
     case LayerKind::patch_embedding:
     case LayerKind::token_embedding:
+    case LayerKind::latent_embedding:
     case LayerKind::encoder_norm:
     case LayerKind::projector_mlp:
     case LayerKind::language_head:
+    case LayerKind::diffusion_head:
       return false;
   }
   return false;
@@ -74,7 +78,7 @@ class Units {
         units_.back().cost += block_cost;
       }
       units_.back().chunks.push_back(one_layer(id, layer));
-      add_projectors(id, layer, static_cast<int>(stack.size()));
+      add_projectors(id, layer);
     }
   }
 
@@ -97,10 +101,9 @@ class Units {
 
  private:
   // The projectors that read what `layer` of `source` leaves.
-  void add_projectors(ModuleId source, int layer, int stack) {
+  void add_projectors(ModuleId source, int layer) {
     for (const Edge& edge : model_.edges) {
-      const int from = edge.from_layer < 0 ? stack - 1 : edge.from_layer;
-      if (edge.from != source || from != layer ||
+      if (edge.from != source || edge_end(model_, edge) != layer + 1 ||
           model_.modules[edge.to.value].kind != ModuleKind::projector)
         continue;
       units_.back().cost += cost(edge.to, 0);
@@ -114,7 +117,7 @@ class Units {
     if (gathers && unit_begins) return true;
     return std::any_of(model_.edges.begin(), model_.edges.end(), [&](const Edge& edge) {
       return (edge.to == module && edge.to_layer == layer) ||
-             (edge.from == module && edge.from_layer >= 0 && edge.from_layer + 1 == layer);
+             (edge.from == module && edge_end(model_, edge) == layer);
     });
   }
 

@@ -62,7 +62,7 @@ struct Run {
 
   double train(std::uint64_t step) {
     const Program program = lower(scenario, layout, plan, dataset->batch(step));
-    const auto inputs = pack_inputs(program, transport.rank(), *dataset);
+    const auto inputs = pack_inputs(program, transport.rank(), *dataset, {});
     return runner
         .train_step(
             program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); }, 1e-2)

@@ -92,7 +92,7 @@ using Numbers = std::vector<std::int64_t>;
 TEST_SUITE("dataset") {
   TEST_CASE("three samples are packed as worked out by hand") {
     const WorkInput input =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat64, true, true);
+        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat64, {true, true, false, {}});
     // Sample 2 at 0: text 0, image 1 to 4 (16 patches), image 5 (4 patches), text 6, 7. Sample 0 at
     // 8: text 8 to 10. Sample 1 at 11: image 11, text 12, 13.
     CHECK(input.lengths == Numbers{8, 3, 3});
@@ -108,7 +108,7 @@ TEST_SUITE("dataset") {
 
   TEST_CASE("patches are rows, row-major over the image, with features channel, row, column") {
     const WorkInput input =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat64, true, false);
+        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat64, {true, false, false, {}});
     CHECK(input.patches.sizes() == torch::IntArrayRef({24, 12}));
     CHECK((input.patches.scalar_type() == torch::kFloat64));
     const auto at = [&](int row, int feature) {
@@ -128,11 +128,11 @@ TEST_SUITE("dataset") {
 
   TEST_CASE("only what is asked for is loaded") {
     const WorkInput text =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32, false, true);
+        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32, {false, true, false, {}});
     CHECK_FALSE(text.patches.defined());
     CHECK(text.token_ids.numel() == 8);
     const WorkInput neither =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32, false, false);
+        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32, {false, false, false, {}});
     CHECK_FALSE(neither.token_ids.defined());
     CHECK(neither.lengths == Numbers{8, 3, 3});
     CHECK(neither.image_lengths == Numbers{16, 4, 4});
@@ -145,7 +145,7 @@ TEST_SUITE("dataset") {
     program.loss_tokens = 0;
     program.works.push_back(Work{.index = 1, .samples = {3, 3}});
     const WorkInput input =
-        pack_work(program, WorkId(1), NumberedDataset(), torch::kFloat32, true, true);
+        pack_work(program, WorkId(1), NumberedDataset(), torch::kFloat32, {true, true, false, {}});
     CHECK(input.loss_scale == 1.0);
     CHECK(input.patches.sizes() == torch::IntArrayRef({0, 12}));
     CHECK(input.token_ids.numel() == 0);

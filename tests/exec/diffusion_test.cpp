@@ -206,7 +206,7 @@ TEST_SUITE("diffusion") {
     CHECK(std::abs(half.loss / wide.loss - 1) < std::sqrt(52.0) / 256);
     double half_error = 0, single_error = 0, all = 0;
     for (std::size_t i = 0; i < wide.gradients.size(); ++i) {
-      CHECK(half.gradients[i].scalar_type() == torch::kFloat32);
+      CHECK((half.gradients[i].scalar_type() == torch::kFloat32));
       half_error +=
           (half.gradients[i].to(torch::kFloat64) - wide.gradients[i]).pow(2).sum().item<double>();
       single_error +=

@@ -256,7 +256,7 @@ TEST_SUITE("experts") {
     check([](const Outcome& outcome) { return outcome.dx; });
     for (std::size_t p = 0; p < outcomes[0].gradients.size(); ++p)
       check([&](const Outcome& outcome) { return outcome.gradients[p]; });
-    CHECK(outcomes[2].y.scalar_type() == torch::kBFloat16);
-    CHECK(outcomes[2].gradients[0].scalar_type() == torch::kFloat32);
+    CHECK((outcomes[2].y.scalar_type() == torch::kBFloat16));
+    CHECK((outcomes[2].gradients[0].scalar_type() == torch::kFloat32));
   }
 }

@@ -43,7 +43,9 @@ class Trainee {
     std::vector<Tensor> scalars;
     for (int step = 0; step < case_.steps; ++step) {
       const Program ops = program(step);
-      const std::map<WorkId, WorkInput> inputs = pack_inputs(ops, transport_.rank(), *dataset_);
+      const std::map<WorkId, WorkInput> inputs = pack_inputs(
+          ops, transport_.rank(), *dataset_,
+          {scenario_.data.seed, static_cast<std::uint64_t>(step)});
       const StepScalars got = runner.train_step(
           ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); },
           scenario_.training.learning_rate);
@@ -90,7 +92,7 @@ class Trainee {
   }
   Tensor predict(Runner& runner) const {
     const Program ops = program(0, Pass::evaluate);
-    const std::map<WorkId, WorkInput> inputs = pack_inputs(ops, transport_.rank(), *dataset_);
+    const std::map<WorkId, WorkInput> inputs = pack_inputs(ops, transport_.rank(), *dataset_, {});
     const auto labels =
         runner.evaluate(ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     std::vector<Tensor> all;

@@ -23,6 +23,8 @@ struct Case {
   Layout layout;
   std::vector<ModuleKind> frozen;
   std::vector<ModuleKind> lora;
+  bool diffusion = false;  // a diffusion module behind the language module, on some samples
+  bool deep = false;       // features of an inner vision layer enter an inner language layer
   int experts = 0;  // of the language module; 2 a token, and a shared one
   bool text_only = false;      // no sample has an image
   bool language_only = false;  // nor has the model an encoder

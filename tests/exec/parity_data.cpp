@@ -3,6 +3,7 @@
 
 #include "exec/synthetic_dataset.h"
 #include "tests/exec/parity.h"
+#include "tests/exec/tiny_diffusion.h"
 #include "tests/exec/tiny_model.h"
 
 namespace polyphony::exec::testing {
@@ -38,8 +39,8 @@ const std::vector<Shape>& shapes() {
 
 class ShapesDataset : public Dataset {
  public:
-  ShapesDataset(const Scenario& scenario, bool text_only)
-      : content_(scenario), text_only_(text_only) {}
+  ShapesDataset(const Scenario& scenario, const Case& c)
+      : content_(scenario), text_only_(c.text_only), diffusion_(c.diffusion) {}
 
   // A rotation of the table, so that work items differ from step to step.
   Batch batch(std::uint64_t step) const override {
@@ -53,6 +54,7 @@ class ShapesDataset : public Dataset {
         else if (!text_only_)
           sample.items.push_back({Modality::image, std::get<char>(item) == 'I' ? 16 : 4, 0});
       }
+      if (diffusion_ && i % 3 != 1) sample.items.push_back({Modality::latent, i % 2 ? 16 : 4, 0});
       batch.samples.push_back(std::move(sample));
     }
     return batch;
@@ -64,7 +66,7 @@ class ShapesDataset : public Dataset {
 
  private:
   SyntheticContent content_;
-  bool text_only_;
+  bool text_only_, diffusion_;
 };
 
 }  // namespace
@@ -75,8 +77,21 @@ Scenario make_scenario(const Case& c) {
   Module vision = tiny_vision(), language = tiny_language();
   vision.layers = 3;
   language.layers = 4;
-  scenario.model.modules = {vision, tiny_projector(), language};
-  scenario.model.edges = {{ModuleId(0), ModuleId(1), 0, -1}, {ModuleId(1), ModuleId(2), 0, -1}};
+  scenario.model.modules = {vision, tiny_projector()};
+  scenario.model.edges = {{ModuleId(0), ModuleId(1), 0, -1}};
+  if (c.deep) {
+    scenario.model.modules.push_back(tiny_projector());
+    scenario.model.modules.back().name = "deep_projector";
+    scenario.model.edges.push_back({ModuleId(0), ModuleId(2), 0, 1});
+  }
+  const ModuleId text(scenario.model.modules.size());
+  scenario.model.modules.push_back(language);
+  scenario.model.edges.push_back({ModuleId(1), text, 0, -1});
+  if (c.deep) scenario.model.edges.push_back({ModuleId(2), text, 2, -1});
+  if (c.diffusion) {
+    scenario.model.modules.push_back(tiny_diffusion(language.hidden));
+    scenario.model.edges.push_back({text, ModuleId(text.value + 1), 0, -1});
+  }
   if (c.language_only) scenario.model = {{language}, {}};
   for (Module& module : scenario.model.modules)
     for (const ModuleKind kind : c.frozen)
@@ -89,7 +104,7 @@ Scenario make_scenario(const Case& c) {
         module.lora_alpha = 4;
       }
   if (c.experts > 0) {
-    Module& sparse = scenario.model.modules.back();
+    Module& sparse = scenario.model.modules[text.value];
     sparse.experts = c.experts;
     sparse.experts_per_token = 2;
     sparse.expert_ffn = 8;
@@ -112,7 +127,7 @@ Scenario make_scenario(const Case& c) {
 }
 
 std::unique_ptr<Dataset> make_dataset(const Case& c, const Scenario& scenario) {
-  return std::make_unique<ShapesDataset>(scenario, c.text_only);
+  return std::make_unique<ShapesDataset>(scenario, c);
 }
 
 }  // namespace polyphony::exec::testing

@@ -59,7 +59,8 @@ Truth make_truth(const Case& c, const Scenario& scenario, const Dataset& dataset
   Truth truth;
   for (int step = 0; step < c.steps; ++step)
     truth.steps.push_back(reference.step(dataset.batch(static_cast<std::uint64_t>(step)), dataset,
-                                         scenario.training.learning_rate));
+                                         scenario.training.learning_rate,
+                                         {scenario.data.seed, static_cast<std::uint64_t>(step)}));
   for (const Sample& sample : dataset.batch(0).samples)
     truth.answers.push_back(reference.predict(sample, dataset));
   return truth;
@@ -71,7 +72,7 @@ const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& da
   std::ostringstream key;
   key << name(c.precision) << c.steps << ' ' << c.clip_norm << c.text_only << c.language_only;
   for (const ModuleKind kind : c.frozen) key << name(kind);
-  key << c.experts;
+  key << c.experts << c.diffusion << c.deep;
   for (const ModuleKind kind : c.lora) key << " lora " << name(kind);
   const auto [entry, fresh] = known.try_emplace(key.str());
   if (fresh) entry->second = make_truth(c, scenario, dataset);

@@ -15,7 +15,7 @@ constexpr int kMostRanks = 8;
 // A layout before its ranks are counted.
 struct Draft {
   Placement placement = Placement::homogeneous;
-  ModuleLayout encoder, language;  // ranks: how many data-parallel lanes
+  ModuleLayout encoder, language, diffusion;  // ranks: how many data-parallel lanes
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   int microbatches = 4;
   int encoder_microbatches = 0;
@@ -113,6 +113,14 @@ const std::vector<Feature>& features() {
          d.language.ep = 4;
          d.language.expert_tp = 1;
        }},
+      {"diffusion", [](Draft& d) { d.rest.diffusion = true; }},
+      {"diffusion pp2",
+       [](Draft& d) {
+         d.rest.diffusion = true;
+         d.diffusion.pp = 2;
+         if (d.placement == Placement::homogeneous) d.placement = Placement::mixed;
+       }},
+      {"deepstack", [](Draft& d) { d.rest.deep = true; }},
       {"encoder by image", [](Draft& d) { d.encoder.spread = Spread::images; }},
       {"encoder x2", [](Draft& d) { d.encoder_microbatches = 2; }},
       {"encoder frozen",
@@ -153,7 +161,19 @@ Case finish(Draft draft, std::string name) {
   c.layout.schedule = draft.schedule;
   c.layout.microbatches = draft.microbatches;
   c.layout.encoder_microbatches = draft.encoder_microbatches;
-  c.layout.modules = {encoder, encoder, language};
+  c.layout.modules = {encoder, encoder};
+  if (c.deep) c.layout.modules.push_back(encoder);
+  c.layout.modules.push_back(language);
+  if (!c.diffusion) return c;
+  ModuleLayout& diffusion = draft.diffusion;
+  if (draft.placement == Placement::homogeneous) {
+    diffusion = language;
+  } else {
+    if (draft.placement == Placement::colocated) c.layout.placement = Placement::mixed;
+    diffusion.first_rank = language.first_rank + language.ranks;
+    diffusion.ranks *= diffusion.tp * diffusion.cp * diffusion.pp;
+  }
+  c.layout.modules.push_back(diffusion);
   return c;
 }
 

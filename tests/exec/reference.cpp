@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "exec/init.h"
+#include "exec/latents.h"
 #include "shared/parameters.h"
+#include "tests/exec/reference_diffusion.h"
 #include "tests/exec/reference_experts.h"
 
 namespace polyphony::exec::testing {
@@ -29,6 +31,8 @@ class SampleModel {
  public:
   SampleModel(const Model& model, const Tensors& values) : model_(model), values_(values) {}
 
+  // What the blocks made of the last sample: [T, H].
+  const Tensor& hidden() const { return hidden_; }
   // Σ over the layers of the last sample's balance terms, weighted and divided by their number.
   const Tensor& balance() const { return balance_; }
 
@@ -38,7 +42,9 @@ class SampleModel {
     const Module& language = *find_module(model_, ModuleKind::language);
     Tensor x = sequence(language, sample, content);
     for (int b = 0; b < language.layers; ++b)
-      x = decoder_block(language, language.name + ".block" + std::to_string(b) + ".", x);
+      x = decoder_block(language, language.name + ".block" + std::to_string(b) + ".",
+                        add_features(b + 1, sample, content, x));
+    hidden_ = x;
     std::vector<std::int64_t> rows;  // that predict a label
     std::int64_t row = 0;
     for (const Item& item : sample.items) {
@@ -73,8 +79,31 @@ class SampleModel {
 
   std::int64_t sequence_rows(const Item& item) const {
     if (item.modality == Modality::text) return item.tokens;
+    if (item.modality == Modality::latent) return 0;
     const Module* projector = find_module(model_, ModuleKind::projector);
     return item.tokens / (projector ? projector->merge * projector->merge : 1);
+  }
+
+  // Inner features of the images, added where their tokens stand before a layer (DeepStack).
+  Tensor add_features(int layer, const Sample& sample, const SampleContent& content, Tensor x) const {
+    for (const Edge& edge : model_.edges) {
+      if (edge.to_layer != layer) continue;
+      const Module& projector = model_.modules[edge.from.value];
+      const auto into = std::find_if(model_.edges.begin(), model_.edges.end(),
+                                     [&](const Edge& e) { return e.to == edge.from; });
+      std::int64_t row = 0;
+      std::size_t image = 0;
+      for (const Item& item : sample.items) {
+        const std::int64_t rows = sequence_rows(item);
+        if (item.modality == Modality::image)
+          x = torch::cat({x.narrow(0, 0, row),
+                          x.narrow(0, row, rows) + image_rows(content.images.at(image++), &projector,
+                                                              into->from_layer),
+                          x.narrow(0, row + rows, x.size(0) - row - rows)});
+        row += rows;
+      }
+    }
+    return x;
   }
 
   // Items in order: [T, H].
@@ -86,9 +115,11 @@ class SampleModel {
     std::int64_t token = 0;
     for (const Item& item : sample.items) {
       if (item.modality == Modality::image) {
-        parts.push_back(image_rows(content.images.at(image++)));
+        parts.push_back(image_rows(content.images.at(image++),
+                                   find_module(model_, ModuleKind::projector), -1));
         continue;
       }
+      if (item.modality == Modality::latent) continue;
       parts.push_back(torch::embedding(at(language.name + ".embedding.weight"),
                                        tokens.narrow(0, token, item.tokens)));
       token += item.tokens;
@@ -96,8 +127,8 @@ class SampleModel {
     return torch::cat(parts);
   }
 
-  // One image [C, S, S] through encoder and projector.
-  Tensor image_rows(const Tensor& image) const {
+  // One image [C, S, S] through the encoder, or its layers up to `last`, and a projector.
+  Tensor image_rows(const Tensor& image, const Module* projector, int last) const {
     const Module& m = *find_module(model_, ModuleKind::vision);
     const std::int64_t side = image.size(1) / m.patch;
     const Tensor patches =
@@ -109,10 +140,9 @@ class SampleModel {
     const Tensor table =
         at(m.name + ".patch_embedding.position").view({table_side, table_side, m.hidden});
     x = x + table.slice(0, 0, side).slice(1, 0, side).reshape({side * side, m.hidden});
-    for (int b = 0; b < m.layers; ++b)
+    for (int b = 0; b < (last < 0 ? m.layers : last); ++b)
       x = vision_block(m, m.name + ".block" + std::to_string(b) + ".", x);
-    x = layer_norm(m.name + ".norm", x);
-    const Module* projector = find_module(model_, ModuleKind::projector);
+    if (last < 0) x = layer_norm(m.name + ".norm", x);
     return projector ? project(*projector, x, side) : x;
   }
 
@@ -177,6 +207,7 @@ class SampleModel {
 
   const Model& model_;
   const Tensors& values_;
+  Tensor hidden_;
   Tensor balance_;
 };
 
@@ -197,7 +228,26 @@ Reference::Reference(const Scenario& scenario, torch::Dtype start)
   }
 }
 
-ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double rate) {
+// The weighted mean squared error of one sample's latents, by the elements of the whole batch.
+Tensor Reference::flow_loss(const Sample& sample, const SampleContent& content,
+                            const Tensor& hidden, const Tensors& leaves, const Batch& batch,
+                            Draw draw) const {
+  const Module& m = *find_module(model_, ModuleKind::diffusion);
+  Tensor sum = torch::zeros({}, kWide);
+  std::size_t latent = 0;
+  for (std::uint32_t i = 0; i < sample.items.size(); ++i) {
+    if (sample.items[i].modality != Modality::latent) continue;
+    const ItemKey key{sample.id, i};
+    const std::int64_t tokens = sample.items[i].tokens;
+    sum = sum + reference_flow_error(m, leaves,
+                                     {content.latents.at(latent++).to(kWide),
+                                      flow_noise(draw, key, tokens, latent_width(m)).to(kWide),
+                                      flow_time(draw, key), hidden});
+  }
+  return sum * (m.loss_weight / static_cast<double>(latent_elements(m, batch)));
+}
+
+ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double rate, Draw draw) {
   ReferenceStep result;
   std::int64_t labels = 0;
   for (const Sample& sample : batch.samples)
@@ -209,13 +259,16 @@ ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double
                                     [](const Module& m) { return m.balance_weight > 0; });
   for (const Sample& sample : batch.samples) {
     const SampleContent content = dataset.content(sample, {});
-    if (content.labels.empty() && !balanced) continue;  // adds nothing
+    const bool flows = !content.latents.empty();
+    if (content.labels.empty() && !balanced && !flows) continue;  // adds nothing
     const Tensor loss =
         torch::nll_loss(torch::log_softmax(network.logits(sample, content), 1),
                         torch::tensor(content.labels, torch::kInt64), {}, at::Reduction::Sum) /
         static_cast<double>(labels);
-    (loss + network.balance() / static_cast<double>(batch.samples.size())).backward();
-    result.loss += loss.item<double>();
+    const Tensor flow = flows ? flow_loss(sample, content, network.hidden(), leaves, batch, draw)
+                              : torch::zeros({}, kWide);
+    (loss + flow + network.balance() / static_cast<double>(batch.samples.size())).backward();
+    result.loss += loss.item<double>() + flow.item<double>();
   }
   double squares = 0;
   for (const std::string& name : trained_) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "exec/dataset.h"
+#include "exec/latents.h"
 #include "shared/scenario.h"
 
 namespace polyphony::exec::testing {
@@ -35,11 +36,16 @@ class Reference {
   // with.
   Reference(const Scenario& scenario, torch::Dtype start);
 
-  ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate);
+  // `draw`: of the noise and times of latents.
+  ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate, Draw draw = {});
   // The most likely label at every labelled position, sample after sample.
   std::vector<std::int64_t> predict(const Sample& sample, const Dataset& dataset) const;
 
  private:
+  torch::Tensor flow_loss(const Sample& sample, const SampleContent& content,
+                          const torch::Tensor& hidden, const Tensors& leaves, const Batch& batch,
+                          Draw draw) const;
+
   Model model_;
   Training training_;
   Tensors values_, first_, second_;

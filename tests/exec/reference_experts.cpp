@@ -13,6 +13,14 @@ Tensor feed_forward(const Tensor& x, const Tensor& gate_up, const Tensor& down) 
   return torch::linear(gate * torch::sigmoid(gate) * up, down);
 }
 
+// A weight with its low-rank update.
+Tensor adapted(const Module& module, const Tensors& values, const std::string& name) {
+  const Tensor& weight = values.at(name + ".weight");
+  if (values.count(name + ".lora_a") == 0) return weight;
+  return weight + module.lora_alpha / module.lora_rank *
+                      values.at(name + ".lora_b").matmul(values.at(name + ".lora_a"));
+}
+
 }  // namespace
 
 ReferenceExperts reference_experts(const Module& module, const Tensors& values,
@@ -31,8 +39,8 @@ ReferenceExperts reference_experts(const Module& module, const Tensors& values,
                              values.at(block + "experts.down.weight")[e]);
   }
   if (module.shared_ffn > 0)
-    y = y + feed_forward(x, values.at(block + "shared.gate_up.weight"),
-                         values.at(block + "shared.down.weight"));
+    y = y + feed_forward(x, adapted(module, values, block + "shared.gate_up"),
+                         adapted(module, values, block + "shared.down"));
   if (x.size(0) == 0) return {y, torch::zeros({}, x.options())};
   const auto visits = static_cast<double>(x.size(0) * module.experts_per_token);
   return {y, static_cast<double>(experts) * (chosen.sum(0) / visits * p.mean(0)).sum()};
