@@ -1,7 +1,5 @@
 // A group of processes: collectives over direct connections (exec/peer_links.h) where they pay,
-// else over messages of the group's own ProcessGroupGloo, made when first needed. Gloo's own
-// collectives are left aside: they add up in orders that depend on the group's size, bfloat16 in
-// bfloat16, and cannot be aborted. Internal to exec/gloo.cpp.
+// else over messages (exec/gloo_exchange.h). Internal to exec/gloo.cpp.
 #pragma once
 
 #include <memory>
@@ -12,21 +10,6 @@
 #include "exec/peer_exchange.h"
 
 namespace polyphony::exec {
-
-class GlooExchange : public PeerExchange {
- public:
-  GlooExchange(std::shared_ptr<GlooContext> context, const std::string& name,
-               std::vector<Rank> members, std::size_t index);
-  ~GlooExchange() override;
-
- private:
-  void exchange(const std::vector<Parcel>& parcels, std::uint32_t kind) override;
-
-  std::shared_ptr<GlooContext> context_;
-  std::vector<Rank> members_;
-  GlooGroup group_;
-  int sequence_ = 0;
-};
 
 class GlooCommunicator : public Communicator {
  public:
@@ -53,8 +36,8 @@ class GlooCommunicator : public Communicator {
   std::string name_;
   std::vector<Rank> members_;
   std::size_t index_;
-  std::unique_ptr<PeerExchange> links_;  // of groups that are small enough
-  std::unique_ptr<PeerExchange> messages_;
+  std::unique_ptr<PeerExchange> links_;     // of groups that are small enough
+  std::unique_ptr<PeerExchange> messages_;  // none in a group of one
 };
 
 }  // namespace polyphony::exec

@@ -83,6 +83,12 @@ bool add_role(const std::string& name, const Role& role, const GlooOptions& opti
   return roles().emplace(name, Entry{role, options}).second;
 }
 
+GlooOptions messages_only() {
+  GlooOptions options;
+  options.direct_ranks = 0;
+  return options;
+}
+
 void require(bool condition, const std::string& what) {
   if (!condition) throw std::runtime_error("not so: " + what);
 }

@@ -16,6 +16,9 @@ using Role = std::function<void(Transport&)>;
 // At namespace scope: const bool known = add_role("name", function);
 bool add_role(const std::string& name, const Role& role, const GlooOptions& options = {});
 
+// Collectives over Gloo's messages even in small groups, as in large ones.
+GlooOptions messages_only();
+
 struct RankResult {
   int exit_status = 0;  // minus the signal when one ended it
   std::string output;   // stdout and stderr
