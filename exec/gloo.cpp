@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <exception>
 
-#include "exec/gloo_communicator.h"
+#include "exec/exchange_communicator.h"
 #include "exec/gloo_context.h"
+#include "exec/gloo_exchange.h"
 #include "exec/mailbox.h"
 #include "exec/process.h"
 #include "exec/sockets.h"
@@ -52,12 +53,18 @@ class GlooTransport : public Transport {
     const auto position = std::find(members.begin(), members.end(), rank());
     POLYPHONY_CHECK(position != members.end(),
                     "rank " << rank().value << " is not in group " << name);
-    std::unique_ptr<Communicator> made;
+    const auto index = static_cast<std::size_t>(position - members.begin());
+    ExchangeCommunicator::Ways ways;
     guarded(*context_, "joining group " + name, [&] {
-      made = std::make_unique<GlooCommunicator>(
-          context_, name, members, static_cast<std::size_t>(position - members.begin()));
+      if (members.size() == 1) return;
+      ways.messages = std::make_unique<GlooExchange>(context_, name, members, index);
+      if (members.size() > static_cast<std::size_t>(context_->options.direct_ranks)) return;
+      ways.links = connected(context_, [members, name, index](const GlooContext& shared) {
+        return shared.make_links(name, members, index);
+      });
     });
-    return made;
+    return std::make_unique<ExchangeCommunicator>(context_, name, torch::kCPU, index,
+                                                  members.size(), std::move(ways));
   }
 
   void exchange(const std::vector<Transfer>& transfers) override {

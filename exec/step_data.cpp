@@ -4,7 +4,27 @@
 
 namespace polyphony::exec {
 
-std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset) {
+namespace {
+
+void move_to(torch::Device device, WorkInput& input) {
+  const auto move = [&](torch::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(device);
+  };
+  move(input.patches);
+  move(input.token_ids);
+  move(input.text_rows);
+  for (auto& [edge, rows] : input.edge_rows) move(rows);
+  move(input.positions);
+  move(input.loss_rows);
+  move(input.labels);
+  move(input.context_samples);
+  move(input.context_positions);
+}
+
+}  // namespace
+
+std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
+                                        torch::Device device) {
   const torch::Dtype dtype =
       torch_dtype(program.precision);
   struct Wants {
@@ -22,7 +42,9 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
   }
   std::map<WorkId, WorkInput> inputs;
   for (const auto& [work, wants] : wanted)
-    inputs.emplace(work, pack_work(program, work, dataset, dtype, wants.images, wants.text));
+    move_to(device,
+            inputs.emplace(work, pack_work(program, work, dataset, dtype, wants.images, wants.text))
+                .first->second);
   return inputs;
 }
 
@@ -32,7 +54,7 @@ StepLoader::~StepLoader() {
 
 StepData StepLoader::load(std::uint64_t step) const {
   StepData data{step, lower(scenario_, layout_, plan_, dataset_.batch(step)), {}};
-  data.inputs = pack_inputs(data.program, rank_, dataset_);
+  data.inputs = pack_inputs(data.program, rank_, dataset_, device_);
   return data;
 }
 
