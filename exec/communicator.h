@@ -24,8 +24,8 @@ namespace polyphony::exec {
 
 enum class Reduction : std::uint8_t { sum, max };
 
-// Gloo's tags are non-negative 32-bit integers.
-constexpr std::uint64_t kTagEnd = std::uint64_t{1} << 31;
+// Gloo's tags are non-negative 32-bit integers, of which half are for groups.
+constexpr std::uint64_t kTagEnd = std::uint64_t{1} << 30;
 
 // A peer died, stopped, closed its connection, or did not answer in time.
 struct LostPeer : std::runtime_error {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <exception>
 
-#include "exec/gloo_communicator.h"
+#include "exec/exchange_communicator.h"
 #include "exec/gloo_context.h"
+#include "exec/gloo_exchange.h"
 #include "exec/mailbox.h"
 #include "exec/process.h"
 #include "exec/sockets.h"
@@ -34,17 +35,14 @@ class GlooTransport : public Transport {
           if (const auto shared = weak.lock()) shared->wake_all();
         });
     guarded(context, "connecting", [&] {
-      messages_ = connected(context_, [](const GlooContext& shared) {
-        return shared.make_process_group("world", shared.launch.rank.value,
-                                         static_cast<std::size_t>(shared.launch.world_size));
-      });
+      context.messages = connected(
+          context_, [](const GlooContext& shared) { return shared.make_process_group(); });
     });
   }
 
   ~GlooTransport() override {
     if (std::uncaught_exceptions() > 0 && !context_->liveness->lost()) abort("an error");
     context_->liveness->finish();
-    if (context_->liveness->lost()) static_cast<void>(messages_.release());
   }
 
   Rank rank() const override { return context_->launch.rank; }
@@ -55,27 +53,33 @@ class GlooTransport : public Transport {
     const auto position = std::find(members.begin(), members.end(), rank());
     POLYPHONY_CHECK(position != members.end(),
                     "rank " << rank().value << " is not in group " << name);
-    std::unique_ptr<Communicator> made;
+    const auto index = static_cast<std::size_t>(position - members.begin());
+    ExchangeCommunicator::Ways ways;
     guarded(*context_, "joining group " + name, [&] {
-      made = std::make_unique<GlooCommunicator>(
-          context_, name, members, static_cast<std::size_t>(position - members.begin()));
+      if (members.size() == 1) return;
+      ways.messages = std::make_unique<GlooExchange>(context_, name, members, index);
+      if (members.size() > static_cast<std::size_t>(context_->options.direct_ranks)) return;
+      ways.links = connected(context_, [members, name, index](const GlooContext& shared) {
+        return shared.make_links(name, members, index);
+      });
     });
-    return made;
+    return std::make_unique<ExchangeCommunicator>(context_, name, torch::kCPU, index,
+                                                  members.size(), std::move(ways));
   }
 
   void exchange(const std::vector<Transfer>& transfers) override {
     const auto own = std::make_shared<Arrivals>();
     std::vector<Mailbox::Ticket> tickets;
-    std::vector<GlooWork> works;
-    std::vector<Rank> peers;
+    std::vector<Transfer> travelling;
     try {
       guarded(*context_, "a message", [&] {
-        for (const Transfer& transfer : transfers) {
-          if (!post_to_self(transfer, own, tickets)) continue;
-          works.push_back(post(transfer));
-          peers.push_back(transfer.peer);
-        }
-        await(works, peers, *own);
+        for (const Transfer& transfer : transfers)
+          if (!post_to_self(transfer, own, tickets)) travelling.push_back(transfer);
+        context_->move(travelling);
+        const Waited waited =
+            wait_all(*own, context_->spin, context_->liveness->lost(), context_->options.timeout);
+        if (waited != Waited::done)
+          throw LostPeer(Rank(), "a message to this rank itself did not arrive");
       });
     } catch (...) {
       for (const auto& ticket : tickets) self_.cancel(ticket);
@@ -84,52 +88,32 @@ class GlooTransport : public Transport {
   }
 
   void barrier() override {
-    guarded(*context_, "barrier",
-            [&] { await_collective(*context_, messages_->barrier(c10d::BarrierOptions())); });
+    guarded(*context_, "barrier", [&] {
+      await_collective(*context_, context_->messages->barrier(c10d::BarrierOptions()));
+    });
   }
 
   void abort(const std::string& reason) override { context_->liveness->report(reason); }
   std::shared_ptr<GlooContext> context() const { return context_; }
 
  private:
-  // False when the transfer is complete or waits in `tickets`; true when it has to travel.
+  // True when the transfer is complete or waits in `tickets`; false when it has to travel.
   bool post_to_self(const Transfer& transfer, const std::shared_ptr<Arrivals>& own,
                     std::vector<Mailbox::Ticket>& tickets) {
     check_tag(transfer, world_size());
     std::byte* const data = bytes_of(transfer.tensor);
     const std::size_t bytes = transfer.tensor.nbytes();
-    if (bytes == 0) return false;
-    if (transfer.peer != rank()) return true;
+    if (bytes == 0) return true;
+    if (transfer.peer != rank()) return false;
     if (transfer.sends) {
       self_.send(rank().value, transfer.tag, data, bytes, true, nullptr);
     } else {
       tickets.push_back(self_.receive(rank().value, transfer.tag, data, bytes, own));
     }
-    return false;
-  }
-
-  GlooWork post(const Transfer& transfer) {
-    std::vector<torch::Tensor> tensors{transfer.tensor};
-    const int peer = static_cast<int>(transfer.peer.value);
-    const int tag = static_cast<int>(transfer.tag);
-    try {
-      return transfer.sends ? messages_->send(tensors, peer, tag)
-                            : messages_->recv(tensors, peer, tag);
-    } catch (const std::exception& error) {
-      throw LostPeer(transfer.peer, first_line(error));
-    }
-  }
-
-  void await(const std::vector<GlooWork>& works, const std::vector<Rank>& peers, Arrivals& own) {
-    await_messages(*context_, works, peers);
-    const Waited waited =
-        wait_all(own, context_->spin, context_->liveness->lost(), context_->options.timeout);
-    if (waited != Waited::done)
-      throw LostPeer(Rank(), "a message to this rank itself did not arrive");
+    return true;
   }
 
   std::shared_ptr<GlooContext> context_;
-  GlooGroup messages_;
   Mailbox self_;
 };
 

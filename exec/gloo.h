@@ -1,6 +1,6 @@
-// Ranks as processes over TCP: c10d's TCPStore to meet, its ProcessGroupGloo for messages and big
-// all-reduces, our own direct connections (exec/peer_links.h) for all-reduces of small groups,
-// exec/liveness.h to name who is lost.
+// Ranks as processes over TCP: c10d's TCPStore to meet, its ProcessGroupGloo for messages, and for
+// collectives made of messages; our own direct connections (exec/peer_links.h) for collectives of
+// small groups; exec/liveness.h to name who is lost.
 //   Addresses: the network interface in GLOO_SOCKET_IFNAME, else the one on the way to the store.
 // After LostPeer the transport's destructor does not wait for anyone; leave the process with
 // leave_after() (exec/liveness.h).
@@ -21,9 +21,10 @@ struct GlooOptions {
   Seconds timeout{600};       // of any one call: a rank may compute that long before it answers
   LivenessOptions liveness;
   std::string interface;  // network interface; empty: the one on the way to the store
-  // All-reduces of at most that many ranks and bytes take the direct connections, others Gloo's.
-  // Measured on 2, 4 and 8 ranks over 2 cores (tests/exec/transport_bench.cpp): 30 to 100 times
-  // faster at 4 KiB, 3 at 1 MiB, the same or slower at 16 MiB.
+  // Collectives of at most that many ranks and bytes take the direct connections, others messages;
+  // all-to-alls whatever their bytes, which only their two ends know.
+  // Measured on 2, 4 and 8 ranks over 2 cores (tests/exec/transport_bench.cpp): 7 to 60 times
+  // faster at 4 KiB, 2 to 4 at 1 MiB, the same or (8 ranks) half as fast at 16 MiB.
   int direct_ranks = 8;
   Bytes direct_bytes{4 << 20};
 };

@@ -10,16 +10,40 @@ std::chrono::milliseconds milliseconds(Seconds time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
 
+// Registers works for wake_all() while they are waited for.
+class Waiting {
+ public:
+  Waiting(GlooContext& context, const std::vector<GlooWork>& works)
+      : context_(context), works_(works) {
+    const std::scoped_lock lock(context_.mutex);
+    context_.works.insert(works_.begin(), works_.end());
+  }
+  ~Waiting() {
+    const std::scoped_lock lock(context_.mutex);
+    for (const GlooWork& work : works_) context_.works.erase(work);
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  GlooContext& context_;
+  const std::vector<GlooWork>& works_;
+};
+
 }  // namespace
 
-GlooGroup GlooContext::make_process_group(const std::string& name, std::size_t index,
-                                          std::size_t size) const {
-  const auto prefix = c10::make_intrusive<c10d::PrefixStore>("gloo/" + name, store);
+GlooContext::~GlooContext() {
+  // Destroying it would wait for work that a lost peer keeps from ending.
+  if (liveness && liveness->lost()) static_cast<void>(messages.release());
+}
+
+GlooGroup GlooContext::make_process_group() const {
+  const auto prefix = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
   const auto group_options = c10d::ProcessGroupGloo::Options::create(milliseconds(options.timeout));
   group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
-  group_options->threads = 1;  // a communicator is used by one thread at a time
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, static_cast<int>(index),
-                                                     static_cast<int>(size), group_options);
+  group_options->threads = 1;  // messages need none; barriers come one at a time
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, static_cast<int>(launch.rank.value),
+                                                     launch.world_size, group_options);
 }
 
 std::unique_ptr<PeerLinks> GlooContext::make_links(const std::string& name,
@@ -45,27 +69,27 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-Waiting::Waiting(GlooContext& context, std::vector<GlooWork> works)
-    : context_(context), works_(std::move(works)) {
-  const std::scoped_lock lock(context_.mutex);
-  context_.works.insert(works_.begin(), works_.end());
-}
-
-Waiting::~Waiting() {
-  const std::scoped_lock lock(context_.mutex);
-  for (const GlooWork& work : works_) context_.works.erase(work);
-}
-
-void await_messages(GlooContext& context, const std::vector<GlooWork>& works,
-                    const std::vector<Rank>& peers) {
-  const Waiting waiting(context, works);
-  for (std::size_t i = 0; i < works.size(); ++i) {
+void GlooContext::move(const std::vector<Transfer>& transfers) {
+  std::vector<GlooWork> started;
+  for (const Transfer& transfer : transfers) {
+    std::vector<torch::Tensor> tensors{transfer.tensor};
+    const int peer = static_cast<int>(transfer.peer.value);
+    const int tag = static_cast<int>(transfer.tag);
+    try {
+      started.push_back(transfer.sends ? messages->send(tensors, peer, tag)
+                                       : messages->recv(tensors, peer, tag));
+    } catch (const std::exception& error) {
+      throw LostPeer(transfer.peer, first_line(error));
+    }
+  }
+  const Waiting waiting(*this, started);
+  for (std::size_t i = 0; i < started.size(); ++i) {
     bool arrived = false;
     try {
       // An abort before the registration would be missed.
-      arrived = !context.liveness->lost() && works[i]->wait();
+      arrived = !liveness->lost() && started[i]->wait();
     } catch (const std::exception& error) {
-      throw LostPeer(peers[i], first_line(error));
+      throw LostPeer(transfers[i].peer, first_line(error));
     }
     if (!arrived) throw LostPeer(Rank(), "a message was aborted");
   }

@@ -33,35 +33,24 @@ struct GlooContext {
   std::mutex mutex;          // of works
   std::set<GlooWork> works;  // that a thread waits for
 
-  GlooGroup make_process_group(const std::string& name, std::size_t index, std::size_t size) const;
+  GlooGroup messages;  // of all ranks
+
+  ~GlooContext();
+  GlooGroup make_process_group() const;
   std::unique_ptr<PeerLinks> make_links(const std::string& name, const std::vector<Rank>& members,
                                         std::size_t index) const;
   void wake_all();
+  // Starts messages to and from other ranks, all with bytes in them, and waits for all.
+  void move(const std::vector<Transfer>& transfers);
 };
 
 // Of a transport made by connect_gloo.
 std::shared_ptr<GlooContext> context_of(Transport& transport);
 // c10::Error adds a stack trace.
 std::string first_line(const std::exception& error);
-// Waits for messages to or from `peers`, which an abort ends.
-void await_messages(GlooContext& context, const std::vector<GlooWork>& works,
-                    const std::vector<Rank>& peers);
 // A collective of ProcessGroupGloo cannot be aborted: wait on our own condition, which an abort
 // ends.
 void await_collective(const GlooContext& context, const GlooWork& work);
-
-// Registers works for wake_all() while they are waited for.
-class Waiting {
- public:
-  Waiting(GlooContext& context, std::vector<GlooWork> works);
-  ~Waiting();
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  GlooContext& context_;
-  std::vector<GlooWork> works_;
-};
 
 // Runs a call; when it fails because somebody is gone, says who.
 template <class Call>

@@ -14,11 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include <unistd.h>
-
 #include "exec/dataset.h"
-#include "exec/gloo.h"
-#include "exec/in_process.h"
+#include "exec/device.h"
 #include "exec/launch_env.h"
 #include "exec/liveness.h"
 #include "exec/microbench.h"
@@ -93,6 +90,8 @@ cxxopts::Options make_options() {
       cxxopts::value<double>()->default_value("1"))(
       "data", "folder of downloaded data sets; default: the set-up cache",
       cxxopts::value<std::string>()->default_value(""))(
+      "device", "cuda or cpu; default: cuda when this build and this machine can",
+      cxxopts::value<std::string>()->default_value(""))(
       "check", "compare every op's inner collectives with its expansion")(
       "microbench", "measure this machine instead of training; no SCENARIO")(
       "rank", "this rank", cxxopts::value<int>())("world-size", "number of ranks",
@@ -122,10 +121,9 @@ LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
   return flags;
 }
 
-std::unique_ptr<Transport> connect(const LaunchEnv& launch) {
-  if (launch.world_size == 1) return std::move(make_in_process(1).front());
+std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Device device) {
   try {
-    return connect_gloo(launch);
+    return connect(launch, device);
   } catch (const LostPeer& loss) {
     leave_after(loss, launch.rank);
   }
@@ -178,26 +176,21 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   return options;
 }
 
-// Of this machine, for each of the run's ranks on it.
-Bytes memory_per_rank(const LaunchEnv& launch) {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  POLYPHONY_CHECK(pages > 0 && page > 0, "the system tells no memory size");
-  return Bytes(std::int64_t{pages} * page / launch.local_world_size);
-}
-
 int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
+  const torch::Device device = choose_device(args["device"].as<std::string>(), launch);
   const std::string data_path = args["data"].as<std::string>();
   const auto outcome =
       prepare(args["scenario"].as<std::string>(), read_text, launch,
-              data_path.empty() ? default_data_path() : data_path, memory_per_rank(launch));
+              data_path.empty() ? default_data_path() : data_path, memory_per_rank(device, launch));
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << no->reason << std::endl;
     return static_cast<int>(ExitCode::infeasible);
   }
   const auto& [scenario, dataset] = std::get<Prepared>(outcome);
   const Layout& layout = *scenario.layout;
-  const TrainOptions options = train_options(args, scenario);
-  const std::unique_ptr<Transport> transport = connect(launch);
+  TrainOptions options = train_options(args, scenario);
+  options.device = device;
+  const std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
   try {
     const TrainResult result = train(*transport, scenario, layout, *dataset, options);
     if (launch.rank.value == 0) {
@@ -241,7 +234,7 @@ int run(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc accepts
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   if (args.count("microbench")) {
-    const std::unique_ptr<Transport> transport = connect(launch);
+    const std::unique_ptr<Transport> transport = connect_or_leave(launch, torch::kCPU);
     std::cout << run_microbench(*transport, {}) << std::flush;
     return static_cast<int>(ExitCode::ok);
   }

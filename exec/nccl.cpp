@@ -1,120 +1,131 @@
 #include "exec/nccl.h"
 
+#include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAStream.h>
 
-#include <chrono>
-#include <thread>
-#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iostream>
 
-#include "exec/gloo_context.h"
-#include "shared/error.h"
+#include "exec/exchange_communicator.h"
+#include "exec/nccl_exchange.h"
+#include "exec/staged.h"
 
 namespace polyphony::exec {
 
 namespace {
 
-using NcclGroup = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
+using Uuid = std::array<std::int64_t, 2>;
 
+// CUDA tensors one way, CPU tensors the other.
 class NcclCommunicator : public Communicator {
  public:
-  NcclCommunicator(std::shared_ptr<GlooContext> context, std::unique_ptr<Communicator> host,
-                   std::string name)
-      : context_(std::move(context)), host_(std::move(host)), name_(std::move(name)) {
-    if (size() == 1) return;
-    const auto prefix = c10::make_intrusive<c10d::PrefixStore>("nccl/" + name_, context_->store);
-    const auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout =
-        std::chrono::duration_cast<std::chrono::milliseconds>(context_->options.timeout);
-    group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(prefix, index(), size(), options);
-  }
-
-  ~NcclCommunicator() override {
-    if (group_ && context_->liveness->lost()) group_->abort();
-  }
+  NcclCommunicator(std::unique_ptr<Communicator> host, std::unique_ptr<Communicator> gpu)
+      : host_(std::move(host)), gpu_(std::move(gpu)) {}
 
   int index() const override { return host_->index(); }
   int size() const override { return host_->size(); }
 
   void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
-    if (tensor.is_cpu()) return host_->all_reduce(tensor, reduction);
-    POLYPHONY_CHECK(tensor.is_contiguous(), "all_reduce of group " << name_);
-    if (size() == 1 || tensor.numel() == 0) return;
-    guarded(*context_, "all_reduce of group " + name_, [&] {
-      c10d::AllreduceOptions call;
-      call.reduceOp = reduction == Reduction::sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
-      std::vector<torch::Tensor> tensors{tensor};
-      await(*group_->allreduce(tensors, call));
-    });
+    way(tensor).all_reduce(tensor, reduction);
+  }
+  void all_gather(const torch::Tensor& mine, torch::Tensor& all,
+                  const std::vector<std::int64_t>& counts) override {
+    way(all).all_gather(mine, all, counts);
+  }
+  void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
+                      const std::vector<std::int64_t>& counts) override {
+    way(all).reduce_scatter(all, mine, counts);
+  }
+  void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
+                  const std::vector<std::int64_t>& send_counts,
+                  const std::vector<std::int64_t>& receive_counts) override {
+    way(send).all_to_all(send, receive, send_counts, receive_counts);
   }
 
  private:
-  // wait() would only make the current stream wait. Waiting here lets a lost peer end it.
-  void await(c10d::Work& work) {
-    constexpr std::chrono::microseconds kLook{20};
-    while (!work.isCompleted()) {
-      if (context_->liveness->lost()) {
-        group_->abort();
-        throw LostPeer(Rank(), "not ended");
-      }
-      std::this_thread::sleep_for(kLook);
-    }
-    work.wait();  // rethrows
-  }
+  Communicator& way(const torch::Tensor& tensor) { return tensor.is_cpu() ? *host_ : *gpu_; }
 
-  std::shared_ptr<GlooContext> context_;
-  std::unique_ptr<Communicator> host_;
-  std::string name_;
-  NcclGroup group_;
+  std::unique_ptr<Communicator> host_, gpu_;
 };
 
-class NcclTransport : public Transport {
+class NcclTransport : public StagedTransport {
  public:
-  explicit NcclTransport(std::unique_ptr<Transport> host) : host_(std::move(host)) {}
-
-  Rank rank() const override { return host_->rank(); }
-  int world_size() const override { return host_->world_size(); }
+  NcclTransport(std::unique_ptr<Transport> gloo, torch::Device device)
+      : StagedTransport(std::move(gloo)), device_(device) {}
 
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override {
-    return std::make_unique<NcclCommunicator>(context_of(*host_), host_->make_group(name, members),
-                                              name);
-  }
-
-  void exchange(const std::vector<Transfer>& transfers) override {
-    std::vector<Transfer> staged = transfers;
-    for (Transfer& transfer : staged) {
-      if (transfer.tensor.is_cpu()) continue;
-      transfer.tensor = transfer.sends
-                            ? transfer.tensor.cpu()
-                            : torch::empty_like(transfer.tensor, torch::Device(torch::kCPU));
+    auto on_host = host().make_group(name, members);
+    const std::shared_ptr<GlooContext> context = context_of(host());
+    const auto index = static_cast<std::size_t>(on_host->index());
+    ExchangeCommunicator::Ways ways;
+    if (members.size() > 1) {
+      guarded(*context, "joining group " + name, [&] {
+        ways.messages =
+            std::make_unique<NcclExchange>(context, name, index, members.size(), device_);
+      });
     }
-    host_->exchange(staged);
-    for (std::size_t i = 0; i < transfers.size(); ++i) {
-      const bool came = !transfers[i].sends && !transfers[i].tensor.is_cpu();
-      if (came) transfers[i].tensor.copy_(staged[i].tensor);
-    }
+    return std::make_unique<NcclCommunicator>(
+        std::move(on_host),
+        std::make_unique<ExchangeCommunicator>(context, name, torch::kCUDA, index, members.size(),
+                                               std::move(ways)));
   }
-
-  void barrier() override { host_->barrier(); }
-  void abort(const std::string& reason) override { host_->abort(reason); }
 
  private:
-  std::unique_ptr<Transport> host_;
+  torch::Device device_;
 };
+
+// Zeros for a rank without a GPU. Numbers will not do: launchers may show each rank one GPU only.
+Uuid uuid_of(torch::Device device) {
+  Uuid uuid{};
+  if (!device.is_cuda()) return uuid;
+  const cudaDeviceProp& properties = *at::cuda::getDeviceProperties(device.index());
+  static_assert(sizeof(properties.uuid) == sizeof(uuid));
+  std::memcpy(uuid.data(), &properties.uuid, sizeof(uuid));
+  return uuid;
+}
+
+enum class Gpus : std::uint8_t { none, some, one_each };
+
+Gpus gpus_of_all(Transport& gloo, torch::Device device) {
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < gloo.world_size(); ++rank)
+    ranks.emplace_back(static_cast<std::size_t>(rank));
+  const Uuid own = uuid_of(device);
+  torch::Tensor mine = torch::empty({2}, torch::kInt64);
+  std::memcpy(mine.data_ptr(), own.data(), sizeof(own));
+  torch::Tensor all = torch::empty({2 * gloo.world_size()}, torch::kInt64);
+  gloo.make_group("GPUs", ranks)->all_gather(mine, all, std::vector<std::int64_t>(ranks.size(), 2));
+  std::vector<Uuid> uuids(ranks.size());
+  std::memcpy(uuids.data(), all.const_data_ptr(), all.nbytes());
+  std::sort(uuids.begin(), uuids.end());
+  if (uuids.back() == Uuid{} && uuids.front() == Uuid{}) return Gpus::none;
+  const bool twice = std::adjacent_find(uuids.begin(), uuids.end()) != uuids.end();
+  const bool missing = std::find(uuids.begin(), uuids.end(), Uuid{}) != uuids.end();
+  return twice || missing ? Gpus::some : Gpus::one_each;
+}
 
 }  // namespace
 
-std::unique_ptr<Transport> connect_nccl(const LaunchEnv& launch, const GlooOptions& options) {
-  const int devices = c10::cuda::device_count();
-  if (launch.local_rank >= devices) {
-    throw InputError("launch", "",
-                     "local rank " + std::to_string(launch.local_rank) +
-                         " has no GPU: " + std::to_string(devices) + " found",
-                     "start at most one rank per GPU");
+Bytes gpu_memory(torch::Device device) {
+  return Bytes(
+      static_cast<std::int64_t>(at::cuda::getDeviceProperties(device.index())->totalGlobalMem));
+}
+
+std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::Device device) {
+  if (device.is_cuda()) c10::cuda::set_device(device.index());
+  const Gpus gpus = gpus_of_all(*gloo, device);
+  if (gpus == Gpus::none) return gloo;
+  if (gpus == Gpus::one_each) return std::make_unique<NcclTransport>(std::move(gloo), device);
+  if (gloo->rank() == Rank(0)) {
+    std::cerr
+        << "some ranks share a GPU or have none: what they exchange goes through host memory, over "
+           "Gloo instead of NCCL"
+        << std::endl;
   }
-  c10::cuda::set_device(static_cast<c10::DeviceIndex>(launch.local_rank));
-  return std::make_unique<NcclTransport>(connect_gloo(launch, options));
+  return std::make_unique<StagedTransport>(std::move(gloo));
 }
 
 }  // namespace polyphony::exec

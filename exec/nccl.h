@@ -1,21 +1,24 @@
-// Ranks with a GPU each: all-reduces of CUDA tensors over NCCL; everything else, and all CPU
-// tensors, over the Gloo transport beneath.
-//   Messages of CUDA tensors travel through host memory: NCCL ignores tags, so it cannot keep the
-//   contract of exec/communicator.h, and Gloo sends no CUDA memory. Calls block the host until the
-//   GPU is done, as the contract says. NCCL refuses two ranks on one GPU. Compiled with
-//   POLYPHONY_NCCL only; compiled, never run: no test covers it yet.
-// Source: torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp (LibTorch 2.11); NCCL ignores tags:
-// pytorch issue 125079.
+// Ranks with a GPU each: collectives of CUDA tensors over NCCL (exec/nccl_exchange.h); messages,
+// and all CPU tensors, over the Gloo transport beneath (exec/staged.h: NCCL ignores tags, so it
+// cannot keep the contract of exec/communicator.h for messages; pytorch issue 125079). Calls block
+// the host until the GPU is done, as the contract says.
+//   NCCL refuses two ranks on one GPU: when any rank shares its GPU or has none, everything goes
+//   through host memory, and rank 0 says so on stderr.
+//   In builds with GPUs only (polyphony_nccl in scripts/cmake/dependencies.cmake). Compiled by
+//   every build that has NCCL's headers; never run by our tests, which have no GPU.
 #pragma once
 
 #include <memory>
 
-#include "exec/gloo.h"
+#include "exec/communicator.h"
+#include "shared/units.h"
 
 namespace polyphony::exec {
 
-// Collective over all ranks. This rank uses GPU `launch.local_rank` of its node. InputError when
-// there is none.
-std::unique_ptr<Transport> connect_nccl(const LaunchEnv& launch, const GlooOptions& options = {});
+Bytes gpu_memory(torch::Device device);
+
+// Collective over all ranks of `gloo`, which connect_gloo made. `device`: where this rank's tensors
+// are; a CPU's when it has no GPU.
+std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::Device device);
 
 }  // namespace polyphony::exec

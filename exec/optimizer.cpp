@@ -14,6 +14,7 @@ AdamW::AdamW(std::vector<LocalParameter*> parameters, const AdamWOptions& option
     state_.push_back({parameter->spec.name, torch::zeros_like(parameter->value),
                       torch::zeros_like(parameter->value)});
   }
+  if (!parameters_.empty()) step_counter_ = step_counter_.to(parameters_.front()->value.device());
 }
 
 void AdamW::set_steps(std::int64_t steps) {

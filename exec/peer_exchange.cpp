@@ -9,13 +9,6 @@ namespace polyphony::exec {
 
 namespace {
 
-// Up to here everyone sends everything to everyone: one round trip instead of two.
-// Measured over 2 cores (tests/exec/transport_bench.cpp): half the time up to 64 KiB on 2 ranks and
-// up to 16 KiB on 8.
-constexpr std::size_t kGatherBytes = 16 << 10;
-// Sums take at most that much memory for what the others send: longer ones go piece by piece.
-constexpr std::size_t kPieceBytes = 16 << 20;
-
 enum class Kind : std::uint32_t { all_reduce, all_gather, reduce_scatter, all_to_all };
 
 std::uint32_t code(Kind kind, Element element, Reduction reduction = Reduction::sum) {
@@ -24,6 +17,24 @@ std::uint32_t code(Kind kind, Element element, Reduction reduction = Reduction::
 }
 
 }  // namespace
+
+PeerExchange::Limits PeerExchange::limits() const {
+  // One round trip instead of two. Measured over 2 cores (tests/exec/transport_bench.cpp): half the
+  // time up to 64 KiB on 2 ranks and up to 16 KiB on 8.
+  constexpr std::size_t kGatherBytes = 16 << 10, kPieceBytes = 16 << 20;
+  return {kGatherBytes, kPieceBytes};
+}
+
+void PeerExchange::add(Element element, Reduction reduction,
+                       const std::vector<const std::byte*>& sources, std::byte* destination,
+                       std::size_t count) {
+  const std::array<std::byte*, 1> destinations{destination};
+  reduce(element, reduction, sources, destinations, count);
+}
+
+void PeerExchange::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  copy_bytes(to, from, bytes);
+}
 
 std::byte* PeerExchange::inbox(std::size_t bytes) {
   if (inbox_.size() < bytes) inbox_.resize(bytes);
@@ -41,8 +52,7 @@ void PeerExchange::gather_and_add(Element element, Reduction reduction, std::byt
     sources[peer] = peer == index_ ? data : in;
   }
   exchange(parcels, code(Kind::all_reduce, element, reduction));
-  const std::array<std::byte*, 1> destination{data};
-  reduce(element, reduction, sources, destination, bytes / size_of(element));
+  add(element, reduction, sources, data, bytes / size_of(element));
 }
 
 void PeerExchange::scatter_add_and_gather(Element element, Reduction reduction, std::byte* data,
@@ -63,18 +73,16 @@ void PeerExchange::scatter_add_and_gather(Element element, Reduction reduction, 
   }
   const std::uint32_t kind = code(Kind::all_reduce, element, reduction);
   exchange(out, kind);
-  const std::array<std::byte*, 1> destination{data + begin(index_)};
-  reduce(element, reduction, sources, destination, mine / width);
+  add(element, reduction, sources, data + begin(index_), mine / width);
   exchange(back, kind);
 }
 
 void PeerExchange::all_reduce(Element element, Reduction reduction, std::byte* data,
                               std::size_t bytes) {
-  if (bytes <= kGatherBytes) return gather_and_add(element, reduction, data, bytes);
-  for (std::size_t done = 0; done < bytes; done += kPieceBytes) {
-    const std::size_t piece = std::min(kPieceBytes, bytes - done);
-    scatter_add_and_gather(element, reduction, data + done, piece);
-  }
+  if (bytes <= limits().gather) return gather_and_add(element, reduction, data, bytes);
+  const std::size_t piece = limits().piece;
+  for (std::size_t done = 0; done < bytes; done += piece)
+    scatter_add_and_gather(element, reduction, data + done, std::min(piece, bytes - done));
 }
 
 void PeerExchange::all_gather(Element element, const std::byte* mine, std::byte* all,
@@ -87,13 +95,13 @@ void PeerExchange::all_gather(Element element, const std::byte* mine, std::byte*
                      .in_bytes = parts.bytes(peer)};
   }
   exchange(parcels, code(Kind::all_gather, element));
-  copy_bytes(all + parts.begin(index_), mine, parts.bytes(index_));
+  copy(all + parts.begin(index_), mine, parts.bytes(index_));
 }
 
 void PeerExchange::reduce_scatter(Element element, const std::byte* all, std::byte* mine,
                                   const Parts& parts) {
   const std::size_t width = size_of(element);
-  const std::size_t step = kPieceBytes / size_ / width * width;  // of each part in one piece
+  const std::size_t step = limits().piece / size_ / width * width;  // of each part in one piece
   const auto left = [&](std::size_t member, std::size_t done) {
     return std::min(step, parts.bytes(member) - std::min(done, parts.bytes(member)));
   };
@@ -109,8 +117,7 @@ void PeerExchange::reduce_scatter(Element element, const std::byte* all, std::by
       sources[peer] = peer == index_ ? out : in;
     }
     exchange(parcels, code(Kind::reduce_scatter, element));
-    const std::array<std::byte*, 1> destination{mine + done};
-    reduce(element, Reduction::sum, sources, destination, bytes / width);
+    add(element, Reduction::sum, sources, mine + done, bytes / width);
   }
 }
 
@@ -124,7 +131,7 @@ void PeerExchange::all_to_all(Element element, const std::byte* send, const Part
                      .in_bytes = in.bytes(peer)};
   }
   exchange(parcels, code(Kind::all_to_all, element));
-  copy_bytes(receive + in.begin(index_), send + out.begin(index_), in.bytes(index_));
+  copy(receive + in.begin(index_), send + out.begin(index_), in.bytes(index_));
 }
 
 }  // namespace polyphony::exec

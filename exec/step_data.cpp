@@ -4,8 +4,29 @@
 
 namespace polyphony::exec {
 
+namespace {
+
+void move_to(torch::Device device, WorkInput& input) {
+  const auto move = [&](torch::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(device);
+  };
+  move(input.patches);
+  move(input.latents);
+  move(input.noise);
+  move(input.token_ids);
+  move(input.text_rows);
+  for (auto& [edge, rows] : input.edge_rows) move(rows);
+  move(input.positions);
+  move(input.loss_rows);
+  move(input.labels);
+  move(input.context_samples);
+  move(input.context_positions);
+}
+
+}  // namespace
+
 std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
-                                        Draw draw) {
+                                        Draw draw, torch::Device device) {
   const torch::Dtype dtype =
       torch_dtype(program.precision);
   std::map<WorkId, PackParts> wanted;
@@ -23,7 +44,7 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
   }
   std::map<WorkId, WorkInput> inputs;
   for (const auto& [work, parts] : wanted)
-    inputs.emplace(work, pack_work(program, work, dataset, dtype, parts));
+    move_to(device, inputs.emplace(work, pack_work(program, work, dataset, dtype, parts)).first->second);
   return inputs;
 }
 
@@ -33,7 +54,7 @@ StepLoader::~StepLoader() {
 
 StepData StepLoader::load(std::uint64_t step) const {
   StepData data{step, lower(scenario_, layout_, plan_, dataset_.batch(step)), {}};
-  data.inputs = pack_inputs(data.program, rank_, dataset_, {scenario_.data.seed, step});
+  data.inputs = pack_inputs(data.program, rank_, dataset_, {scenario_.data.seed, step}, device_);
   return data;
 }
 

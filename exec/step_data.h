@@ -18,16 +18,22 @@ struct StepData {
 };
 
 // Packs what the rank's compute ops read: pixels where it embeds patches, tokens and labels where
-// it runs the language module.
+// it runs the language module, latents where a diffusion module begins or ends. Tensors are on
+// `device`.
 std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
-                                        Draw draw);
+                                        Draw draw, torch::Device device = torch::kCPU);
 
 class StepLoader {
  public:
   // All arguments must outlive the loader.
   StepLoader(const Scenario& scenario, const Layout& layout, const Plan& plan,
-             const Dataset& dataset, Rank rank)
-      : scenario_(scenario), layout_(layout), plan_(plan), dataset_(dataset), rank_(rank) {}
+             const Dataset& dataset, Rank rank, torch::Device device)
+      : scenario_(scenario),
+        layout_(layout),
+        plan_(plan),
+        dataset_(dataset),
+        rank_(rank),
+        device_(device) {}
   ~StepLoader();
 
   // The data of `step`; starts loading step + 1 before it returns. What loading threw is thrown
@@ -42,6 +48,7 @@ class StepLoader {
   const Plan& plan_;
   const Dataset& dataset_;
   Rank rank_;
+  torch::Device device_;
   std::uint64_t ahead_step_ = 0;
   std::future<StepData> ahead_;
 };

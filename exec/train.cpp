@@ -94,7 +94,8 @@ std::pair<double, double> count_right(const Program& program,
                                       const std::map<WorkId, WorkInput>& inputs, std::size_t real) {
   double right = 0, asked = 0;
   for (const auto& [work, predicted] : predictions) {
-    const torch::Tensor same = predicted.eq(inputs.at(work).labels).to(torch::kInt64).contiguous();
+    const torch::Tensor same =
+        predicted.eq(inputs.at(work).labels).to(torch::kInt64).cpu().contiguous();
     const std::int64_t* hit = same.const_data_ptr<std::int64_t>();
     const Range samples = program.works[work.value].samples;
     for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
@@ -116,7 +117,8 @@ struct Answers {
   int asked = 0;
 };
 Answers evaluate(Control& control, Transport& transport, Runner& runner, const Scenario& scenario,
-                 const Layout& layout, const Plan& plan, const Dataset& dataset, int samples) {
+                 const Layout& layout, const Plan& plan, const Dataset& dataset, int samples,
+                 torch::Device device) {
   const std::vector<Sample> questions = spread_out(dataset.held_out(), samples);
   if (questions.empty())
     throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
@@ -129,7 +131,8 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
          ++i)  // the last batch is filled up with questions that do not count
       batch.samples.push_back(questions[(begin + i) % questions.size()]);
     const Program program = lower(scenario, layout, plan, batch, Pass::evaluate);
-    const std::map<WorkId, WorkInput> inputs = pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0});
+    const std::map<WorkId, WorkInput> inputs =
+        pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0}, device);
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     if (!counts_predictions(layout, transport.rank())) continue;
@@ -155,7 +158,7 @@ class Trainer {
         structure_(checked(lower(scenario, layout, plan_, dataset.batch(0)))),
         runner_(transport, scenario, structure_, {false, options.check_collectives}),
         control_(transport),
-        loader_(scenario_, layout_, plan_, dataset_, transport.rank()) {
+        loader_(scenario_, layout_, plan_, dataset_, transport.rank(), options.device) {
     if (options.out.empty()) return;
     std::error_code failed;
     std::filesystem::create_directories(options.out + "/trace", failed);
@@ -228,7 +231,7 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
       (done % options_.evaluate_every == 0 || done >= options_.steps)) {
     const Answers answers = evaluate(control_, transport_, runner_, scenario_, layout_, plan_,
-                                     dataset_, options_.evaluate_samples);
+                                     dataset_, options_.evaluate_samples, options_.device);
     result_.accuracy = answers.share;
     metrics.accuracy(done, answers.share, answers.asked);
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;

@@ -22,6 +22,7 @@
 namespace polyphony::exec {
 
 struct TrainOptions {
+  torch::Device device = torch::kCPU;
   std::string out;                // folder; empty: nothing is written
   std::int64_t steps = 10;        // train until this step
   std::int64_t trace_first = -1;  // traced steps [first, last); -1: none

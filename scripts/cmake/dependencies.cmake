@@ -44,18 +44,24 @@ if(POLYPHONY_EXEC)
     INTERFACE_LINK_LIBRARIES "torch_c10;Threads::Threads")
 endif()
 
-if(POLYPHONY_EXEC AND POLYPHONY_NCCL)
-  find_package(CUDAToolkit REQUIRED)
+# GPUs. No CUDA toolkit: nothing here is compiled for the device, and LibTorch's wheels bring headers and libraries.
+set(polyphony_nccl OFF)
+if(POLYPHONY_EXEC AND POLYPHONY_NCCL STREQUAL AUTO AND EXISTS ${torch}/lib/libtorch_cuda.so)
+  set(polyphony_nccl ON)
+elseif(POLYPHONY_EXEC AND NOT POLYPHONY_NCCL STREQUAL AUTO)
+  set(polyphony_nccl ${POLYPHONY_NCCL})
+endif()
+if(polyphony_nccl)
   require_file(${torch}/lib/libtorch_cuda.so)  # scripts/setup with POLYPHONY_CUDA=on keeps it
-  find_path(POLYPHONY_NCCL_INCLUDE nccl.h HINTS ${POLYPHONY_TORCH_ROOT}/nvidia/nccl/include REQUIRED)
+  set(nvidia ${POLYPHONY_TORCH_ROOT}/nvidia)
   add_library(torch_c10_cuda SHARED IMPORTED)
   set_target_properties(torch_c10_cuda PROPERTIES IMPORTED_LOCATION ${torch}/lib/libc10_cuda.so)
   add_library(torch_cuda SHARED IMPORTED)
   set_target_properties(torch_cuda PROPERTIES
     IMPORTED_LOCATION ${torch}/lib/libtorch_cuda.so
     INTERFACE_COMPILE_DEFINITIONS "USE_C10D_NCCL;POLYPHONY_NCCL"
-    INTERFACE_INCLUDE_DIRECTORIES "${CUDAToolkit_INCLUDE_DIRS};${POLYPHONY_NCCL_INCLUDE}"
-    # LibTorch's own run path finds cuBLAS, cuDNN and the rest at run time; they need not be here to link.
+    INTERFACE_INCLUDE_DIRECTORIES "${nvidia}/cu13/include;${nvidia}/nccl/include"
+    # LibTorch's own run path finds cuBLAS, cuDNN and the rest at run time; they need not be named to link.
     INTERFACE_LINK_OPTIONS "-Wl,--unresolved-symbols=ignore-in-shared-libs"
-    INTERFACE_LINK_LIBRARIES "torch;torch_c10_cuda;CUDA::cudart")
+    INTERFACE_LINK_LIBRARIES "torch;torch_c10_cuda;${nvidia}/cu13/lib/libcudart.so.13")
 endif()

@@ -65,6 +65,8 @@ int rehearse_command(int argc, char** argv) {
                        "3:" + steps,
                        "--checkpoint-every",
                        "0",
+                       "--device",
+                       "cpu",
                        "--pace",
                        folder + "/pace-profile.json",
                        "--pace-scale",

@@ -30,7 +30,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
   std::vector<std::string> list{scenario, "--out", args.text("out"), "--steps",
                                 std::to_string(steps)};
   for (const char* option : {"checkpoint-every", "evaluate-every", "evaluate-samples",
-                             "stop-accuracy", "trace-steps", "data"})
+                             "stop-accuracy", "trace-steps", "data", "device"})
     if (args.has(option)) {
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));
@@ -84,7 +84,8 @@ int run_command(int argc, char** argv) {
       "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
       "trace-steps", "steps to record, FIRST:LAST", cxxopts::value<std::string>())(
       "data", "folder of downloaded data sets", cxxopts::value<std::string>())(
-      "check", "compare inner collectives with their expansion")(
+      "device", "cuda or cpu; default: cuda when the worker and this machine can",
+      cxxopts::value<std::string>())("check", "compare inner collectives with their expansion")(
       "profile", "for the search, when the scenario has no layout",
       cxxopts::value<std::string>()->default_value(""))(
       "jobs", "worker processes of that search; 0: one per core",

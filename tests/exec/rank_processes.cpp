@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/device.h"
 #include "exec/process.h"
 #include "exec/sockets.h"
 
@@ -27,6 +28,7 @@ using Clock = std::chrono::steady_clock;
 struct Entry {
   Role role;
   GlooOptions options;
+  std::function<void(Transport&, torch::Device)> device_role;  // instead
 };
 
 std::map<std::string, Entry>& roles() {
@@ -46,10 +48,14 @@ Child start(const std::string& role, int rank, int ranks, std::uint16_t port, St
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, child.output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, child.output, STDERR_FILENO);
-  std::vector<std::string> environment{
-      "POLYPHONY_TEST_ROLE=" + role,         "RANK=" + std::to_string(rank),
-      "WORLD_SIZE=" + std::to_string(ranks), "MASTER_ADDR=127.0.0.1",
-      "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1"};
+  std::vector<std::string> environment{"POLYPHONY_TEST_ROLE=" + role,
+                                       "RANK=" + std::to_string(rank),
+                                       "LOCAL_RANK=" + std::to_string(rank),
+                                       "WORLD_SIZE=" + std::to_string(ranks),
+                                       "LOCAL_WORLD_SIZE=" + std::to_string(ranks),
+                                       "MASTER_ADDR=127.0.0.1",
+                                       "MASTER_PORT=" + std::to_string(port),
+                                       "OMP_NUM_THREADS=1"};
   if (host == StoreHost::launcher) {
     environment.insert(environment.end(),
                        {"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_USE_AGENT_STORE=True"});
@@ -80,7 +86,18 @@ std::string read_back(int descriptor) {
 }  // namespace
 
 bool add_role(const std::string& name, const Role& role, const GlooOptions& options) {
-  return roles().emplace(name, Entry{role, options}).second;
+  return roles().emplace(name, Entry{role, options, {}}).second;
+}
+
+bool add_device_role(const std::string& name,
+                     const std::function<void(Transport&, torch::Device)>& role) {
+  return roles().emplace(name, Entry{{}, {}, role}).second;
+}
+
+GlooOptions messages_only() {
+  GlooOptions options;
+  options.direct_ranks = 0;
+  return options;
 }
 
 void require(bool condition, const std::string& what) {
@@ -137,9 +154,15 @@ TEST_CASE("rank process" * doctest::skip()) {
     self = launch.rank;
     share_cores(launch.local_world_size);
     const Entry& entry = roles().at(role);
-    const auto transport = connect_gloo(launch, entry.options);
+    const torch::Device device = choose_device("", launch);
+    const auto transport =
+        entry.device_role ? connect(launch, device) : connect_gloo(launch, entry.options);
     try {
-      entry.role(*transport);
+      if (entry.device_role) {
+        entry.device_role(*transport, device);
+      } else {
+        entry.role(*transport);
+      }
     } catch (const LostPeer&) {
       throw;
     } catch (const std::exception& error) {

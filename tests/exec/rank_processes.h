@@ -16,6 +16,12 @@ using Role = std::function<void(Transport&)>;
 // At namespace scope: const bool known = add_role("name", function);
 bool add_role(const std::string& name, const Role& role, const GlooOptions& options = {});
 
+// On connect()'s transport (exec/device.h) for the device that the machine has, instead of Gloo's.
+bool add_device_role(const std::string& name,
+                     const std::function<void(Transport&, torch::Device)>& role);
+// Collectives over Gloo's messages even in small groups, as in large ones.
+GlooOptions messages_only();
+
 struct RankResult {
   int exit_status = 0;  // minus the signal when one ended it
   std::string output;   // stdout and stderr

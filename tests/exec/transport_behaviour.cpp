@@ -9,14 +9,14 @@
 
 namespace polyphony::exec {
 
-namespace {
-
 std::vector<Rank> everyone(const Transport& transport) {
   std::vector<Rank> ranks;
   for (int rank = 0; rank < transport.world_size(); ++rank)
     ranks.emplace_back(static_cast<std::size_t>(rank));
   return ranks;
 }
+
+namespace {
 
 torch::Tensor ramp(std::int64_t count, torch::Dtype dtype) {
   return (torch::arange(count, torch::kInt64) % 7 + 1).to(dtype);

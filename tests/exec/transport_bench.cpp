@@ -8,6 +8,7 @@
 
 #include "exec/in_process.h"
 #include "tests/exec/rank_processes.h"
+#include "tests/exec/transport_behaviour.h"
 
 namespace polyphony::exec {
 
@@ -30,20 +31,30 @@ double microseconds(Transport& transport, int calls, const Call& call) {
 }
 
 void measure(Transport& transport, const char* name) {
-  std::vector<Rank> all;
-  for (int rank = 0; rank < transport.world_size(); ++rank)
-    all.emplace_back(static_cast<std::size_t>(rank));
+  const std::vector<Rank> all = everyone(transport);
   const auto group = transport.make_group("bench", all);
   const bool prints = transport.rank().value == 0;
+  if (prints)
+    std::printf("%-37s %13s %13s %13s %13s\n", "", "all_reduce", "all_gather", "reduce_scatter",
+                "all_to_all");
   for (const std::int64_t kib : {4, 16, 64, 256, 1024, 16384}) {
     torch::Tensor tensor = torch::zeros({kib * 256});
     const int calls = static_cast<int>(std::clamp<std::int64_t>(4096 / kib, 1, 100));
     group->all_reduce(tensor, Reduction::sum);
     const double time =
         microseconds(transport, calls, [&] { group->all_reduce(tensor, Reduction::sum); });
+    const std::vector<std::int64_t> counts(all.size(),
+                                           kib * 256 / static_cast<std::int64_t>(all.size()));
+    torch::Tensor part = torch::zeros({counts[0]}), other = torch::zeros({kib * 256});
+    const double gather =
+        microseconds(transport, calls, [&] { group->all_gather(part, tensor, counts); });
+    const double scatter =
+        microseconds(transport, calls, [&] { group->reduce_scatter(tensor, part, counts); });
+    const double to_all =
+        microseconds(transport, calls, [&] { group->all_to_all(tensor, other, counts, counts); });
     if (prints)
-      std::printf("%-18s %d ranks  all_reduce %6d KiB %10.1f us\n", name, transport.world_size(),
-                  static_cast<int>(kib), time);
+      std::printf("%-18s %d ranks %6d KiB %10.1f us %10.1f us %10.1f us %10.1f us\n", name,
+                  transport.world_size(), static_cast<int>(kib), time, gather, scatter, to_all);
   }
 }
 
@@ -67,19 +78,19 @@ void ping_pong(Transport& transport, const char* name) {
   }
 }
 
-GlooOptions only(bool direct) {
+GlooOptions direct_only() {
   GlooOptions options;
-  options.direct_ranks = direct ? 64 : 0;
   options.direct_bytes = Bytes(std::int64_t{1} << 40);
   return options;
 }
 
 const bool kRoles =
     add_role(
-        "bench direct", [](Transport& transport) { measure(transport, "direct"); }, only(true)) &&
+        "bench direct", [](Transport& transport) { measure(transport, "direct"); },
+        direct_only()) &&
     add_role(
-        "bench Gloo", [](Transport& transport) { measure(transport, "ProcessGroupGloo"); },
-        only(false)) &&
+        "bench Gloo", [](Transport& transport) { measure(transport, "Gloo messages"); },
+        messages_only()) &&
     add_role("bench messages", [](Transport& transport) { ping_pong(transport, "Gloo"); });
 
 }  // namespace

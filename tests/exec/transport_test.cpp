@@ -1,13 +1,11 @@
-#include <signal.h>
-
 #include <doctest/doctest.h>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 
 #include "exec/in_process.h"
-#include "exec/liveness.h"
 #include "exec/sockets.h"
 #include "shared/error.h"
 #include "tests/exec/rank_processes.h"
@@ -17,80 +15,14 @@ namespace polyphony::exec {
 
 namespace {
 
-std::vector<Rank> everyone(const Transport& transport) {
-  std::vector<Rank> ranks;
-  for (int rank = 0; rank < transport.world_size(); ++rank)
-    ranks.emplace_back(static_cast<std::size_t>(rank));
-  return ranks;
-}
-
-// All-reduces for ever, as training does; `victim` is killed after some of them.
-void loses(Transport& transport, std::uint32_t victim, std::int64_t count) {
-  const auto group = transport.make_group("all", everyone(transport));
-  torch::Tensor tensor = torch::ones({count});
-  for (int round = 0;; ++round) {
-    if (transport.rank().value == victim && round == 5) raise(SIGKILL);
-    group->all_reduce(tensor, Reduction::sum);
-    tensor.fill_(1);
-  }
-}
-
-const bool kRoles =
-    add_role("all behaviours", all_behaviours) &&
-    add_role("lose rank 2 (direct)", [](Transport& transport) { loses(transport, 2, 100); }) &&
-    add_role("lose rank 2 (Gloo)", [](Transport& transport) { loses(transport, 2, 1 << 20); }) &&
-    add_role("lose rank 0", [](Transport& transport) { loses(transport, 0, 100); }) &&
-    // Rank 1 waits for rank 0, who waits for rank 2, who is killed: rank 1 must hear of it too.
-    add_role("lose the end of a chain",
-             [](Transport& transport) {
-               torch::Tensor tensor = torch::zeros({10});
-               transport.barrier();
-               if (transport.rank().value == 2) raise(SIGKILL);
-               transport.receive(tensor, Rank(transport.rank().value == 0 ? 2u : 0u), 1);
-             }) &&
-    add_role("rank 1 stops",
-             [](Transport& transport) {
-               torch::Tensor tensor = torch::zeros({10});
-               if (transport.rank().value == 1) throw std::runtime_error("loss is not a number");
-               transport.receive(tensor, Rank(transport.rank().value == 0 ? 2u : 0u), 1);
-             }) &&
-    add_role("ranks disagree", [](Transport& transport) {
-      const auto group = transport.make_group("all", everyone(transport));
-      torch::Tensor tensor = torch::zeros({10 + static_cast<std::int64_t>(transport.rank().value)});
-      group->all_reduce(tensor, Reduction::sum);
-    });
-
-// Quick to despair, so that the test need not wait for the usual 15 s of silence.
-GlooOptions impatient() {
-  GlooOptions options;
-  options.liveness.beat = Seconds(0.1);
-  return options;
-}
-
-const bool kFrozen = add_role(
-    "rank 1 freezes",
-    [](Transport& transport) {
-      transport.barrier();
-      if (transport.rank().value == 1) raise(SIGSTOP);
-      transport.barrier();
-    },
-    impatient());
-
-void check_lost(const std::string& role, int ranks, std::uint32_t victim, int victim_status,
-                const std::string& reason = "", Seconds limit = Seconds(60),
-                StoreHost host = StoreHost::rank_0) {
-  const auto results = run_rank_processes(role, ranks, limit, host);
-  const std::string name = "lost rank " + std::to_string(victim) + ": " + reason;
-  double last = 0;
-  for (std::uint32_t rank = 0; rank < results.size(); ++rank) {
-    INFO("rank ", rank, ": ", results[rank].output);
-    CHECK(results[rank].exit_status == (rank == victim ? victim_status : 1));
-    if (rank != victim) CHECK(results[rank].output.find(name) != std::string::npos);
-    last = std::max(last, results[rank].ended.count());
-  }
-  MESSAGE(role, ": all ended ", last - results[victim].ended.count(), " s after the victim");
-  CHECK(last - results[victim].ended.count() < 10);
-}
+const bool kRoles = add_role("all behaviours", all_behaviours) &&
+                    add_role("all behaviours over messages", all_behaviours, messages_only()) &&
+                    add_role("ranks disagree", [](Transport& transport) {
+                      const auto group = transport.make_group("all", everyone(transport));
+                      torch::Tensor tensor =
+                          torch::zeros({10 + static_cast<std::int64_t>(transport.rank().value)});
+                      group->all_reduce(tensor, Reduction::sum);
+                    });
 
 }  // namespace
 
@@ -104,11 +36,20 @@ TEST_SUITE("transport") {
 
   TEST_CASE("Gloo, 1, 2 and 4 processes") {
     for (const int ranks : {1, 2, 4}) {
+      REQUIRE(kRoles);
       const auto results = run_rank_processes("all behaviours", ranks, Seconds(90));
       for (std::size_t rank = 0; rank < results.size(); ++rank) {
         INFO("rank ", rank, " of ", ranks, ": ", results[rank].output);
         CHECK(results[rank].exit_status == 0);
       }
+    }
+  }
+
+  TEST_CASE("Gloo, collectives over its messages, 3 processes") {
+    for (const RankResult& result :
+         run_rank_processes("all behaviours over messages", 3, Seconds(90))) {
+      CAPTURE(result.output);
+      CHECK(result.exit_status == 0);
     }
   }
 
@@ -184,12 +125,73 @@ TEST_SUITE("transport") {
     CHECK(woken == 4);
   }
 
+  TEST_CASE("a rank that stops wakes the others in every collective") {
+    const std::vector<std::int64_t> counts{5, 5, 5};
+    const std::vector<std::function<void(Communicator&, torch::Tensor&, torch::Tensor&)>> calls{
+        [](Communicator& group, torch::Tensor& all, torch::Tensor&) {
+          group.all_reduce(all, Reduction::max);
+        },
+        [&](Communicator& group, torch::Tensor& all, torch::Tensor& mine) {
+          group.all_gather(mine, all, counts);
+        },
+        [&](Communicator& group, torch::Tensor& all, torch::Tensor& mine) {
+          group.reduce_scatter(all, mine, counts);
+        },
+        [&](Communicator& group, torch::Tensor& all, torch::Tensor&) {
+          torch::Tensor received = torch::zeros({15});
+          group.all_to_all(all, received, counts, counts);
+        }};
+    for (const auto& call : calls) {
+      std::atomic<int> woken{0};
+      const auto body = [&](Transport& transport) {
+        const auto group = transport.make_group("all", everyone(transport));
+        torch::Tensor all = torch::zeros({15}), mine = torch::zeros({5});
+        try {
+          if (transport.rank().value == 1) throw std::runtime_error("out of luck");
+          call(*group, all, mine);
+        } catch (const LostPeer& loss) {
+          if (loss.rank == Rank(1u)) ++woken;
+          throw;
+        }
+      };
+      CHECK_THROWS_WITH_AS(run_in_process(3, body), "out of luck", std::runtime_error);
+      CHECK(woken == 2);
+    }
+  }
+
   TEST_CASE("a rank that never answers ends the run in time") {
     const auto body = [](Transport& transport) {
       torch::Tensor tensor = torch::zeros({5});
       if (transport.rank().value == 0) transport.receive(tensor, Rank(1u), 1);
     };
     CHECK_THROWS_AS(run_in_process(2, body, Seconds(0.2)), LostPeer);
+  }
+
+  TEST_CASE("tensors that do not fit their counts, or lie over each other, are refused") {
+    run_in_process(1, [](Transport& transport) {
+      const auto group = transport.make_group("alone", {Rank(0u)});
+      torch::Tensor all = torch::zeros({4}), mine = torch::zeros({4});
+      torch::Tensor shifted = torch::zeros({8}).narrow(0, 2, 4), other = torch::zeros({4});
+      torch::Tensor integers = torch::zeros({4}, torch::kInt64);
+      const auto refused = [](const std::function<void()>& call) {
+        try {
+          call();
+        } catch (const InternalError&) {
+          return true;
+        }
+        return false;
+      };
+      require(!refused([&] { group->all_gather(all, all, {4}); }), "in place is no overlap");
+      require(refused([&] { group->all_gather(mine, all, {3}); }), "wrong sum of counts");
+      require(refused([&] { group->all_gather(mine, all, {4, 0}); }), "one count too many");
+      require(refused([&] { group->reduce_scatter(all, integers, {4}); }), "two types");
+      require(refused([&] { group->all_to_all(all, all, {4}, {4}); }), "all-to-all in place");
+      const torch::Tensor wide = torch::zeros({6});
+      torch::Tensor left = wide.narrow(0, 0, 4), right = wide.narrow(0, 2, 4);
+      require(refused([&] { group->reduce_scatter(left, right, {4}); }), "overlap");
+      require(refused([&] { group->all_gather(left, right, {4}); }), "overlap");
+      require(!refused([&] { group->all_to_all(shifted, other, {4}, {4}); }), "apart");
+    });
   }
 
   TEST_CASE("unequal calls are found out") {
@@ -211,6 +213,22 @@ TEST_SUITE("transport") {
                                        transport.receive(tensor, Rank(0u), 1);
                                    }),
                     InternalError);
+    // Of unequal counts every member hears, also those that they do not concern.
+    std::atomic<int> heard{0};
+    const auto body = [&](Transport& transport) {
+      const auto group = transport.make_group("all", everyone(transport));
+      const std::int64_t one_more = transport.rank().value == 2 ? 1 : 0;
+      const std::vector<std::int64_t> out{0, one_more, 0}, in{0, 0, 0};
+      torch::Tensor sent = torch::zeros({one_more}), received = torch::zeros({0});
+      try {
+        group->all_to_all(sent, received, out, in);
+      } catch (const InternalError&) {
+        ++heard;
+        throw;
+      }
+    };
+    CHECK_THROWS_AS(run_in_process(3, body), InternalError);
+    CHECK(heard == 3);
     const auto results = run_rank_processes("ranks disagree", 2, Seconds(60));
     for (const RankResult& result : results) {
       CAPTURE(result.output);
@@ -218,29 +236,6 @@ TEST_SUITE("transport") {
     }
     CHECK((results[0].output + results[1].output).find("in another collective") !=
           std::string::npos);
-  }
-}
-
-TEST_SUITE("lost peers") {
-  TEST_CASE("killed in a direct all-reduce") {
-    REQUIRE((kRoles && kFrozen));
-    check_lost("lose rank 2 (direct)", 4, 2, -SIGKILL);
-  }
-  TEST_CASE("killed in an all-reduce of Gloo") { check_lost("lose rank 2 (Gloo)", 3, 2, -SIGKILL); }
-  TEST_CASE("killed: the host of the store") { check_lost("lose rank 0", 3, 0, -SIGKILL); }
-  TEST_CASE("killed: rank 0, when the launcher hosts the store") {
-    check_lost("lose rank 0", 3, 0, -SIGKILL, "it gave no sign of life", Seconds(60),
-               StoreHost::launcher);
-  }
-  TEST_CASE("killed at the end of a chain of waiting") {
-    check_lost("lose the end of a chain", 3, 2, -SIGKILL);
-  }
-  // 30 beats of 0.1 s; the test itself ends the frozen one.
-  TEST_CASE("alive but silent") {
-    check_lost("rank 1 freezes", 3, 1, -SIGKILL, "it gave no sign of life for 3.0 s", Seconds(12));
-  }
-  TEST_CASE("an exception on one rank, with its reason") {
-    check_lost("rank 1 stops", 3, 1, 3, "it stopped: loss is not a number");
   }
 }
 
