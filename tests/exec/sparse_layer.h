@@ -70,7 +70,9 @@ class SparseLayer {
                       edges_,
                       nullptr,
                       plan_balance(module_, data, groups_.context.index()),
-                      choices};
+                      choices,
+                      0,
+                      {}};
     return experts(frame, layer_, x);
   }
 
