@@ -207,8 +207,12 @@ TEST_SUITE("context parallel") {
       const Tensor image = torch::randn({work.projector.tokens, 16});
       for (const Named& named : deals()) {
         const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-        for (const int tp : {1, 2}) {
-          const auto stages = language(cut_model(torch::kFloat32), tp > 1);
+        for (const auto& [tp, recompute] : {std::pair{1, Recompute::none},
+                                            {1, Recompute::selective},
+                                            {2, Recompute::none},
+                                            {2, Recompute::full}}) {
+          auto stages = language(cut_model(torch::kFloat32), tp > 1);
+          for (Stage& stage : stages) stage.options.recompute = recompute;
           const auto ranks = run_grid(stages, tp, shares, image);
           for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
             const WorkSize& size = shares[rank / static_cast<std::size_t>(tp)].work.language;
@@ -222,6 +226,28 @@ TEST_SUITE("context parallel") {
               CHECK((ranks[rank].backward[i] == expected(Phase::backward)));
               CHECK((ranks[rank].split[i] == expected(Phase::backward_input)));
             }
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("recomputed blocks give the same bits") {
+    const TestWork work = uneven_work(torch::kFloat64);
+    const Tensor image = torch::randn({work.projector.tokens, 16}, torch::kFloat64);
+    for (const Named& named : deals()) {
+      CAPTURE(named.name);
+      const std::vector<Share> shares = deal(work, named.ranks, named.deal);
+      const auto kept = run_grid(language(whole_model(torch::kFloat64)), 1, shares, image);
+      for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+        auto stages = language(whole_model(torch::kFloat64));
+        stages.front().options.recompute = recompute;
+        const auto ranks = run_grid(stages, 1, shares, image);
+        for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+          CHECK(torch::equal(ranks[rank].input_gradient, kept[rank].input_gradient));
+          for (std::size_t i = 0; i < kept[rank].gradients.size(); ++i) {
+            CHECK(torch::equal(ranks[rank].gradients[i], kept[rank].gradients[i]));
+            CHECK(torch::equal(ranks[rank].again[i], kept[rank].gradients[i]));
           }
         }
       }
