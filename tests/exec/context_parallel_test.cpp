@@ -98,13 +98,9 @@ std::vector<Stage> language(std::vector<Stage> stages, bool sequence_parallel = 
 Tensor summed(const std::vector<Outcome>& ranks, int tp, bool sequence_parallel, std::size_t i,
               const Parameter& spec) {
   Tensor whole = torch::zeros(spec.shape, torch::kFloat64);
-  const Tensor to = whole.view({-1});
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const ShardIndex shard{.tensor = tp, .tensor_index = static_cast<int>(rank) % tp};
-    const bool partial = spec.sums_over_tensor(shard, sequence_parallel);
-    const Tensor from = ranks[rank].gradients[i].to(torch::kFloat64).reshape({-1});
-    for (const ElementRun& run : partial ? spec.runs(shard) : spec.owned_runs(shard))
-      to.narrow(0, run.global, run.count) += from.narrow(0, run.local, run.count);
+    add_gradient(whole, spec, shard, sequence_parallel, ranks[rank].gradients[i]);
   }
   return whole;
 }
