@@ -7,6 +7,7 @@
 #include "exec/context_attention.h"
 #include "exec/diffusion.h"
 #include "exec/experts.h"
+#include "exec/self_attention.h"
 #include "exec/swiglu.h"
 #include "exec/vocabulary.h"
 #include "shared/error.h"
@@ -128,23 +129,6 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
   return permute_rows(at::cat(rows), order, all);
 }
 
-}  // namespace
-
-Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
-  const Module& module = frame.module;
-  const std::int64_t tp = frame.pass.groups->tensor.size();
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, module.kv_heads / tp);
-  const HeadShape heads{kv_heads, module.heads / tp / kv_heads, module.head_dim};
-  const Tensor qkv =
-      column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
-  const SequencePlan& plan = frame.sequences;
-  const Tensor out =
-      plan.context ? context_attention(qkv, *plan.context, heads) : attention(qkv, plan, heads);
-  return row_linear(frame.pass, out, layer.at("out.weight"), layer.find("out.bias"));
-}
-
-namespace {
-
 Tensor vision_block(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Pass& pass = frame.pass;
   const Tensor middle =
@@ -187,6 +171,32 @@ Tensor head_loss(const Frame& frame, const Layer& head, const Tensor& x) {
   const LossRows rows = loss_rows(frame, head, x);
   return vocabulary_loss(rows.pass, rows.normed, frame.data.labels, frame.data.loss_scale,
                          head.at("output.weight"));
+}
+
+Tensor run_kept(const Frame& frame, const Layer& layer, const Tensor& x) {
+  switch (layer.kind) {
+    case LayerKind::patch_embedding:
+      return patch_embedding(frame, layer);
+    case LayerKind::encoder_block:
+      return vision_block(frame, layer, x);
+    case LayerKind::encoder_norm:
+      return layer_norm(frame.pass, x, layer.at("norm.weight"), layer.at("norm.bias"));
+    case LayerKind::projector_mlp:
+      return projector(frame, layer, x);
+    case LayerKind::token_embedding:
+      return token_embedding(frame, layer);
+    case LayerKind::decoder_block:
+      return decoder_block(frame, layer, x);
+    case LayerKind::language_head:
+      return head_loss(frame, layer, x);
+    case LayerKind::latent_embedding:
+      return latent_embedding(frame, layer);
+    case LayerKind::diffusion_block:
+      return diffusion_block(frame, layer, x);
+    case LayerKind::diffusion_head:
+      return diffusion_head(frame, layer, x);
+  }
+  POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
 }
 
 }  // namespace
@@ -246,29 +256,19 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
 }
 
 Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
-  switch (layer.kind) {
-    case LayerKind::patch_embedding:
-      return patch_embedding(frame, layer);
-    case LayerKind::encoder_block:
-      return vision_block(frame, layer, x);
-    case LayerKind::encoder_norm:
-      return layer_norm(frame.pass, x, layer.at("norm.weight"), layer.at("norm.bias"));
-    case LayerKind::projector_mlp:
-      return projector(frame, layer, x);
-    case LayerKind::token_embedding:
-      return token_embedding(frame, layer);
-    case LayerKind::decoder_block:
-      return decoder_block(frame, layer, x);
-    case LayerKind::language_head:
-      return head_loss(frame, layer, x);
-    case LayerKind::latent_embedding:
-      return latent_embedding(frame, layer);
-    case LayerKind::diffusion_block:
-      return diffusion_block(frame, layer, x);
-    case LayerKind::diffusion_head:
-      return diffusion_head(frame, layer, x);
-  }
-  POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
+  if (layer.recompute != Recompute::full) return run_kept(frame, layer, x);
+  // What all blocks of a diffusion chunk read is an input, too: its gradient leaves each of them.
+  const Tensor& conditioning = frame.latents.conditioning;
+  std::vector<Tensor> inputs = {x};
+  if (conditioning.defined()) inputs.push_back(conditioning);
+  return recomputed(frame.pass.anchor, inputs,
+                    [&frame, &layer](const std::vector<Tensor>& again) {
+                      if (again.size() == 1) return run_kept(frame, layer, again[0]);
+                      Frame reading = frame;
+                      reading.latents.conditioning = again[1];
+                      return run_kept(reading, layer, again[0]);
+                    })
+      .output;
 }
 
 Tensor predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {

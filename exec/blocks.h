@@ -25,6 +25,7 @@ namespace polyphony::exec {
 
 struct Layer {
   LayerKind kind = LayerKind::decoder_block;
+  Recompute recompute = Recompute::none;  // of this layer (recompute_of, shared/expand.h)
   // By what follows the block in the name, "experts.down.weight"; outside blocks by the last two
   // parts, "norm.weight".
   std::map<std::string, LocalParameter*> parameters;
@@ -44,7 +45,8 @@ struct LatentPlan {
   torch::Tensor conditioning;      // [C, W], all of it; undefined where no block reads it
 };
 
-// One forward over a work item.
+// One forward over a work item. What recomputation runs again reads it, too: it lives until the
+// backward.
 struct Frame {
   const Module& module;
   const WorkInput& data;
@@ -63,8 +65,6 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data);
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context);
 
-// out(attention(qkv x)), over the frame's sequences.
-torch::Tensor self_attention(const Frame& frame, const Layer& layer, const torch::Tensor& x);
 // x with the rows that came over edges added, where the chunk has such inputs.
 torch::Tensor add_edge_rows(const Frame& frame, const torch::Tensor& x);
 // x and the result as at the top of exec/chunk.h.

@@ -1,5 +1,6 @@
 #include "exec/chunk.h"
 
+#include <optional>
 #include <utility>
 
 #include "exec/blocks.h"
@@ -18,17 +19,18 @@ namespace {
 struct Tape {
   std::vector<Tensor> inputs;  // leaves, detached; undefined where there is none
   WorkInput data;
-  Tensor output;  // with its graph; undefined under recompute, and after backward_input
   std::shared_ptr<WeightQueue> queue;
   Choices choices;
+  std::optional<Frame> frame;  // refers to the above
+  Tensor output;               // with its graph; undefined after backward_input
 };
 
 // "language.block3.experts.down.weight" -> "experts.down.weight", "language.head.norm.weight" ->
 // "norm.weight".
 std::string name_in_layer(const std::string& name) {
   const std::size_t block = name.find(".block");
-  const std::size_t dot = block == std::string::npos ? name.rfind('.', name.rfind('.') - 1)
-                                                     : name.find('.', block + 1);
+  const std::size_t dot =
+      block == std::string::npos ? name.rfind('.', name.rfind('.') - 1) : name.find('.', block + 1);
   return name.substr(dot + 1);
 }
 
@@ -55,12 +57,16 @@ struct Chunk::Impl {
         first_edge(range.begin > 0 ? 1 : 0) {
     const std::vector<LayerKind> stack = polyphony::layers(module);
     for (int i = range.begin; i < range.end; ++i)
-      layers.push_back({stack.at(static_cast<std::size_t>(i)), {}});
+      layers.push_back({stack.at(static_cast<std::size_t>(i)),
+                        recompute_of(stack.at(static_cast<std::size_t>(i)), i, options.recompute,
+                                     options.recomputed),
+                        {}});
     // Experts that are not cut over the tensor-parallel ranks.
     ShardIndex whole_experts = shard;
     if (options.expert_tp == 1) whole_experts.tensor = 1, whole_experts.tensor_index = 0;
     for (const Parameter& spec : polyphony::parameters(module, range)) {
-      const Tensor value = initial_value(spec, spec.expert ? whole_experts : shard, options.seed, options.dtype, options.perturb)
+      const Tensor value = initial_value(spec, spec.expert ? whole_experts : shard, options.seed,
+                                         options.dtype, options.perturb)
                                .to(options.device);
       const bool trains = options.trainable && spec.trained;
       parameters.push_back(
@@ -89,20 +95,20 @@ struct Chunk::Impl {
     if (options.sequence_parallel && groups.tensor.size() > 1)
       own = std::make_shared<SequenceRows>(groups.tensor, sequence_length(module, data));
     const Pass pass{&groups, queue, anchor, own};
-    return {module,
-            data,
-            pass,
-            has_blocks ? plan_sequences(module, data, anchor.options(), groups.context)
-                       : SequencePlan{},
-            inputs,
-            options.input_edges,
-            own,
-            module.experts > 0 && has_blocks ? plan_balance(module, data, groups.context.index())
-                                             : BalancePlan{},
-            choices,
-            first_edge,
-            module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs)
-                                                 : LatentPlan{}};
+    return {
+        module,
+        data,
+        pass,
+        has_blocks ? plan_sequences(module, data, anchor.options(), groups.context)
+                   : SequencePlan{},
+        inputs,
+        options.input_edges,
+        own,
+        module.experts > 0 && has_blocks ? plan_balance(module, data, groups.context.index())
+                                         : BalancePlan{},
+        choices,
+        first_edge,
+        module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs) : LatentPlan{}};
   }
 
   LatentPlan plan_items(const Pass& pass, const std::shared_ptr<const SequenceRows>& own,
@@ -120,39 +126,32 @@ struct Chunk::Impl {
     return adds ? add_edge_rows(now, now.inputs.front()) : now.inputs.front();
   }
 
-  Tensor run(Tape& tape) {
-    const Frame now = frame(tape.inputs, tape.data, tape.queue, tape.choices);
-    Tensor x = start(now);
-    for (const Layer& layer : layers) x = run_layer(now, layer, x);
-    return x;
-  }
-
   Tensor forward(std::uint64_t work, const std::vector<Tensor>& inputs, const WorkInput& data) {
     POLYPHONY_CHECK(tapes.count(work) == 0,
                     module.name << ": work " << work << " is already in flight");
-    const bool graph = keeps_tape() && !options.recompute;
-    const torch::AutoGradMode grad_mode(graph);
-    Tape tape{{}, data, {}, std::make_shared<WeightQueue>(), {}};
+    const torch::AutoGradMode grad_mode(keeps_tape());
+    Tape& tape = tapes[work];
+    tape.data = data;
+    tape.queue = std::make_shared<WeightQueue>();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const bool wanted =
           keeps_tape() && options.input_grad && (options.edge_grad || i < first_edge);
       tape.inputs.push_back(inputs[i].defined() ? inputs[i].detach().requires_grad_(wanted)
                                                 : Tensor());
     }
-    const Tensor output = run(tape);
-    if (graph) tape.output = output;
-    if (keeps_tape()) tapes.emplace(work, std::move(tape));
-    return output.detach();
-  }
-
-  void rebuild(Tape& tape) {
-    const torch::AutoGradMode grad_mode(true);
-    tape.output = run(tape);
+    tape.frame.emplace(frame(tape.inputs, tape.data, tape.queue, tape.choices));
+    Tensor x = start(*tape.frame);
+    for (const Layer& layer : layers) x = run_layer(*tape.frame, layer, x);
+    if (keeps_tape())
+      tape.output = x;
+    else
+      tapes.erase(work);
+    return x.detach();
   }
 
   // The graph from output to input; weight parts run at once or stay queued.
   std::vector<Tensor> backward(Tape& tape, const Tensor& output_grad, bool immediate) {
-    if (!tape.output.defined()) rebuild(tape);
+    POLYPHONY_CHECK(tape.output.defined(), module.name << ": a second backward");
     const Tensor output = std::exchange(tape.output, Tensor());
     const Tensor seed = output_grad.defined() ? output_grad : torch::ones_like(output);
     POLYPHONY_CHECK(seed.sizes() == output.sizes(), seed.sizes()
@@ -195,8 +194,6 @@ Tensor Chunk::forward(std::uint64_t work, const std::vector<Tensor>& inputs,
   return impl_->forward(work, inputs, data);
 }
 
-void Chunk::rebuild(std::uint64_t work) { impl_->rebuild(impl_->tape_of(work)); }
-
 std::vector<Tensor> Chunk::backward(std::uint64_t work, const Tensor& output_grad) {
   std::vector<Tensor> gradients = impl_->backward(impl_->tape_of(work), output_grad, true);
   impl_->tapes.erase(work);
@@ -206,6 +203,7 @@ std::vector<Tensor> Chunk::backward(std::uint64_t work, const Tensor& output_gra
 std::vector<Tensor> Chunk::backward_input(std::uint64_t work, const Tensor& output_grad) {
   Tape& tape = impl_->tape_of(work);
   std::vector<Tensor> gradients = impl_->backward(tape, output_grad, false);
+  tape.frame.reset();
   tape.inputs.clear();
   tape.data = {};
   tape.choices.clear();

@@ -23,6 +23,7 @@
 #include "exec/init.h"
 #include "exec/inner_groups.h"
 #include "exec/work_input.h"
+#include "shared/expand.h"
 #include "shared/model.h"
 #include "shared/parameters.h"
 
@@ -37,9 +38,12 @@ struct ChunkOptions {
   bool sequence_parallel = false;
   int expert_tp = 0;  // tensor-parallel ranks that cut one expert: 1, or 0 for all
   std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order
-  bool recompute = false;  // keep only the input; run the forward again before the backward
-  bool perturb = false;    // tests: biases and norm weights start away from 0 and 1, so that their
-                           // gradients are proven
+  // Blocks whose forward, or its attention, runs again inside the backward (exec/recompute.h):
+  // those at these positions of the module's stack.
+  Recompute recompute = Recompute::none;
+  LayerRange recomputed = kAllLayers;
+  bool perturb = false;  // tests: biases and norm weights start away from 0 and 1, so that their
+                         // gradients are proven
   torch::Device device = torch::kCPU;
 };
 
@@ -61,9 +65,6 @@ class Chunk {
   torch::Tensor forward(std::uint64_t work, const torch::Tensor& input, const WorkInput& data) {
     return forward(work, std::vector<torch::Tensor>{input}, data);
   }
-  // Recompute: runs the forward again and keeps its graph, so that the backward finds it (as its
-  // own op; backward() does it otherwise).
-  void rebuild(std::uint64_t work);
   // `output_grad` is undefined for a chunk that ends in the loss. Returns the gradient of each
   // input, undefined when not wanted.
   std::vector<torch::Tensor> backward(std::uint64_t work, const torch::Tensor& output_grad);

@@ -78,7 +78,8 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   }
   options.sequence_parallel = layout.sp && layout.tp > 1;
   options.expert_tp = layout.expert_tp;
-  options.recompute = layout.recompute == Recompute::full;
+  options.recompute = layout.recompute;
+  options.recomputed = recomputed_layers(layout);
   options.perturb = perturb;
   held.chunk = std::make_unique<Chunk>(
       module, group.layers,

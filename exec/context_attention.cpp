@@ -107,13 +107,18 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
   return plan;
 }
 
-Tensor context_attention(const Tensor& qkv, const ContextPlan& plan, const HeadShape& heads) {
+GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const HeadShape& heads) {
   const HeadTensors own = to_heads(qkv, plan.rows, heads);
   const Tensor own_keys = at::cat({own.keys, own.values}, 1)  // [K, 2, T, D]
                               .permute({2, 1, 0, 3})
                               .reshape({plan.rows.rows, 2 * heads.kv_heads * heads.width});
   Tensor all = all_rows(plan.gather, own_keys);
   if (plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
+  return {own.queries, all};
+}
+
+Tensor context_attention(const GatheredHeads& gathered, const ContextPlan& plan,
+                         const HeadShape& heads) {
   std::vector<std::int64_t> query_counts, key_counts;
   for (const ContextPlan::Sample& sample : plan.samples) {
     query_counts.push_back(sample.queries);
@@ -121,9 +126,9 @@ Tensor context_attention(const Tensor& qkv, const ContextPlan& plan, const HeadS
   }
   // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
   if (plan.rows.rows == 0)
-    return from_heads(own.queries + all.narrow(0, 0, 0).sum(), plan.rows, heads);
-  const std::vector<Tensor> queries = own.queries.split_with_sizes(query_counts, 2);
-  const std::vector<Tensor> keys = all.split_with_sizes(key_counts);
+    return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
+  const std::vector<Tensor> queries = gathered.queries.split_with_sizes(query_counts, 2);
+  const std::vector<Tensor> keys = gathered.keys.split_with_sizes(key_counts);
   std::vector<Tensor> outs;
   for (std::size_t s = 0; s < plan.samples.size(); ++s) {
     const ContextPlan::Sample& sample = plan.samples[s];

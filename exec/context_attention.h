@@ -36,8 +36,14 @@ struct ContextPlan {
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 int head_dim, double theta, torch::Dtype dtype);
 
-// qkv [T, K·(g+2)·D] -> [T, K·g·D], as attention() of exec/attention.h.
-torch::Tensor context_attention(const torch::Tensor& qkv, const ContextPlan& plan,
+// attention() of exec/attention.h in two steps: qkv [T, K·(g+2)·D] -> rotated queries of this rank
+// [K, g, T, D], and keys and values of all ranks, by sample and position; these -> [T, K·g·D].
+struct GatheredHeads {
+  torch::Tensor queries, keys;
+};
+GatheredHeads gather_keys(const torch::Tensor& qkv, const ContextPlan& plan,
+                          const HeadShape& heads);
+torch::Tensor context_attention(const GatheredHeads& gathered, const ContextPlan& plan,
                                 const HeadShape& heads);
 
 }  // namespace polyphony::exec

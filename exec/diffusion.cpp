@@ -8,6 +8,7 @@
 
 #include "exec/adaptive_norm.h"
 #include "exec/cross_attention.h"
+#include "exec/self_attention.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {

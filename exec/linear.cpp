@@ -34,11 +34,14 @@ struct LinearCall : torch::CustomClassHolder {
   Pass pass;
   LocalParameter* weight;
   LocalParameter* bias;
-  Tensor x;  // [rows, in]; undefined when frozen
+  Tensor x;  // [rows, in]; undefined when frozen, and when `again` makes it
   Tensor h;  // LoRA: [rows, r]
+  c10::intrusive_ptr<Rebuilt> again;
   LinearCall(Kind kind_, const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
       : kind(kind_), pass(pass_), weight(weight_), bias(bias_) {}
   bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
+  // For the weight part: of the matrix or of the low-rank pair beside it.
+  bool wants_input() const { return weight->grad.defined() || weight->lora_a; }
 };
 
 constexpr const char* kCall = "call";
@@ -72,7 +75,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<LinearCall>& call) {
     keep(context, call);
-    if (trains(call->weight) || call->weight->lora_a) call->x = x.detach();
+    if (call->wants_input() && !call->again) call->x = x.detach();
     const Tensor& weight = call->weight->value;
     const bool row = call->kind == LinearCall::Kind::row;
     const Tensor all = call->gathers_input() ? call->pass.rows->all(x) : x;
@@ -94,6 +97,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     const Tensor& dy = gradients[0];
     const Tensor all_dy = rows && call->kind == LinearCall::Kind::row ? rows->all(dy) : dy;
     Tensor x = std::move(call->x);
+    if (call->again && call->wants_input()) x = call->again->output();
     if (call->gathers_input() && x.defined()) x = rows->all(x);
     Tensor dx;
     if (context->needs_input_grad(0)) {
@@ -157,8 +161,11 @@ Tensor column_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
                      LocalParameter* bias) {
   return linear(LinearCall::Kind::column, pass, x, weight, bias);
 }
-Tensor row_linear(const Pass& pass, const Tensor& x, LocalParameter* weight, LocalParameter* bias) {
-  return linear(LinearCall::Kind::row, pass, x, weight, bias);
+Tensor row_linear(const Pass& pass, const Tensor& x, LocalParameter* weight, LocalParameter* bias,
+                  const c10::intrusive_ptr<Rebuilt>& again) {
+  auto call = c10::make_intrusive<LinearCall>(LinearCall::Kind::row, pass, weight, bias);
+  call->again = again;
+  return LinearFunction::apply(x, pass.anchor_of(*weight), call);
 }
 Tensor replicated_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
                          LocalParameter* bias) {

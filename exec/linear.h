@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "exec/init.h"
+#include "exec/recompute.h"
 #include "exec/sequence_rows.h"
 
 namespace polyphony::exec {
@@ -50,8 +51,9 @@ struct Pass {
 // Parameters may be null where a layer has none (bias).
 torch::Tensor column_linear(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
                             LocalParameter* bias);
+// `again`: x is its output; it is not kept, but made again for the weight part.
 torch::Tensor row_linear(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
-                         LocalParameter* bias);
+                         LocalParameter* bias, const c10::intrusive_ptr<Rebuilt>& again = {});
 torch::Tensor replicated_linear(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
                                 LocalParameter* bias);
 torch::Tensor layer_norm(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,

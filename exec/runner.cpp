@@ -31,8 +31,8 @@ struct Runner::Impl {
   const Pace* pace = nullptr;
   bool evaluating = false;
   double rate = 0;
-  double loss = 0;  // of this rank's heads; added to by the compute stream, read by the op that sums
-                    // over the world, which waits for it
+  double loss = 0;  // of this rank's heads; added to by the compute stream, read by the op that
+                    // sums over the world, which waits for it
   std::string not_finite;  // the first op of this rank that made such a number; likewise
   StepScalars scalars;
   std::map<WorkId, torch::Tensor> predictions;
@@ -139,8 +139,7 @@ void Runner::Impl::check_finite(OpId id, const torch::Tensor& made) {
   if (!not_finite.empty() || !made.defined() || made.isfinite().all().item<bool>()) return;
   const Program& program = state->program();
   not_finite = describe(program, id) + ", samples";
-  const Work& work =
-      program.works[std::get<Compute>(program.ops[id.value].what).work.value];
+  const Work& work = program.works[std::get<Compute>(program.ops[id.value].what).work.value];
   for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
     not_finite += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
 }
@@ -157,8 +156,7 @@ void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
       forward(id, op, what, held);
       break;
     case Phase::recompute:
-      held.chunk->rebuild(what.work.value);
-      break;
+      POLYPHONY_CHECK(false, describe(state->program(), id) << ": backwards recompute themselves");
     case Phase::backward:
       open_gradients();
       backward(id, op, what, held);
@@ -194,8 +192,8 @@ void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk
   for (const ChunkInput& input : held.inputs) arrived.push_back(empty_rows(input.width));
   each_use(op, Use::read, BufferKind::boundary,
            [&](BufferId buffer, const Buffer& b) { arrived[b.slot] = take(buffer); });
-  const bool language = state->program().model.modules[what.module.value].kind ==
-                        ModuleKind::language;
+  const bool language =
+      state->program().model.modules[what.module.value].kind == ModuleKind::language;
   if (held.head && evaluating) {
     if (language) predictions[what.work] = held.chunk->predict(arrived, data);
     return;
@@ -313,8 +311,7 @@ void Runner::Impl::update() {
                           ? std::min(1.0, training.clip_norm / (scalars.gradient_norm + 1e-6))
                           : 1.0;
   if (scalars.finite) ++updates;
-  const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon,
-                           training.weight_decay};
+  const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon, training.weight_decay};
   for (HeldChunk& held : chunks.all())
     for (HeldGroup& group : held.parameters) {
       if (!group.store->trains()) continue;

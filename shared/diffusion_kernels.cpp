@@ -101,7 +101,7 @@ void LayerKernels::diffusion_forward() {
   gated_sum();
 }
 
-void LayerKernels::diffusion_backward_input() {
+void LayerKernels::diffusion_backward_input(bool attention_again) {
   gated_sum_backward();
   input_gradient_row(diffusion_fc2());
   passes(size_.tokens * ffn(), 3, 1);
@@ -110,6 +110,7 @@ void LayerKernels::diffusion_backward_input() {
   passes(between_blocks(), 3, 1);  // gradients of the two branches summed
   if (module_.condition > 0 && !across_backward_input()) return;
   gated_sum_backward();
+  if (attention_again) core_attention();
   input_gradient_row(with_bias(attention_out()));
   attention(8, 4, 4);
   if (!input_grad_) {  // a LoRA module's first block: only its pairs train

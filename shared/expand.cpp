@@ -60,9 +60,11 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   if (backward_input || backward_weight) {
     if (!context.input_grad && !context.weight_grad) return out;
     for (int i = range.end - 1; i >= range.begin; --i) {
-      LayerKernels layer(module, stack[static_cast<std::size_t>(i)], size, context,
+      const LayerKind kind = stack[static_cast<std::size_t>(i)];
+      LayerKernels layer(module, kind, size, context,
                          input_wanted(module, stack, range, i, context), out);
-      if (backward_input) layer.backward_input();
+      if (backward_input)
+        layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
       if (backward_weight && context.weight_grad) layer.backward_weight();
       if (backward_input && i == range.begin)
         layer.edges_out(reads_conditioning(module, stack, range));
@@ -77,6 +79,21 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   return out;
 }
 
+Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed) {
+  const bool block = kind == LayerKind::encoder_block || kind == LayerKind::decoder_block ||
+                     kind == LayerKind::diffusion_block;
+  return block && position >= recomputed.begin && position < recomputed.end ? recompute
+                                                                            : Recompute::none;
+}
+
+LayerRange recomputed_layers(const ModuleLayout& layout) {
+  if (layout.recompute_blocks.empty()) return kAllLayers;
+  const auto position = [&](std::size_t i) {
+    return static_cast<std::uint16_t>(layout.recompute_blocks.at(i) + 1);
+  };
+  return {position(0), position(1)};
+}
+
 ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
                            const ModuleLayout& layout, NumberFormat precision) {
   const bool trained = model.modules[module.value].trainable != Trainable::frozen;
@@ -89,6 +106,7 @@ ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
           .ep = layout.ep,
           .expert_tp = layout.experts_tp(),
           .recompute = layout.recompute,
+          .recomputed = recomputed_layers(layout),
           .precision = precision,
           .input_grad = needs_input_grad(model, module) || (trained && begin > 0),
           .edge_grad = needs_input_grad(model, module),

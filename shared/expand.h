@@ -7,7 +7,8 @@
 //   profiles fold that into their efficiency).   Experts: shared/moe_kernels.cpp.
 // A backward visits every GEMM twice (input and weight gradient), each as large as the forward; a
 // frozen module skips the weight part, a module with nothing trainable upstream skips the input
-// part of its first layer. Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a
+// part of its first layer. What is recomputed is part of the backward that needs it, right before
+// it. Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a
 // tensor-parallel transformer layer); attention pairs: own derivation.
 #pragma once
 
@@ -45,6 +46,9 @@ struct Expansion {
   bool operator==(const Expansion&) const = default;
 };
 
+// Positions of a stack: any.
+inline constexpr LayerRange kAllLayers{0, 0xFFFF};
+
 // How a layer range runs on one rank.
 struct ChunkContext {
   int tp = 1;
@@ -53,6 +57,7 @@ struct ChunkContext {
   int ep = 1;
   int expert_tp = 1;  // tensor-parallel ranks of one expert: tp, or 1
   Recompute recompute = Recompute::none;
+  LayerRange recomputed = kAllLayers;  // stack positions: of the blocks there
   NumberFormat precision = NumberFormat::fp32;
   bool input_grad = true;   // the backward must produce the gradient of its input
   bool edge_grad = true;    // and, of inputs over model edges after the first layer, theirs
@@ -65,6 +70,11 @@ Expansion expand(const Module& module, LayerRange layers, Phase phase, const Wor
 // Of a compute op of a Program (empty for other ops).
 Expansion expand(const Program& program, OpId op);
 ChunkContext chunk_context(const Program& program, const Compute& compute);
+// What a backward runs again of the layer at a position of the stack: full, its forward with all
+// collectives; selective, its attention; of blocks only.
+Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed);
+// The positions that ModuleLayout::recompute_blocks names.
+LayerRange recomputed_layers(const ModuleLayout& layout);
 // The same without a Program: `begin` is the chunk's first layer.
 ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
                            const ModuleLayout& layout, NumberFormat precision);

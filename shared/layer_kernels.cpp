@@ -2,15 +2,27 @@
 
 namespace polyphony {
 
+void LayerKernels::rotate() {
+  // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
+  // launches each.
+  if (layer_ == LayerKind::decoder_block)
+    passes(size_.tokens * (query_width() + key_width()), 9, 10);
+}
+
+void LayerKernels::core_attention() {
+  if (!context()) rotate();
+  attention(4, 2, 2);  // reads q, k, v; writes the output
+}
+
 void LayerKernels::block_forward() {
   const std::int64_t rows = size_.tokens, between = own(rows);
   norm(between, hidden());
   forward_column(qkv());
-  // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
-  // launches each.
-  if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
-  move_keys(CollectiveKind::all_gather);
-  attention(4, 2, 2);  // reads q, k, v; writes the output
+  if (context()) {
+    rotate();
+    move_keys(CollectiveKind::all_gather);
+  }
+  core_attention();
   forward_row(attention_out());
   passes(between * hidden(), 3, 1);  // residual sum
   norm(between, hidden());
@@ -29,7 +41,7 @@ void LayerKernels::block_forward() {
   passes(between * hidden(), 3, 1);
 }
 
-void LayerKernels::block_backward_input() {
+void LayerKernels::block_backward_input(bool attention_again) {
   const std::int64_t rows = size_.tokens, between = own(rows);
   if (sparse()) {
     experts_backward_input();
@@ -46,6 +58,7 @@ void LayerKernels::block_backward_input() {
   }
   norm_backward(between, hidden());
   passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
+  if (attention_again) core_attention();
   input_gradient_row(attention_out());
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   move_keys(CollectiveKind::reduce_scatter);
@@ -166,7 +179,8 @@ void LayerKernels::forward() {
   }
 }
 
-void LayerKernels::backward_input() {
+void LayerKernels::backward_input(Recompute recompute) {
+  if (recompute == Recompute::full) forward();
   switch (layer_) {
     case LayerKind::patch_embedding:
       return;  // pixels have no gradient
@@ -189,14 +203,14 @@ void LayerKernels::backward_input() {
     case LayerKind::latent_embedding:
       return;  // latents have no gradient
     case LayerKind::diffusion_block:
-      diffusion_backward_input();
+      diffusion_backward_input(recompute == Recompute::selective);
       return;
     case LayerKind::diffusion_head:
       flow_backward_input();
       return;
     case LayerKind::encoder_block:
     case LayerKind::decoder_block:
-      block_backward_input();
+      block_backward_input(recompute == Recompute::selective);
       return;
   }
 }

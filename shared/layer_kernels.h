@@ -36,7 +36,7 @@ class LayerKernels {
         out_(out) {}
 
   void forward();
-  void backward_input();
+  void backward_input(Recompute recompute);
   void backward_weight();
   // Rows that edges bring a chunk beside its main input, before its first layer; after it in the
   // backward, their gradients. `reads_conditioning`: the chunk has blocks that read across.
@@ -216,7 +216,10 @@ class LayerKernels {
   void low_rank_weight(const Linear& l);
 
   void block_forward();
-  void block_backward_input();
+  // From q, k and v to the attention output: what selective recomputation runs again.
+  void rotate();
+  void core_attention();
+  void block_backward_input(bool attention_again);
   void block_backward_weight();
   // shared/moe_kernels.cpp
   void router_gemm(std::int64_t rows);
@@ -252,7 +255,7 @@ class LayerKernels {
   void gated_sum_backward();
   void cross_attention(double flops_per_pair_and_width, int q_like, int k_like);
   void diffusion_forward();
-  void diffusion_backward_input();
+  void diffusion_backward_input(bool attention_again);
   bool across_backward_input();
   void diffusion_backward_weight();
   void latents_forward();

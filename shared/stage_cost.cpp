@@ -84,16 +84,31 @@ std::string StageCosts::stage_name(const LayoutView& view, std::size_t branch,
   return scenario_.model.modules[last.module.value].name + " stage " + std::to_string(stage);
 }
 
-StageCosts::Counts StageCosts::count_layers(const Chunk& chunk) const {
+StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayout& layout) const {
   const int stack = stack_[chunk.module.value];
   const int first = chunk.layers.begin == 0 ? 1 : 0;
   const int last = chunk.layers.end == stack && stack > 1 ? 1 : 0;
-  return {first, chunk.layers.size() - first - last, last};
+  const int begin = chunk.layers.begin + first, end = chunk.layers.end - last;  // of its blocks
+  int again = 0;
+  if (layout.recompute != Recompute::none) {
+    const LayerRange range = recomputed_layers(layout);
+    again = std::max(0, std::min<int>(end, range.end) - std::max<int>(begin, range.begin));
+  }
+  return {first, end - begin - again, again, last};
+}
+
+ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
+                                    const ModuleLayout& layout) const {
+  ChunkContext context = chunk_context(scenario_.model, module, layer_at(module, position).begin,
+                                       layout, scenario_.training.precision);
+  context.recomputed = kAllLayers;
+  if (position != kRecomputed) context.recompute = Recompute::none;
+  return context;
 }
 
 LayerRange StageCosts::layer_at(ModuleId module, std::size_t position) const {
   const int last = stack_[module.value] - 1;
-  const int layer = position == kFirst ? 0 : position == kBlock ? std::min(1, last) : last;
+  const int layer = position == kFirst ? 0 : position == kLast ? last : std::min(1, last);
   return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
 }
 
@@ -103,8 +118,8 @@ const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t b
   const auto [known, added] = times_.try_emplace({key(view, branch, id), layout.recompute});
   if (added) {
     for (std::size_t position = 0; position < kPositions; ++position) {
-      known->second[position] =
-          time_layer((*view.loads)[branch][id.value], id, layer_at(id, position), layout);
+      if (position == kRecomputed && layout.recompute == Recompute::none) continue;
+      known->second[position] = time_layer((*view.loads)[branch][id.value], id, position, layout);
     }
   }
   return known->second;
@@ -112,23 +127,20 @@ const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t b
 
 const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t branch,
                                            ModuleId id) {
-  const auto [known, added] = tapes_.try_emplace(key(view, branch, id));
+  const ModuleLayout& layout = view.layout->modules[id.value];
+  const auto [known, added] = tapes_.try_emplace({key(view, branch, id), layout.recompute});
   Tapes& tapes = known->second;
   if (!added) return tapes;
   const ModuleLoad& load = (*view.loads)[branch][id.value];
-  const auto tape = [&](LayerRange range, const WorkSize& size, Recompute recompute) {
-    ChunkContext context =
-        chunk_context(scenario_.model, id, range.begin, view.layout->modules[id.value],
-                      scenario_.training.precision);
-    context.recompute = recompute;
-    return tape_bytes(scenario_.model.modules[id.value], range, size, context);
-  };
+  const Module& module = scenario_.model.modules[id.value];
   for (std::size_t position = 0; position < kPositions; ++position) {
-    tapes.largest[position] = tape(layer_at(id, position), load.largest, Recompute::none);
-    tapes.lane[position] = tape(layer_at(id, position), load.total, Recompute::none);
+    const ChunkContext context = context_at(id, position, layout);
+    const LayerRange layer = layer_at(id, position);
+    tapes.largest[position] = tape_bytes(module, layer, load.largest, context);
+    tapes.lane[position] = tape_bytes(module, layer, load.total, context);
+    if (position == kRecomputed)
+      tapes.rebuilt = workspace_bytes(module, layer, load.largest, context);
   }
-  tapes.largest_input = tape({0, 1}, load.largest, Recompute::full);
-  tapes.lane_input = tape({0, 1}, load.total, Recompute::full);
   return tapes;
 }
 
@@ -145,11 +157,11 @@ const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, std::size_t stag
   return known->second;
 }
 
-LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRange layer,
+LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, std::size_t position,
                                   const ModuleLayout& layout) const {
   const Module& module = scenario_.model.modules[id.value];
-  const ChunkContext context =
-      chunk_context(scenario_.model, id, layer.begin, layout, scenario_.training.precision);
+  const LayerRange layer = layer_at(id, position);
+  const ChunkContext context = context_at(id, position, layout);
   std::vector<Rank> members;
   for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
   const Ring ring = make_ring(members, scenario_.cluster, profile_);
@@ -159,11 +171,7 @@ LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRang
   };
   const auto backward = [&](const WorkSize& size) {
     if (!visited) return Seconds(0);
-    Seconds time = range_time(module, layer, Phase::backward, size, context, {ring, {}, {}}, profile_);
-    if (layout.recompute == Recompute::full) {
-      time += range_time(module, layer, Phase::recompute, size, context, {ring, {}, {}}, profile_);
-    }
-    return time;
+    return range_time(module, layer, Phase::backward, size, context, {ring, {}, {}}, profile_);
   };
   LayerTimes times{{},
                    forward(load.smallest),
@@ -181,15 +189,12 @@ void StageCosts::add_times(const LayoutView& view, std::size_t branch, std::size
   const Model& model = scenario_.model;
   for (const Chunk& chunk : stages[stage].chunks) {
     const Times& per_layer = times(view, branch, chunk.module);
-    const Counts counts = count_layers(chunk);
+    const Counts counts = count_layers(chunk, view.layout->modules[chunk.module.value]);
     for (std::size_t position = 0; position < kPositions; ++position) {
       cost.times += per_layer[position] * counts[position];
     }
     const bool visited = needs_backward(model, chunk.module);
-    const int rebuilds =
-        view.layout->modules[chunk.module.value].recompute == Recompute::full ? 1 : 0;
-    const Seconds over = profile_.op_overhead,
-                  over_back = visited ? over * (1 + rebuilds) : Seconds(0);
+    const Seconds over = profile_.op_overhead, over_back = visited ? over : Seconds(0);
     cost.times += {(over + over_back) * (*view.loads)[branch][chunk.module.value].works, over,
                    over_back, over, over_back};
     cost.has_backward = cost.has_backward || visited;
@@ -211,7 +216,7 @@ std::int64_t StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
                                                  layer_at(chunk.module, position), {.tensor = tp});
     }
   }
-  const Counts counts = count_layers(chunk);
+  const Counts counts = count_layers(chunk, {});
   std::int64_t total = 0;
   for (std::size_t position = 0; position < kPositions; ++position)
     total += known->second[position] * counts[position];
@@ -267,17 +272,13 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
     widest = std::max(widest, size_of(precision) * (load.largest.tokens * output_width(module)));
     if (!needs_backward(scenario_.model, chunk.module)) continue;
     const Tapes& per_layer = tapes(view, branch, chunk.module);
-    const Counts counts = count_layers(chunk);
+    const Counts counts = count_layers(chunk, layout);
     Bytes largest{}, lane{};
     for (std::size_t position = 0; position < kPositions; ++position) {
       largest += per_layer.largest[position] * counts[position];
       lane += per_layer.lane[position] * counts[position];
     }
-    if (layout.recompute == Recompute::full) {
-      rebuilt = std::max(rebuilt, largest);  // one chunk and work item at a time
-      largest = per_layer.largest_input;
-      lane = per_layer.lane_input;
-    }
+    if (counts[kRecomputed] > 0) rebuilt = std::max(rebuilt, per_layer.rebuilt);
     // The largest once, the others at the lane's mean.
     memory.held +=
         largest + lane * std::int64_t{in_flight - 1} / std::int64_t{std::max(1, load.works)};

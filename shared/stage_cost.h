@@ -75,21 +75,23 @@ class StageCosts {
   enum Position : std::size_t {
     kFirst,
     kBlock,
+    kRecomputed,  // a block, too
     kLast,
     kPositions
   };  // the different layers of a stack
   using Counts = std::array<int, kPositions>;
   using Times = std::array<LayerTimes, kPositions>;
-  // Of one module under one load: tapes by position, and of a chunk that keeps only its input.
+  // Of one module under one load: tapes by position, and what a recomputed block makes in its
+  // backward.
   struct Tapes {
     std::array<Bytes, kPositions> largest,
         lane;  // of the largest work item; of the busiest lane's together
-    Bytes largest_input, lane_input;
+    Bytes rebuilt;
   };
   using ModuleKey =
       std::tuple<LayoutView::Key, std::size_t, std::uint32_t, int>;  // load, branch, module, tp
 
-  Counts count_layers(const Chunk& chunk) const;
+  Counts count_layers(const Chunk& chunk, const ModuleLayout& layout) const;
   LayerRange layer_at(ModuleId module, std::size_t position) const;
   ModuleKey key(const LayoutView& view, std::size_t branch, ModuleId module) const {
     return {view.key, branch, module.value, view.layout->modules[module.value].tp};
@@ -97,7 +99,8 @@ class StageCosts {
   const Times& times(const LayoutView& view, std::size_t branch, ModuleId module);
   const Tapes& tapes(const LayoutView& view, std::size_t branch, ModuleId module);
   const Ring& gradient_ring(const ModuleLayout& grid, std::size_t stage);
-  LayerTimes time_layer(const ModuleLoad& load, ModuleId module, LayerRange layer,
+  ChunkContext context_at(ModuleId module, std::size_t position, const ModuleLayout& layout) const;
+  LayerTimes time_layer(const ModuleLoad& load, ModuleId module, std::size_t position,
                         const ModuleLayout& layout) const;
   std::int64_t local_parameters_of(const Chunk& chunk, int tp);
   void add_times(const LayoutView& view, std::size_t branch, std::size_t stage, StageCost& cost);
@@ -116,7 +119,7 @@ class StageCosts {
       std::vector<std::vector<Stage>>>
       stages_;
   std::map<std::pair<ModuleKey, Recompute>, Times> times_;
-  std::map<ModuleKey, Tapes> tapes_;
+  std::map<std::pair<ModuleKey, Recompute>, Tapes> tapes_;
   std::map<std::tuple<std::uint32_t, int>, std::array<std::int64_t, kPositions>> parameters_;
   std::map<std::tuple<int, int, int>, Ring>
       rings_;  // first rank's place in its node, stride, lanes

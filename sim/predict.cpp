@@ -59,7 +59,11 @@ Flops model_flops(const Program& program) {
   Flops total{};
   for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
     const auto* what = std::get_if<Compute>(&program.ops[i].what);
-    if (what && what->phase != Phase::recompute) total += total_flops(expand(program, OpId(i)));
+    if (what == nullptr || what->phase == Phase::recompute) continue;
+    ChunkContext context = chunk_context(program, *what);
+    context.recompute = Recompute::none;
+    total += total_flops(expand(program.model.modules[what->module.value], what->layers,
+                                what->phase, program.size_of(what->work, what->module), context));
   }
   return total;
 }

@@ -33,6 +33,42 @@ std::int64_t feed_forward_bytes(const Module& module, const WorkSize& size,
          element * size.tokens * 3 * std::int64_t{module.shared_ffn} / context.tp;
 }
 
+// Keys and values: of all contexts, where they are gathered.
+bool gathers_keys(const Module& module, const ChunkContext& context) {
+  return context.cp > 1 && module.kind == ModuleKind::language;
+}
+std::int64_t key_bytes(const Module& module, const WorkSize& size, const ChunkContext& context) {
+  const std::int64_t heads = std::max(1, module.kv_heads / context.tp);
+  return size_of(context.precision).value * 2 * heads * module.head_dim *
+         (gathers_keys(module, context) ? size.gathered : size.tokens);
+}
+std::int64_t query_bytes(const Module& module, const WorkSize& size, const ChunkContext& context) {
+  return size_of(context.precision).value * size.tokens * module.heads * module.head_dim /
+         context.tp;
+}
+// What attention makes of them: its output and log-sum-exp.
+std::int64_t core_bytes(const Module& module, const WorkSize& size, const ChunkContext& context) {
+  return query_bytes(module, size, context) + 4 * size.tokens * module.heads / context.tp;
+}
+
+std::int64_t block_bytes(const Module& module, LayerKind kind, const WorkSize& size,
+                         const ChunkContext& context, Recompute recompute) {
+  const std::int64_t element = size_of(context.precision).value;
+  const std::int64_t own = context.sp ? RowShares{size.tokens, context.tp}.share() : size.tokens;
+  const std::int64_t input = element * own * module.hidden;
+  if (recompute == Recompute::full) {
+    const bool chooses = kind == LayerKind::decoder_block;
+    return input + (chooses ? kIndex * expert_slots(module, size, context) : 0);
+  }
+  const bool lora = module.trainable == Trainable::lora;
+  const std::int64_t low_rank = lora ? 4 * std::int64_t{module.lora_rank} : 0;
+  std::int64_t bytes = 4 * input + element * size.tokens * low_rank +
+                       query_bytes(module, size, context) + key_bytes(module, size, context) +
+                       feed_forward_bytes(module, size, context);
+  if (kind == LayerKind::diffusion_block) bytes += diffusion_bytes(module, kind, size, context);
+  return recompute == Recompute::selective ? bytes : bytes + core_bytes(module, size, context);
+}
+
 // Rows that a matrix is multiplied with.
 std::int64_t weight_rows(const Module& module, const Parameter& parameter, const WorkSize& size) {
   const auto is = [&](const char* part) { return parameter.name.find(part) != std::string::npos; };
@@ -53,26 +89,9 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
     return context.sp ? RowShares{rows, tp}.share() : rows;
   };
   const std::int64_t own = own_rows(tokens);
-  const bool diffusion = module.kind == ModuleKind::diffusion;
-  if (context.recompute == Recompute::full) {
-    const bool projector = module.kind == ModuleKind::projector;
-    std::int64_t kept = element * own * (projector ? module.projector_in : hidden);
-    if (diffusion)  // a chunk that begins at the data has no other input
-      kept = (range.begin > 0 ? kept : 0) + element * own_rows(size.condition) * module.condition;
-    for (int layer = range.begin; layer < range.end; ++layer)
-      if (stack[static_cast<std::size_t>(layer)] == LayerKind::decoder_block)
-        kept += kIndex * expert_slots(module, size, context);
-    return Bytes(kept);
-  }
-  const std::int64_t kv_heads = std::max(1, module.kv_heads / tp);
-  const std::int64_t width = std::int64_t{module.heads} * module.head_dim / tp;
-  const std::int64_t key_value = kv_heads * module.head_dim;
-  // Context parallelism keeps the keys and values that it gathers.
-  const bool gathers = context.cp > 1 && module.kind == ModuleKind::language;
-  const std::int64_t key_rows = gathers ? size.gathered : tokens;
   const bool lora = module.trainable == Trainable::lora;
-  const std::int64_t low_rank = lora ? 4 * std::int64_t{module.lora_rank} : 0;
-  std::int64_t bytes = diffusion ? element * size.condition * module.condition : 0;
+  std::int64_t bytes =
+      module.kind == ModuleKind::diffusion ? element * size.condition * module.condition : 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
     const LayerKind kind = stack[static_cast<std::size_t>(layer)];
     switch (kind) {
@@ -84,13 +103,10 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
         if (!lora) bytes += element * own * module.channels * module.patch * module.patch;
         break;
       case LayerKind::diffusion_block:
-        bytes += diffusion_bytes(module, kind, size, context);
-        [[fallthrough]];
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
-        bytes += element * (own * 4 * hidden + tokens * (2 * width + low_rank) +
-                            key_rows * 2 * key_value) +
-                 4 * tokens * module.heads / tp + feed_forward_bytes(module, size, context);
+        bytes += block_bytes(module, kind, size, context,
+                             recompute_of(kind, layer, context.recompute, context.recomputed));
         break;
       case LayerKind::encoder_norm:
         bytes += element * own * hidden;
@@ -126,10 +142,29 @@ std::int64_t local_parameters(const Module& module, LayerRange range, const Shar
 
 Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& size,
                       const ChunkContext& context) {
-  if (context.recompute != Recompute::full) return {};
-  ChunkContext kept = context;
-  kept.recompute = Recompute::none;
-  return tape_bytes(module, range, size, kept);
+  const std::vector<LayerKind> stack = layers(module);
+  std::int64_t most = 0;  // one block at a time
+  for (int layer = range.begin; layer < range.end; ++layer) {
+    const LayerKind kind = stack[static_cast<std::size_t>(layer)];
+    switch (recompute_of(kind, layer, context.recompute, context.recomputed)) {
+      case Recompute::none:
+        break;
+      case Recompute::selective: {
+        // Rotated copies of q, k and v; what context parallelism gathers is kept as it is.
+        const std::int64_t copies =
+            gathers_keys(module, context)
+                ? 0
+                : query_bytes(module, size, context) + key_bytes(module, size, context);
+        most = std::max(most, core_bytes(module, size, context) + copies);
+        break;
+      }
+      case Recompute::full:
+        most = std::max(most, block_bytes(module, kind, size, context, Recompute::none) -
+                                  block_bytes(module, kind, size, context, Recompute::full));
+        break;
+    }
+  }
+  return Bytes(most);
 }
 
 Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& size,

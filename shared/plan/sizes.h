@@ -34,13 +34,14 @@ namespace polyphony {
 //   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
 //   LoRA: a block + 4·e·T·r (across + e·(2·T + C)·r); patch embedding 0, head e·L·(H + V/t): inputs of
 //   frozen matrices go
-// With full recompute: the chunk's inputs only, and the choice of experts, 8·S a block. Source: own
-// count of what exec/ saves; compare 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1,
-// which includes dropout masks.
+// Recomputed blocks: full, the input e·q·H only, and the choice of experts, 8·S; selective, without
+// the attention output and the log-sum-exp. Source: own count of what exec/ saves; compare
+// 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
 Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
                  const ChunkContext& context);
 
-// What the backward makes besides, while it runs: the tape of what is recomputed.
+// What the backward makes besides, while it runs: the tape of what is recomputed, one block at a
+// time; of attention alone also its rotated q, k and v.
 Bytes workspace_bytes(const Module& module, LayerRange layers, const WorkSize& size,
                       const ChunkContext& context);
 // {x, dy} of every linear layer, when the weight part is an op of its own.

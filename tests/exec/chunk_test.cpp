@@ -101,17 +101,22 @@ TEST_SUITE("chunk") {
       check_equal(gradients(chain), expected);
     }
     SUBCASE("recompute") {
-      auto recomputing = stages;
-      for (Stage& stage : recomputing) stage.options.recompute = true;
-      for (const bool split : {false, true}) {
-        Chain chain(recomputing, nullptr);
-        for (const TestWork* work : {&first, &second}) {
-          chain.forward(0, work->input);
-          // Once as an op of its own, once inside the backward.
-          if (split) chain[2].rebuild(0);
-          split ? chain.backward_split(0) : chain.backward(0);
+      for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+        for (const LayerRange range : {kAllLayers, LayerRange{2, 3}}) {
+          auto recomputing = stages;
+          for (Stage& stage : recomputing) {
+            stage.options.recompute = recompute;
+            stage.options.recomputed = range;
+          }
+          for (const bool split : {false, true}) {
+            Chain chain(recomputing, nullptr);
+            for (const TestWork* work : {&first, &second}) {
+              chain.forward(0, work->input);
+              split ? chain.backward_split(0) : chain.backward(0);
+            }
+            check_equal(gradients(chain), expected);
+          }
         }
-        check_equal(gradients(chain), expected);
       }
     }
   }

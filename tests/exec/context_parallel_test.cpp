@@ -98,13 +98,9 @@ std::vector<Stage> language(std::vector<Stage> stages, bool sequence_parallel = 
 Tensor summed(const std::vector<Outcome>& ranks, int tp, bool sequence_parallel, std::size_t i,
               const Parameter& spec) {
   Tensor whole = torch::zeros(spec.shape, torch::kFloat64);
-  const Tensor to = whole.view({-1});
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const ShardIndex shard{.tensor = tp, .tensor_index = static_cast<int>(rank) % tp};
-    const bool partial = spec.sums_over_tensor(shard, sequence_parallel);
-    const Tensor from = ranks[rank].gradients[i].to(torch::kFloat64).reshape({-1});
-    for (const ElementRun& run : partial ? spec.runs(shard) : spec.owned_runs(shard))
-      to.narrow(0, run.global, run.count) += from.narrow(0, run.local, run.count);
+    add_gradient(whole, spec, shard, sequence_parallel, ranks[rank].gradients[i]);
   }
   return whole;
 }
@@ -207,8 +203,12 @@ TEST_SUITE("context parallel") {
       const Tensor image = torch::randn({work.projector.tokens, 16});
       for (const Named& named : deals()) {
         const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-        for (const int tp : {1, 2}) {
-          const auto stages = language(cut_model(torch::kFloat32), tp > 1);
+        for (const auto& [tp, recompute] : {std::pair{1, Recompute::none},
+                                            {1, Recompute::selective},
+                                            {2, Recompute::none},
+                                            {2, Recompute::full}}) {
+          auto stages = language(cut_model(torch::kFloat32), tp > 1);
+          for (Stage& stage : stages) stage.options.recompute = recompute;
           const auto ranks = run_grid(stages, tp, shares, image);
           for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
             const WorkSize& size = shares[rank / static_cast<std::size_t>(tp)].work.language;
@@ -222,6 +222,28 @@ TEST_SUITE("context parallel") {
               CHECK((ranks[rank].backward[i] == expected(Phase::backward)));
               CHECK((ranks[rank].split[i] == expected(Phase::backward_input)));
             }
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("recomputed blocks give the same bits") {
+    const TestWork work = uneven_work(torch::kFloat64);
+    const Tensor image = torch::randn({work.projector.tokens, 16}, torch::kFloat64);
+    for (const Named& named : deals()) {
+      CAPTURE(named.name);
+      const std::vector<Share> shares = deal(work, named.ranks, named.deal);
+      const auto kept = run_grid(language(whole_model(torch::kFloat64)), 1, shares, image);
+      for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+        auto stages = language(whole_model(torch::kFloat64));
+        stages.front().options.recompute = recompute;
+        const auto ranks = run_grid(stages, 1, shares, image);
+        for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+          CHECK(torch::equal(ranks[rank].input_gradient, kept[rank].input_gradient));
+          for (std::size_t i = 0; i < kept[rank].gradients.size(); ++i) {
+            CHECK(torch::equal(ranks[rank].gradients[i], kept[rank].gradients[i]));
+            CHECK(torch::equal(ranks[rank].again[i], kept[rank].gradients[i]));
           }
         }
       }

@@ -19,6 +19,8 @@ namespace {
 ChunkContext context_of(const ChunkOptions& options, int tp) {
   return {.tp = tp,
           .sp = options.sequence_parallel && tp > 1,
+          .recompute = options.recompute,
+          .recomputed = options.recomputed,
           .precision = options.dtype == torch::kFloat64 ? NumberFormat::fp64 : NumberFormat::fp32,
           .input_grad = options.input_grad,
           .edge_grad = options.edge_grad,
@@ -61,11 +63,8 @@ void check_collectives(const Module& module, const ChunkOptions& options) {
           return expand(module, kTwo[i], phase, work.size, context_of(options, 2)).collectives;
         };
         CHECK((forward[i] == expected(Phase::forward)));
-        std::vector<InnerCollective> backward = expected(Phase::backward);
-        if (options.recompute)
-          backward.insert(backward.begin(), forward[i].begin(), forward[i].end());
-        CHECK((chain[i].take_issued() == backward));
-        CHECK((split[i].take_issued() == backward));
+        CHECK((chain[i].take_issued() == expected(Phase::backward)));
+        CHECK((split[i].take_issued() == expected(Phase::backward_input)));
         ++checked;
       }
     });
@@ -114,10 +113,13 @@ TEST_SUITE("diffusion") {
   }
 
   TEST_CASE("the collectives issued are expand()'s, in order") {
-    std::vector<ChunkOptions> cases(4, flow_options(torch::kFloat32));
+    std::vector<ChunkOptions> cases(7, flow_options(torch::kFloat32));
     cases[1].trainable = false;  // passes the gradient on to what conditions it
     cases[2].edge_grad = false;  // nothing before it trains
-    cases[3].recompute = true;
+    cases[3].recompute = cases[4].recompute = cases[5].recompute = Recompute::full;
+    cases[4].trainable = false;
+    cases[5].edge_grad = false;
+    cases[6].recompute = Recompute::selective;
     for (const bool sequence : {false, true})
       for (ChunkOptions options : cases) {
         options.sequence_parallel = sequence;

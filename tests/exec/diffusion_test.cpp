@@ -88,10 +88,14 @@ TEST_SUITE("diffusion") {
       FlowChain chain(module, cut, options, nullptr);
       check_same_bits(run(chain, work, true), expected);
     }
-    ChunkOptions again = options;
-    again.recompute = true;
-    FlowChain recomputing(module, kTwo, again, nullptr);
-    check_same_bits(run(recomputing, work), expected);
+    for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+      ChunkOptions again = options;
+      again.recompute = recompute;
+      for (const bool split_too : {false, true}) {
+        FlowChain recomputing(module, kTwo, again, nullptr);
+        check_same_bits(run(recomputing, work, split_too), expected);
+      }
+    }
   }
 
   TEST_CASE("a frozen module passes the same gradient on; what is not wanted is not made") {

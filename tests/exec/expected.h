@@ -20,6 +20,8 @@ inline ChunkContext context_of(const Stage& stage, int tp) {
   return {
       .tp = tp,
       .sp = stage.options.sequence_parallel && tp > 1,
+      .recompute = stage.options.recompute,
+      .recomputed = stage.options.recomputed,
       .precision = stage.options.dtype == torch::kFloat64 ? NumberFormat::fp64 : NumberFormat::fp32,
       .input_grad = stage.options.input_grad,
       .weight_grad = stage.options.trainable};

@@ -199,23 +199,20 @@ void check_values(const Grid& grid, const std::vector<Lane>& lanes,
 }
 
 void check_issued(const Grid& grid, const std::vector<Lane>& lanes,
-                  const std::vector<Outcome>& ranks, NumberFormat precision, bool recompute) {
+                  const std::vector<Outcome>& ranks, NumberFormat precision, Recompute recompute) {
   for (int rank = 0; rank < grid.ranks(); ++rank) {
     const Outcome& outcome = ranks[static_cast<std::size_t>(rank)];
     const Lane& lane = lanes[static_cast<std::size_t>(rank / (grid.tp * grid.cp))];
     const WorkSize& size =
         lane.shares[static_cast<std::size_t>(rank / grid.tp % grid.cp)].work.language;
     const auto expected = [&](Phase phase) {
-      return expand(whole_sparse(), kLayers, phase, size, grid.context(precision)).collectives;
-    };
-    const auto again = [&](std::vector<InnerCollective> list) {
-      const auto forward = expected(Phase::recompute);
-      if (recompute) list.insert(list.begin(), forward.begin(), forward.end());
-      return list;
+      ChunkContext context = grid.context(precision);
+      context.recompute = recompute;
+      return expand(whole_sparse(), kLayers, phase, size, context).collectives;
     };
     CHECK((outcome.forward == expected(Phase::forward)));
-    CHECK((outcome.backward == again(expected(Phase::backward))));
-    CHECK((outcome.split == again(expected(Phase::backward_input))));
+    CHECK((outcome.backward == expected(Phase::backward)));
+    CHECK((outcome.split == expected(Phase::backward_input)));
     CHECK(outcome.weight.empty());
     for (std::size_t p = 0; p < outcome.gradients.size(); ++p)
       CHECK(torch::equal(outcome.gradients[p], outcome.again[p]));
@@ -235,13 +232,13 @@ void check_grid(const Grid& grid) {
   const std::vector<Lane> lanes = make_lanes(grid, options.dtype);
   const std::vector<Outcome> ranks = run_grid(grid, lanes, options);
   check_values(grid, lanes, ranks);
-  check_issued(grid, lanes, ranks, NumberFormat::fp64, false);
-  options.recompute = true;
-  check_issued(grid, lanes, run_grid(grid, lanes, options), NumberFormat::fp64, true);
+  check_issued(grid, lanes, ranks, NumberFormat::fp64, Recompute::none);
+  options.recompute = Recompute::full;
+  check_issued(grid, lanes, run_grid(grid, lanes, options), NumberFormat::fp64, Recompute::full);
   options.dtype = torch::kBFloat16;
-  options.recompute = false;
+  options.recompute = Recompute::none;
   const std::vector<Lane> narrow = make_lanes(grid, options.dtype);
-  check_issued(grid, narrow, run_grid(grid, narrow, options), NumberFormat::bf16, false);
+  check_issued(grid, narrow, run_grid(grid, narrow, options), NumberFormat::bf16, Recompute::none);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ ChunkOptions options_of(torch::Dtype dtype) {
 TEST_SUITE("experts") {
   TEST_CASE("a recomputed forward takes the choice that was made first") {
     ChunkOptions options = options_of(torch::kFloat64);
-    options.recompute = true;
+    options.recompute = Recompute::full;
     exec::Chunk chunk(sparse_language(), {0, 4}, {}, {}, options);
     const auto routers = [&](const std::function<void(Tensor&)>& change) {
       for (LocalParameter& parameter : chunk.parameters())

@@ -85,14 +85,10 @@ std::vector<Outcome> run_group(const std::vector<Stage>& stages, int tp, const T
 // element: what comes after the backward, here by hand.
 Tensor summed(const std::vector<Outcome>& ranks, std::size_t i, const Parameter& spec) {
   Tensor whole = torch::zeros(spec.shape, torch::kFloat64);
-  const Tensor to = whole.view({-1});
   for (std::size_t t = 0; t < ranks.size(); ++t) {
     const ShardIndex shard{.tensor = static_cast<int>(ranks.size()),
                            .tensor_index = static_cast<int>(t)};
-    const bool partial = spec.sums_over_tensor(shard, true);
-    const Tensor from = ranks[t].gradients[i].to(torch::kFloat64).reshape({-1});
-    for (const ElementRun& run : partial ? spec.runs(shard) : spec.owned_runs(shard))
-      to.narrow(0, run.global, run.count) += from.narrow(0, run.local, run.count);
+    add_gradient(whole, spec, shard, true, ranks[t].gradients[i]);
   }
   return whole;
 }

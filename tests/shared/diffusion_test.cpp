@@ -145,8 +145,12 @@ TEST_CASE("what a diffusion chunk keeps") {
   CHECK(kept(kBlock, {.weight_grad = false}) == common + modulation + across + conditioning);
   CHECK(kept({0, 1}, {}) == 4 * 20 * 2 + conditioning);
   CHECK(kept({3, 4}, {}) == 4 * 20 * 16 + 4 * 2 * (4 * 8 + 6) + 4 * 20 * 2 + conditioning);
-  CHECK(kept({0, 3}, {.recompute = Recompute::full}) == conditioning);
-  CHECK(kept({2, 4}, {.recompute = Recompute::full}) == 4 * 20 * 8 + conditioning);
+  // Recomputed blocks keep their inputs; what they read across is kept once.
+  const ChunkContext full{.recompute = Recompute::full};
+  CHECK(kept({0, 3}, full) == 4 * 20 * 2 + 2 * 4 * 20 * 8 + conditioning);
+  CHECK(kept({2, 4}, full) == 4 * 20 * 8 + kept({3, 4}, {}));
+  CHECK(workspace_bytes(small_diffusion(), {0, 3}, size, full).value ==
+        common + branches + modulation + across - 4 * 20 * 8);
   // Two ranks with 10 rows each, half the features of every matrix and head... of two heads.
   Module two = small_diffusion();
   two.heads = two.kv_heads = 2;
