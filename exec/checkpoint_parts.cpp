@@ -63,8 +63,10 @@ RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParame
     return std::find(members.begin(), members.end(), group.rank) - members.begin();
   };
   const auto same = [&](const ParamGroup& a, const ParamGroup& b) {
-    return a.module == b.module && a.layers == b.layers && a.experts == b.experts &&
-           a.shard == b.shard && shard_index(a) == shard_index(b);
+    const bool cut_alike =
+        a.experts ? a.shard == b.shard : a.shard.tensor_index == b.shard.tensor_index;
+    return a.module == b.module && a.layers == b.layers && a.experts == b.experts && cut_alike &&
+           shard_index(a) == shard_index(b);
   };
   RankState state;
   const auto add = [&](const ParamGroup& group) {

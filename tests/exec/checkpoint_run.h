@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 #include "exec/in_process.h"
 #include "exec/step_data.h"
 #include "shared/scenario_json.h"
+#include "tests/exec/shards.h"
 #include "tests/exec/temp_folder.h"
 
 namespace polyphony::exec::testing {
@@ -115,17 +115,7 @@ class Gathered {
            std::int64_t first, const torch::Tensor& part) {
     torch::Tensor& tensor = whole[spec.name + suffix];
     if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), part.options());
-    const torch::Tensor flat = tensor.view({-1});
-    for (const ElementRun& run : spec.runs(place)) {
-      const std::int64_t begin = std::max(run.local, first);
-      const std::int64_t end = std::min(run.local + run.count, first + part.numel());
-      if (begin >= end) continue;
-      const torch::Tensor to = flat.narrow(0, run.global + begin - run.local, end - begin);
-      const torch::Tensor from = part.narrow(0, begin - first, end - begin);
-      const torch::Tensor unset = to.isnan();
-      CHECK(torch::equal(torch::where(unset, from, to), from));
-      to.copy_(from);
-    }
+    CHECK(put_local(tensor, spec, place, part, first));
   }
   std::mutex mutex_;
 };
