@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <cstdlib>
-#include <functional>
+#include <cstddef>
+#include <cstring>
 #include <map>
-#include <set>
 
 #include "exec/checkpoint.h"
 #include "exec/checkpoint_parts.h"
+#include "exec/checkpoint_region.h"
 #include "exec/safetensors.h"
 #include "shared/error.h"
 
@@ -47,48 +47,91 @@ void check_model(const std::string& file, const Manifest& manifest, const Progra
                      kHint);
 }
 
-// Opens the checkpoint's files as they are needed, each verified once.
-class SliceReader {
+// Finds and reads stored elements; opens the files as they are needed, each verified once.
+class RegionReader {
  public:
-  SliceReader(std::string path, const Manifest& manifest)
+  RegionReader(std::string path, const Manifest& manifest)
       : path_(std::move(path)), manifest_(manifest) {}
 
-  // Calls use(file, part, parts) for every stored slice of the parameter.
-  void each(const Parameter& parameter,
-            const std::function<void(const Safetensors&, int, int)>& use) {
-    std::set<int> found;
-    int wanted = 1;
-    for (const ManifestFile& file : manifest_.files) {
-      const auto slice = file.slices.find(parameter.name);
-      if (slice == file.slices.end()) continue;
-      const auto [part, parts] = parse(file, parameter, slice->second);
-      wanted = parts;
-      found.insert(part);
-      use(open(file), part, parts);
+  // Fills `target` with the region's elements of "<parameter><suffix>".
+  void read(const Parameter& parameter, const char* suffix, const Region& region,
+            const torch::Tensor& target) {
+    const std::vector<ElementRun> wanted = region.runs(parameter);
+    torch::Tensor values = torch::empty({region.elements.size()}, target.scalar_type());
+    const std::size_t width = values.element_size();
+    auto* const to = static_cast<std::byte*>(values.mutable_data_ptr());
+    for (const Stored& stored : all(parameter)) {
+      const std::vector<ElementCopy> copies = overlap(stored.runs, wanted);
+      if (copies.empty()) continue;
+      const torch::Tensor data =
+          tensor(*stored.file, parameter, suffix, stored.region, target.scalar_type());
+      const auto* const from = static_cast<const std::byte*>(data.const_data_ptr());
+      for (const ElementCopy& copy : copies)
+        std::memcpy(to + static_cast<std::size_t>(copy.to) * width,
+                    from + static_cast<std::size_t>(copy.from) * width,
+                    static_cast<std::size_t>(copy.count) * width);
     }
-    if (std::cmp_not_equal(found.size(), wanted))
-      throw InputError(path_ + "/manifest.json", "/files",
-                       "names " + std::to_string(found.size()) + " of " + std::to_string(wanted) +
-                           " slices of " + parameter.name,
-                       "restore the manifest, or use another checkpoint");
+    target.copy_(values.view(target.sizes()));
   }
 
  private:
-  std::pair<int, int> parse(const ManifestFile& file, const Parameter& parameter,
-                            const std::string& text) const {
-    Slice slice{parameter, true, 0, 1};
-    const std::size_t space = text.find(' '), slash = text.find('/');
-    if (parameter.cut != Cut::replicated && space < slash && slash != std::string::npos) {
-      slice.part = std::atoi(text.c_str() + space) - 1;
-      slice.parts = std::atoi(text.c_str() + slash + 1);
+  struct Stored {
+    const ManifestFile* file;
+    Region region;
+    std::vector<ElementRun> runs;
+  };
+
+  // Every stored region of the parameter; together they must be the whole of it.
+  const std::vector<Stored>& all(const Parameter& parameter) {
+    const auto found = stored_.find(parameter.name);
+    if (found != stored_.end()) return found->second;
+    std::vector<Stored>& list = stored_[parameter.name];
+    std::int64_t elements = 0;
+    for (const ManifestFile& file : manifest_.files) {
+      const auto slice = file.slices.find(parameter.name);
+      if (slice == file.slices.end()) continue;
+      const std::optional<Region> region = parse_region(parameter, slice->second);
+      if (!region)
+        refuse(file.name + ": \"" + slice->second + "\" is no slice of " + parameter.name);
+      const bool again = std::any_of(list.begin(), list.end(),
+                                     [&](const Stored& s) { return s.region == *region; });
+      if (again) continue;
+      list.push_back({&file, *region, region->runs(parameter)});
+      elements += region->elements.size();
     }
-    const std::int64_t size = parameter.shape[parameter.cut == Cut::columns ? 1 : 0];
-    if (slice.part < 0 || slice.part >= slice.parts || slice.text() != text ||
-        size % slice.parts != 0)
-      throw InputError(path_ + "/manifest.json", "/files",
-                       file.name + ": \"" + text + "\" is no slice of " + parameter.name,
-                       "restore the manifest, or use another checkpoint");
-    return {slice.part, slice.parts};
+    if (elements != parameter.count()) refuse("names " + missing(parameter, list, elements));
+    return list;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw InputError(path_ + "/manifest.json", "/files", what,
+                     "restore the manifest, or use another checkpoint");
+  }
+
+  static std::string missing(const Parameter& parameter, const std::vector<Stored>& list,
+                             std::int64_t elements) {
+    const bool slices = std::all_of(list.begin(), list.end(), [&](const Stored& s) {
+      return s.region.whole_part(parameter) && s.region.place.tensor == list[0].region.place.tensor;
+    });
+    if (slices && !list.empty() && !parameter.expert)
+      return std::to_string(list.size()) + " of " + std::to_string(list[0].region.place.tensor) +
+             " slices of " + parameter.name;
+    return std::to_string(elements) + " of " + std::to_string(parameter.count()) + " elements of " +
+           parameter.name;
+  }
+
+  torch::Tensor tensor(const ManifestFile& file, const Parameter& parameter, const char* suffix,
+                       const Region& region, torch::Dtype dtype) {
+    const std::string name = parameter.name + suffix;
+    const torch::Tensor data = open(file).read(name);
+    const std::vector<std::int64_t> shape = data.sizes().vec(), flat = {region.elements.size()};
+    const bool fits =
+        region.whole_part(parameter) ? shape == parameter.local_shape(region.place) : shape == flat;
+    if (!fits || data.scalar_type() != dtype)
+      throw InputError(path_, "",
+                       name + " has another shape or number format than the manifest says",
+                       "restore the checkpoint's files");
+    return data;
   }
 
   const Safetensors& open(const ManifestFile& file) {
@@ -103,45 +146,28 @@ class SliceReader {
 
   std::string path_;
   const Manifest& manifest_;
+  std::map<std::string, std::vector<Stored>> stored_;
   std::map<std::string, Safetensors> open_;
 };
 
-// The rows (columns) that two slices of one axis of `size` share.
-struct Overlap {
-  std::int64_t begin, end, from,
-      to;  // in the axis; where they begin in the stored and in the local slice
-  Overlap(std::int64_t size, int part, int parts, int my_part, int my_parts) {
-    const std::int64_t stored = size * part / parts, local = size * my_part / my_parts;
-    begin = std::max(stored, local);
-    end = std::min(size * (part + 1) / parts, size * (my_part + 1) / my_parts);
-    from = begin - stored;
-    to = begin - local;
-  }
-};
-
-void load_parameter(const HeldSlice& held, SliceReader& reader, const std::string& path) {
-  const Parameter& parameter = held.slice.parameter;
-  const std::int64_t axis = parameter.cut == Cut::columns ? 1 : 0;
-  const std::int64_t size = parameter.shape[static_cast<std::size_t>(axis)];
-  reader.each(parameter, [&](const Safetensors& file, int part, int parts) {
-    const Overlap overlap(size, part, parts, held.slice.part, held.slice.parts);
-    if (overlap.begin >= overlap.end) return;
-    const auto copy = [&](const std::string& name, const torch::Tensor& target) {
-      const torch::Tensor stored = file.read(name);
-      if (stored.sizes().vec() !=
-              parameter.local_shape({.tensor = parts, .tensor_index = part}) ||
-          stored.scalar_type() != target.scalar_type())
-        throw InputError(path, "",
-                         name + " has another shape or number format than the manifest says",
-                         "restore the checkpoint's files");
-      const std::int64_t length = overlap.end - overlap.begin;
-      target.narrow(axis, overlap.to, length).copy_(stored.narrow(axis, overlap.from, length));
+// Values are whole on this rank unless it keeps no more than its shard of them.
+void load_group(HeldParameters& store, RegionReader& reader) {
+  const ShardIndex& place = store.options().place;
+  const bool full = store.options().shard == Shard::full;
+  if (!full)
+    for (const LocalParameter* parameter : store.parameters())
+      reader.read(parameter->spec, "", {place, {0, parameter->spec.local_count(place)}},
+                  parameter->value);
+  for (const HeldPiece& piece : store.pieces()) {
+    const Region region{place, piece.elements};
+    const auto read = [&](const char* suffix, const torch::Tensor& kept) {
+      if (kept.defined()) reader.read(piece.parameter->spec, suffix, region, kept);
     };
-    copy(parameter.name, held.parameter->value);
-    if (!held.first_moment.defined()) return;
-    copy(parameter.name + ".m", held.first_moment);
-    copy(parameter.name + ".v", held.second_moment);
-  });
+    if (full) read("", piece.value);
+    read(".m", piece.first_moment);
+    read(".v", piece.second_moment);
+    read(".master", piece.master);
+  }
 }
 
 }  // namespace
@@ -154,7 +180,7 @@ std::optional<std::int64_t> newest_checkpoint(const std::string& folder) {
 }
 
 void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure) {
+                     RankState& state, const Program& structure) {
   const torch::NoGradGuard no_grad;
   const auto steps = gather(transport, {step, 0});
   for (std::size_t r = 0; r < steps.size(); ++r)
@@ -167,11 +193,17 @@ void load_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
   const std::string path = step_folder(folder, step);
   const Manifest manifest = read_manifest(folder, step);
   check_model(path + "/manifest.json", manifest, structure);
-  SliceReader reader(path, manifest);
-  for (const HeldSlice& held : held_slices(runner, structure, transport.rank()))
-    load_parameter(held, reader, path);
-  runner.set_updates(manifest.optimizer_steps);
+  RegionReader reader(path, manifest);
+  for (const RankState::Group& group : state.groups) load_group(*group.store, reader);
+  state.updates = manifest.optimizer_steps;
   transport.barrier();
+}
+
+void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
+                     Runner& runner, const Program& structure) {
+  RankState state = rank_state(structure, transport.rank(), runner.stores());
+  load_checkpoint(folder, step, transport, state, structure);
+  runner.set_updates(state.updates);
 }
 
 }  // namespace polyphony::exec

@@ -47,7 +47,7 @@ const ObjectForm& manifest_form() {
   static const ObjectForm manifest{
       "manifest",
       "of a checkpoint",
-      {{kVersion, integer_form(1, 1), "version", true},
+      {{kVersion, integer_form(2, 2), "version", true},
        {"step", integer_form(0, kAny), "steps trained", true},
        {"optimizer_steps", integer_form(0, kAny), "updates made", true},
        {"world_size", integer_form(1), "ranks that wrote it", true},
@@ -60,37 +60,11 @@ const ObjectForm& manifest_form() {
 
 }  // namespace
 
-std::string Slice::text() const {
-  if (parts == 1) return "whole";
-  return std::string(parameter.cut == Cut::columns ? "columns " : "rows ") + std::to_string(part + 1) +
-         "/" + std::to_string(parts);
-}
-
-std::vector<Slice> slices_of(const Program& structure, Rank rank, bool written) {
-  std::vector<Slice> slices;
-  for (const ParamGroup& group : structure.params) {
-    if (group.rank != rank) continue;
-    if (written && group.replicas.valid() &&
-        structure.groups[group.replicas.value].members.front() != rank)
-      continue;
-    const ModuleLayout& grid = structure.layout.modules[group.module.value];
-    const int index = (static_cast<int>(rank.value) - grid.first_rank) % grid.tp;
-    for (const Parameter& parameter :
-         parameters(structure.model.modules[group.module.value], group.layers)) {
-      const ShardIndex shard{.tensor = grid.tp, .tensor_index = index};
-      if (written && parameter.owned_parts(shard).empty()) continue;
-      const bool cut = parameter.cut != Cut::replicated && grid.tp > 1;
-      slices.push_back({parameter, group.trainable, cut ? index : 0, cut ? grid.tp : 1});
-    }
-  }
-  return slices;
-}
-
 std::vector<ModelParameter> model_parameters(const Model& model) {
   std::vector<ModelParameter> list;
   for (const Module& module : model.modules)
     for (const Parameter& parameter : parameters(module))
-      list.push_back({parameter.name, parameter.shape, module.trainable != Trainable::frozen});
+      list.push_back({parameter.name, parameter.shape, parameter.trained});
   return list;
 }
 
@@ -104,7 +78,7 @@ std::string to_json(const Manifest& manifest) {
                      {"size", file.digest.size.value},
                      {"checksum", hexadecimal(file.digest.checksum)},
                      {"slices", json(file.slices)}});
-  return json{{kVersion, 1},
+  return json{{kVersion, 2},
               {"step", manifest.step},
               {"optimizer_steps", manifest.optimizer_steps},
               {"world_size", manifest.world_size},

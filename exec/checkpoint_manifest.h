@@ -1,11 +1,11 @@
-// The manifest of a checkpoint (exec/checkpoint.h), and which rank keeps which slice of which
-// parameter.
-//   {"polyphony_checkpoint": 1, "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
+// The manifest of a checkpoint (exec/checkpoint.h).
+//   {"polyphony_checkpoint": 2, "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
 //   "F32",
 //    "parameters": [{"name": "language.head.output.weight", "shape": [64, 32], "trainable": true},
 //    …], "files": [{"name": "rank-0.safetensors", "size": 5120, "checksum": "9e37…", "slices":
 //    {"language.head.output.weight": "rows 1/2", …}}, …]}
-// A slice is "whole", or part k of n equal ones, counted from 1, along rows or columns.
+// A slice is a region of the parameter (exec/checkpoint_region.h), in the words of the file's own
+// metadata.
 // `optimizer_steps` is AdamW's count: smaller than `step` by the updates that were skipped for
 // numbers that are not finite.
 #pragma once
@@ -16,26 +16,16 @@
 #include <vector>
 
 #include "exec/files.h"
+#include "shared/model.h"
 #include "shared/parameters.h"
-#include "shared/program.h"
 
 namespace polyphony::exec {
 
-struct Slice {
-  Parameter parameter;
-  bool trainable = true;
-  int part = 0, parts = 1;  // of equal ones along the cut
-  std::string text() const;
-};
-// What a rank holds, in the order of its chunks and their parameters. `written`: without what
-// another rank writes (another data-parallel replica, or another tensor-parallel rank that holds
-// the same).
-std::vector<Slice> slices_of(const Program& structure, Rank rank, bool written);
 // All parameters of the model, in module and stack order.
 struct ModelParameter {
   std::string name;
   std::vector<std::int64_t> shape;
-  bool trainable = true;
+  bool trainable = true;  // has optimizer state
   bool operator==(const ModelParameter&) const = default;
 };
 std::vector<ModelParameter> model_parameters(const Model& model);
@@ -43,7 +33,7 @@ std::vector<ModelParameter> model_parameters(const Model& model);
 struct ManifestFile {
   std::string name;
   FileDigest digest;
-  std::map<std::string, std::string> slices;  // parameter -> Slice::text()
+  std::map<std::string, std::string> slices;  // parameter -> Region::text()
 };
 struct Manifest {
   std::int64_t step = 0;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
+#include "exec/checkpoint.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -15,6 +15,7 @@ std::string step_folder(const std::string& folder, std::int64_t step) {
 }
 
 std::string format_name(const Program& structure) {
+  if (structure.precision == NumberFormat::bf16) return "BF16";
   return structure.precision == NumberFormat::fp64 ? "F64" : "F32";
 }
 
@@ -54,28 +55,38 @@ Manifest read_manifest(const std::string& folder, std::int64_t step) {
   return manifest;
 }
 
-std::vector<HeldSlice> held_slices(Runner& runner, const Program& structure, Rank rank) {
-  std::map<const LocalParameter*, const HeldPiece*> pieces;
-  for (HeldParameters* store : runner.stores())
-    for (const HeldPiece& piece : store->pieces()) pieces[piece.parameter] = &piece;
-  std::vector<LocalParameter*> parameters;
-  for (Chunk* chunk : runner.chunks())
-    for (LocalParameter& parameter : chunk->parameters()) parameters.push_back(&parameter);
-  std::vector<Slice> slices = slices_of(structure, rank, false);
-  POLYPHONY_CHECK(slices.size() == parameters.size(),
-                  slices.size() << " slices, " << parameters.size() << " parameters");
-  std::vector<HeldSlice> held;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    const std::string& name = slices[i].parameter.name;
-    POLYPHONY_CHECK(parameters[i]->spec.name == name,
-                    parameters[i]->spec.name << " in the place of " << name);
-    held.push_back({std::move(slices[i]), parameters[i], {}, {}});
-    const HeldPiece* piece = pieces.at(parameters[i]);
-    if (!piece->first_moment.defined()) continue;
-    held.back().first_moment = piece->first_moment.view(parameters[i]->value.sizes());
-    held.back().second_moment = piece->second_moment.view(parameters[i]->value.sizes());
+// The lowest rank with the same shard of the same parameters writes it.
+RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores) {
+  const auto shard_index = [&](const ParamGroup& group) -> std::ptrdiff_t {
+    if (!group.shards.valid()) return 0;
+    const std::vector<Rank>& members = structure.groups[group.shards.value].members;
+    return std::find(members.begin(), members.end(), group.rank) - members.begin();
+  };
+  const auto same = [&](const ParamGroup& a, const ParamGroup& b) {
+    const bool cut_alike =
+        a.experts ? a.shard == b.shard : a.shard.tensor_index == b.shard.tensor_index;
+    return a.module == b.module && a.layers == b.layers && a.experts == b.experts && cut_alike &&
+           shard_index(a) == shard_index(b);
+  };
+  RankState state;
+  const auto add = [&](const ParamGroup& group) {
+    POLYPHONY_CHECK(state.groups.size() < stores.size(), stores.size() << " stores are too few");
+    const bool first = std::none_of(
+        structure.params.begin(), structure.params.end(),
+        [&](const ParamGroup& other) { return other.rank < rank && same(other, group); });
+    state.groups.push_back({stores[state.groups.size()], first});
+  };
+  for (const ParamGroup& group : structure.params) {
+    if (group.rank != rank || group.experts) continue;
+    add(group);
+    for (const ParamGroup& experts : structure.params)
+      if (experts.rank == rank && experts.experts && experts.module == group.module &&
+          experts.layers == group.layers)
+        add(experts);
   }
-  return held;
+  POLYPHONY_CHECK(state.groups.size() == stores.size(),
+                  stores.size() << " stores for " << state.groups.size() << " groups");
+  return state;
 }
 
 std::vector<TwoNumbers> gather(Transport& transport, TwoNumbers mine) {

@@ -24,15 +24,6 @@ std::vector<std::int64_t> steps_in(const std::string& folder);
 Manifest read_manifest(const std::string& folder, std::int64_t step);
 std::string format_name(const Program& structure);
 
-// A parameter of this rank with its optimizer state.
-struct HeldSlice {
-  Slice slice;
-  LocalParameter* parameter = nullptr;
-  torch::Tensor first_moment, second_moment;  // views; undefined when frozen
-};
-// In the order of slices_of(structure, rank, false).
-std::vector<HeldSlice> held_slices(Runner& runner, const Program& structure, Rank rank);
-
 // Rank 0 learns every rank's two numbers; the others get only their own.
 using TwoNumbers = std::pair<std::int64_t, std::int64_t>;
 std::vector<TwoNumbers> gather(Transport& transport, TwoNumbers mine);

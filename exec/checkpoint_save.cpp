@@ -8,6 +8,7 @@
 
 #include "exec/checkpoint.h"
 #include "exec/checkpoint_parts.h"
+#include "exec/checkpoint_region.h"
 #include "exec/safetensors.h"
 #include "shared/error.h"
 
@@ -22,22 +23,43 @@ std::string rank_file(std::uint32_t rank) {
   return "rank-" + std::to_string(rank) + ".safetensors";
 }
 
-// This rank's file; nothing is written, and the size is 0, when other ranks write all it holds.
-FileDigest write_slices(const std::string& partial, Rank rank, Runner& runner,
-                        const Program& structure) {
-  std::map<std::string, std::string> written;
-  for (const Slice& slice : slices_of(structure, rank, true))
-    written[slice.parameter.name] = slice.text();
-  if (written.empty()) return {};
-  std::vector<NamedTensor> tensors;
-  for (const HeldSlice& held : held_slices(runner, structure, rank)) {
-    const std::string& name = held.slice.parameter.name;
-    if (!written.count(name)) continue;
-    tensors.push_back({name, held.parameter->value});
-    if (!held.first_moment.defined()) continue;
-    tensors.push_back({name + ".m", held.first_moment});
-    tensors.push_back({name + ".v", held.second_moment});
+// Of what this rank keeps of a parameter, the part that no rank before it has: its tensor-parallel
+// share begins with what it owns (shared/parameters.h).
+Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
+  std::int64_t owned = 0;
+  for (const ElementRun& run : piece.parameter->spec.owned_runs(place)) {
+    POLYPHONY_CHECK(run.local == owned, piece.parameter->spec.name << " owns another part");
+    owned += run.count;
   }
+  return {piece.elements.begin,
+          std::max(piece.elements.begin, std::min(piece.elements.end, owned))};
+}
+
+// This rank's file; nothing is written, and the size is 0, when other ranks write all it holds.
+FileDigest write_slices(const std::string& partial, Rank rank, const RankState& state) {
+  std::vector<NamedTensor> tensors;
+  std::map<std::string, std::string> written;
+  for (const RankState::Group& group : state.groups) {
+    if (!group.first) continue;
+    const ShardIndex& place = group.store->options().place;
+    for (const HeldPiece& piece : group.store->pieces()) {
+      const Parameter& spec = piece.parameter->spec;
+      const Region region{place, written_part(piece, place)};
+      if (piece.repeated || region.elements.size() == 0) continue;
+      written[spec.name] = region.text(spec);
+      const auto add = [&](const char* suffix, const torch::Tensor& kept) {
+        if (!kept.defined()) return;
+        const torch::Tensor part = kept.narrow(0, 0, region.elements.size());
+        tensors.push_back({spec.name + suffix,
+                           region.whole_part(spec) ? part.view(spec.local_shape(place)) : part});
+      };
+      add("", piece.value);
+      add(".m", piece.first_moment);
+      add(".v", piece.second_moment);
+      add(".master", piece.master);
+    }
+  }
+  if (written.empty()) return {};
   if (!fs::exists(partial))
     throw InputError(
         partial, "",
@@ -88,11 +110,11 @@ class Partial {
   bool published_ = false;
 };
 
-void write_manifest(const std::string& partial, std::int64_t step, Runner& runner,
+void write_manifest(const std::string& partial, std::int64_t step, std::int64_t updates,
                     const Program& structure, const std::vector<TwoNumbers>& digests) {
   Manifest manifest;
   manifest.step = step;
-  manifest.optimizer_steps = runner.updates();
+  manifest.optimizer_steps = updates;
   manifest.world_size = static_cast<int>(structure.ranks);
   manifest.format = format_name(structure);
   manifest.parameters = model_parameters(structure.model);
@@ -108,9 +130,9 @@ void write_manifest(const std::string& partial, std::int64_t step, Runner& runne
       throw InputError(path, "",
                        "rank " + std::to_string(r) + " has written it, but rank 0 does not see it",
                        kNotShared);
-    ManifestFile file{rank_file(r), {Bytes(size), static_cast<std::uint64_t>(checksum)}, {}};
-    for (const Slice& slice : slices_of(structure, Rank(r), true))
-      file.slices[slice.parameter.name] = slice.text();
+    ManifestFile file{rank_file(r),
+                      {Bytes(size), static_cast<std::uint64_t>(checksum)},
+                      Safetensors(path).metadata()};
     manifest.files.push_back(std::move(file));
   }
   const std::string text = to_json(manifest);
@@ -130,7 +152,7 @@ void remove_checkpoint(const std::string& path) {
 }  // namespace
 
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure, int keep) {
+                     const RankState& state, const Program& structure, int keep) {
   const std::string path = step_folder(folder, step), partial = path + kPartialSuffix;
   std::optional<Partial> owner;
   if (transport.rank().value == 0) owner.emplace(folder, partial);
@@ -140,7 +162,7 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
   std::optional<InputError> failure;
   FileDigest mine;
   try {
-    mine = write_slices(partial, transport.rank(), runner, structure);
+    mine = write_slices(partial, transport.rank(), state);
   } catch (const InputError& error) {
     failure = error;
     mine.size = kFailed;
@@ -149,7 +171,7 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
       gather(transport, {mine.size.value, static_cast<std::int64_t>(mine.checksum)});
   if (failure) throw *failure;
   if (owner) {
-    write_manifest(partial, step, runner, structure, digests);
+    write_manifest(partial, step, state.updates, structure, digests);
     owner->publish(folder, path);
     owner.reset();
     std::vector<std::int64_t> steps = steps_in(folder);
@@ -158,6 +180,13 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
       remove_checkpoint(step_folder(folder, steps[i]));
   }
   transport.barrier();
+}
+
+void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
+                     Runner& runner, const Program& structure, int keep) {
+  RankState state = rank_state(structure, transport.rank(), runner.stores());
+  state.updates = runner.updates();
+  save_checkpoint(folder, step, transport, state, structure, keep);
 }
 
 }  // namespace polyphony::exec

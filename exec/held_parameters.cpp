@@ -1,6 +1,7 @@
 #include "exec/held_parameters.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shared/error.h"
 #include "shared/held_sizes.h"
@@ -40,7 +41,7 @@ void HeldParameters::Flat::set_values() {
 }
 
 HeldParameters::HeldParameters(std::vector<LocalParameter*> parameters, const HeldOptions& options)
-    : options_(options) {
+    : options_(options), parameters_(std::move(parameters)) {
   const torch::NoGradGuard no_grad;
   if (options_.shards == 1) options_.shard = Shard::none;
   if (options_.shard == Shard::none) options_.shards = 1, options_.shard_index = 0;
@@ -49,11 +50,11 @@ HeldParameters::HeldParameters(std::vector<LocalParameter*> parameters, const He
            !p->spec.shares_heads(options_.place);
   };
   for (const bool first : {true, false}) {
-    for (LocalParameter* p : parameters)
+    for (LocalParameter* p : parameters_)
       if (p->grad.defined() && partial(p) == first) trained_.append(p);
     if (first) partial_ = trained_.count;
   }
-  for (LocalParameter* p : parameters)
+  for (LocalParameter* p : parameters_)
     if (!p->grad.defined()) frozen_.append(p);
   for (const Place& place : trained_.places)
     if (place.parameter->spec.shares_heads(options_.place)) shared_.push_back(place);

@@ -55,6 +55,8 @@ class HeldParameters {
   HeldParameters(const HeldParameters&) = delete;
   HeldParameters& operator=(const HeldParameters&) = delete;
 
+  const HeldOptions& options() const { return options_; }
+  const std::vector<LocalParameter*>& parameters() const { return parameters_; }
   bool trains() const { return trained_.count > 0; }
   // The whole flat gradient; empty when it is not there.
   torch::Tensor& gradient() { return gradient_; }
@@ -110,6 +112,7 @@ class HeldParameters {
   void find_counted();
 
   HeldOptions options_;
+  std::vector<LocalParameter*> parameters_;
   Flat trained_, frozen_;
   std::int64_t partial_ = 0;   // first elements of trained_ that are partial sums
   std::vector<Place> shared_;  // of trained_, with k and v that other ranks have too

@@ -87,30 +87,35 @@ inline void on_ranks(const Layout& layout, const Scenario& scenario,
 class Gathered {
  public:
   void add(Run& run) {
+    for (HeldParameters* store : run.runner.stores()) add(*store);
     const std::lock_guard lock(mutex_);
-    std::vector<const ParamGroup*> groups;
-    for (const ParamGroup& group : run.structure.params)
-      if (group.rank == run.transport.rank()) groups.push_back(&group);
-    const std::vector<HeldParameters*> stores = run.runner.stores();
-    for (std::size_t i = 0; i < stores.size(); ++i)
-      for (const HeldPiece& piece : stores[i]->pieces()) {
-        put(piece, "", piece.value, groups.at(i)->shard);
-        if (!piece.first_moment.defined()) continue;
-        put(piece, ".m", piece.first_moment, groups[i]->shard);
-        put(piece, ".v", piece.second_moment, groups[i]->shard);
-      }
     steps = run.runner.updates();
+  }
+  void add(HeldParameters& store) {
+    const std::lock_guard lock(mutex_);
+    const ShardIndex& place = store.options().place;
+    for (const LocalParameter* p : store.parameters())
+      if (p->value.numel() > 0) put(p->spec, "", place, 0, p->value.view({-1}));
+    for (const HeldPiece& piece : store.pieces()) {
+      const auto part = [&](const char* suffix, const torch::Tensor& kept) {
+        if (kept.defined()) put(piece.parameter->spec, suffix, place, piece.elements.begin, kept);
+      };
+      part("", piece.value);
+      part(".m", piece.first_moment);
+      part(".v", piece.second_moment);
+      part(".master", piece.master);
+    }
   }
   std::map<std::string, torch::Tensor> whole;
   std::int64_t steps = 0;
 
  private:
-  void put(const HeldPiece& piece, const std::string& suffix, const torch::Tensor& part,
-           const ShardIndex& shard) {
-    const Parameter& spec = piece.parameter->spec;
+  // `part`: of what `place` holds, from element `first` on. Copies must agree.
+  void put(const Parameter& spec, const std::string& suffix, const ShardIndex& place,
+           std::int64_t first, const torch::Tensor& part) {
     torch::Tensor& tensor = whole[spec.name + suffix];
     if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), part.options());
-    CHECK(put_local(tensor, spec, shard, part, piece.elements.begin));  // copies agree
+    CHECK(put_local(tensor, spec, place, part, first));
   }
   std::mutex mutex_;
 };
