@@ -157,6 +157,7 @@ void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
       break;
     case Phase::recompute:
       POLYPHONY_CHECK(false, describe(state->program(), id) << ": backwards recompute themselves");
+      break;
     case Phase::backward:
       open_gradients();
       backward(id, op, what, held);

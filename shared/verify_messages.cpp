@@ -112,7 +112,7 @@ void check_rows(const Program& program, Faults& faults) {
     const Buffer& buffer = program.buffers[i];
     if (buffer.kind != BufferKind::boundary && buffer.kind != BufferKind::boundary_gradient)
       continue;
-    if (uses.writes[i] || !(uses.reads[i] || sent_from[i])) continue;
+    if (uses.writes[i] || buffer.zeroed || !(uses.reads[i] || sent_from[i])) continue;
     if (gap[i] || covered[i] < buffer.rows) {
       faults.add(FaultKind::uncovered_rows,
                  where(program, BufferId(i)) + ": read, but not all of its rows are ever written");

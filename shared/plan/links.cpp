@@ -188,9 +188,12 @@ std::vector<ChunkLink> make_links(const Model& model, const Plan& plan) {
                                                   << model.modules[input.source.value].name);
       const ChunkPlace& from = producer->second;
       const Branch& branch = plan.branches[place.branch];
-      // Encoders deal items, the language module tokens: with contexts an edge changes hands.
+      // Encoders deal items, the language module tokens: with contexts an edge changes hands. Of
+      // its tokens a diffusion module takes those of samples that it works on.
+      const bool makes_tokens = is_language(model, input.source),
+                 takes_tokens = is_language(model, chunk.module);
       const bool same_rows =
-          branch.grid.cp == 1 || is_language(model, input.source) == is_language(model, chunk.module);
+          makes_tokens == takes_tokens || (takes_tokens && branch.grid.cp == 1);
       links.push_back({from, place, static_cast<std::uint8_t>(slot), input,
                        from.branch == place.branch && from.stage == place.stage && same_rows});
     }

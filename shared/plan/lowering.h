@@ -149,6 +149,8 @@ class RankLowering {
   std::vector<Step> order() const;
   std::vector<Slot> branch_order(std::size_t branch) const;
   int lead_of_language() const;
+  int flushes() const;
+  int stages_after_language() const;  // of the branches that it feeds
   std::vector<Task> tasks();
 
   void forward(Role& role, ChunkState& chunk, int microbatch);

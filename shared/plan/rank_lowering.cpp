@@ -161,23 +161,47 @@ int RankLowering::lead_of_language() const {
   return forward_lead(stage_order(program_.layout.schedule, shape, 0, language.microbatches));
 }
 
+int RankLowering::stages_after_language() const {
+  int after = 0;
+  for (std::size_t b = b_.plan_.language + 1; b < b_.plan_.branches.size(); ++b)
+    after = std::max(after, b_.plan_.branches[b].grid.pp);
+  return after;
+}
+
+// How many times a step the language module's pipeline runs empty: once per work item of an encoder
+// that has its ranks too.
+int RankLowering::flushes() const {
+  const ModuleLayout& language = b_.plan_.branches[b_.plan_.language].grid;
+  for (std::size_t b = 0; b < b_.plan_.language; ++b) {
+    const ModuleLayout& grid = b_.plan_.branches[b].grid;
+    if (grid.first_rank == language.first_rank) return b_.plan_.branches[b].microbatches;
+  }
+  return 1;
+}
+
 // The order of a branch that has its ranks to itself.
 std::vector<Slot> RankLowering::branch_order(std::size_t index) const {
   const Branch& branch = b_.plan_.branches[index];
   const int place = static_cast<int>(rank_.value) - branch.grid.first_rank;
   const int stage = place / (branch.grid.ranks / branch.grid.pp);
-  int after = 0;  // stages of the branches that the language module feeds
-  for (std::size_t b = b_.plan_.language + 1; b < b_.plan_.branches.size(); ++b)
-    after = std::max(after, b_.plan_.branches[b].grid.pp);
+  const int after = stages_after_language();
   const ScheduleKind kind = program_.layout.schedule;
   if (index < b_.plan_.language) {
     if (kind == ScheduleKind::gpipe)
       return stage_order(kind, {branch.grid.pp, 1, 0}, stage, branch.microbatches);
     return feeding_order(lead_of_language() + after, branch.grid.pp - stage, branch.microbatches);
   }
-  if (index > b_.plan_.language)
-    return stage_order(kind == ScheduleKind::gpipe ? kind : ScheduleKind::one_f_one_b,
-                       {branch.grid.pp, 1, 0}, stage, branch.microbatches);
+  if (index > b_.plan_.language) {
+    const int groups = flushes(), each = branch.microbatches / groups;
+    std::vector<Slot> order;
+    for (int g = 0; g < groups; ++g)
+      for (Slot slot : stage_order(kind == ScheduleKind::gpipe ? kind : ScheduleKind::one_f_one_b,
+                                   {branch.grid.pp, 1, 0}, stage, each)) {
+        slot.microbatch += g * each;
+        order.push_back(slot);
+      }
+    return order;
+  }
   return stage_order(kind, {branch.grid.pp, branch.grid.vpp, after}, stage, branch.microbatches);
 }
 
@@ -203,8 +227,9 @@ std::vector<RankLowering::Step> RankLowering::order() const {
             fed = language.microbatches / works;
   const int place = static_cast<int>(rank_.value) - language.grid.first_rank;
   const int stage = place / (language.grid.ranks / language.grid.pp);
-  const std::vector<Slot> group = stage_order(
-      program_.layout.schedule, {language.grid.pp, language.grid.vpp, 0}, stage, fed);
+  const std::vector<Slot> group =
+      stage_order(program_.layout.schedule,
+                  {language.grid.pp, language.grid.vpp, stages_after_language()}, stage, fed);
   for (int e = 0; e < works; ++e) {
     for (std::size_t i = 0; i + 1 < mine.size(); ++i)
       steps.push_back({mine[i], {Turn::forward, e, 0}});

@@ -7,7 +7,6 @@
 
 #include "shared/expand.h"
 #include "shared/parameters.h"
-#include "shared/plan/plan.h"
 #include "shared/program.h"
 
 namespace polyphony {

@@ -100,7 +100,8 @@ std::map<std::string, std::int64_t> written(const std::string& folder) {
   std::map<std::string, std::int64_t> elements;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".safetensors") continue;
-    for (const auto& [name, tensor] : Safetensors(entry.path().string()).entries()) {
+    const Safetensors file(entry.path().string());
+    for (const auto& [name, tensor] : file.entries()) {
       std::int64_t count = 1;
       for (const std::int64_t size : tensor.shape) count *= size;
       elements[name] += count;
@@ -146,10 +147,10 @@ TEST_SUITE("checkpoint") {
       const TempFolder folder;
       Gathered saved;
       save(folder.path(), module, torch::kBFloat16, {Shard::optimizer, 2, 2, 2}, saved);
-      CHECK(saved.whole
+      CHECK((saved.whole
                 .at("language.block0.qkv." + std::string(module.lora_rank ? "lora_b" : "weight") +
                     ".master")
-                .scalar_type() == torch::kFloat32);
+                .scalar_type() == torch::kFloat32));
       for (const auto& [name, count] : written(folder / "step-3"))
         CHECK(count == saved.whole.at(name).numel());
       for (const Grid& to : {Grid{Shard::full, 4, 2, 1}, Grid{Shard::none, 1, 1, 1}}) {

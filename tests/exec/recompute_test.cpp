@@ -137,10 +137,10 @@ TEST_SUITE("recompute") {
       return measure(module, blocks, options, x, work.input);
     };
     const auto context = [](Recompute recompute, LayerRange range) {
-      ChunkContext context;
-      context.recompute = recompute;
-      context.recomputed = range;
-      return context;
+      ChunkContext of;
+      of.recompute = recompute;
+      of.recomputed = range;
+      return of;
     };
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       for (const LayerRange range : {kAllLayers, LayerRange{2, 4}}) {
@@ -149,7 +149,11 @@ TEST_SUITE("recompute") {
             tape_bytes(module, blocks, work.language, context(recompute, range)).value);
         const auto workspace = static_cast<double>(
             workspace_bytes(module, blocks, work.language, context(recompute, range)).value);
-        MESSAGE("tape " << got.tape / tape << " most " << got.most << " workspace " << workspace);
+        CAPTURE(name(recompute));
+        CAPTURE(range.begin);
+        CHECK(static_cast<double>(got.tape) == doctest::Approx(tape).epsilon(0.03));
+        // Beside the tape, while it runs: what is rebuilt, and gradients of a block's size.
+        CHECK(static_cast<double>(got.most) >= workspace);
       }
     }
   }
