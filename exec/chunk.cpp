@@ -153,7 +153,10 @@ struct Chunk::Impl {
   std::vector<Tensor> backward(Tape& tape, const Tensor& output_grad, bool immediate) {
     POLYPHONY_CHECK(tape.output.defined(), module.name << ": a second backward");
     const Tensor output = std::exchange(tape.output, Tensor());
-    const Tensor seed = output_grad.defined() ? output_grad : torch::ones_like(output);
+    const bool loss = output.dim() == 0;
+    const Tensor seed = output_grad.defined() ? output_grad
+                        : loss                ? torch::ones_like(output)
+                                              : torch::zeros_like(output);
     POLYPHONY_CHECK(seed.sizes() == output.sizes(), seed.sizes()
                                                         << " for an output of " << output.sizes());
     tape.queue->immediate = immediate;

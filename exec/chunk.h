@@ -65,7 +65,7 @@ class Chunk {
   torch::Tensor forward(std::uint64_t work, const torch::Tensor& input, const WorkInput& data) {
     return forward(work, std::vector<torch::Tensor>{input}, data);
   }
-  // `output_grad` is undefined for a chunk that ends in the loss. Returns the gradient of each
+  // `output_grad` is undefined for a chunk that ends in the loss, and where no gradient comes back. Returns the gradient of each
   // input, undefined when not wanted.
   std::vector<torch::Tensor> backward(std::uint64_t work, const torch::Tensor& output_grad);
   std::vector<torch::Tensor> backward_input(std::uint64_t work, const torch::Tensor& output_grad);

@@ -61,8 +61,6 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   held.group = group;
   held.inputs = chunk_inputs(model, {group.module, group.layers});
   held.head = ends_in_loss(model, group);
-  held.output_width =
-      group.layers.end == layers(module).size() ? output_width(module) : module.hidden;
   ChunkOptions options;
   options.dtype = torch_dtype(structure.precision);
   options.seed = scenario.training.seed;

@@ -25,7 +25,6 @@ struct HeldGroup {
 struct HeldChunk {
   ParamGroup group;                // not the experts'
   std::vector<ChunkInput> inputs;  // shared/plan/links.h
-  std::int32_t output_width = 0;
   bool head = false;  // ends in a loss
   std::unique_ptr<Chunk> chunk;
   std::vector<HeldGroup> parameters;  // and the experts', where there are some

@@ -217,7 +217,6 @@ void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChun
     const torch::Tensor one = take(buffer);
     gradient = gradient.defined() ? gradient + one : one;
   });
-  if (!gradient.defined() && !held.head) gradient = empty_rows(held.output_width);
   const std::vector<torch::Tensor> gradients =
       what.phase == Phase::backward ? held.chunk->backward(what.work.value, gradient)
                                     : held.chunk->backward_input(what.work.value, gradient);

@@ -111,10 +111,10 @@ HardwareProfile gpu_profile(const Device& device) {
   profile.fabric_efficiency = 0.9;
   profile.optimizer_overhead = Seconds(100e-6);
   profile.optimizer_bytes_efficiency = profile.memory_efficiency;
-  // The worst of the published steps in tests/shared/published_test.cpp: A100 3 %, H100 25 % (an
+  // The worst of the published steps in tests/shared/published_test.cpp: A100 3 %, H100 25.5 % (an
   // early attention kernel), B200 21 %. Two sites with one A100 layout differ by 2 to 6 %, and one
   // efficiency per device is wrong by 30 % for single kernels: not below 15 %.
-  profile.step_error = ampere && device.name != "A40" ? 0.15 : 0.25;
+  profile.step_error = ampere && device.name != "A40" ? 0.15 : 0.26;
   return profile;
 }
 

@@ -63,7 +63,7 @@ void LayerKernels::block_backward_input(bool attention_again) {
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   move_keys(CollectiveKind::reduce_scatter);
   if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
-  if (!input_grad_) {  // a LoRA module's first block: only its pairs train
+  if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
     if (sequence()) gather(rows, hidden());
     return low_rank_backward(qkv(), false);
   }

@@ -79,7 +79,10 @@ OpId RankLowering::add_exchange(const Port& port, bool backward, bool sends,
            std::to_string(place.stage);
   };
   std::string name = name_of(link.producer) + (backward ? "<" : ">") + name_of(link.consumer);
-  if (link.slot > 0) name += "#" + std::to_string(link.slot);
+  // Several chunks of a stage may read one edge; each pair of ends has its own order.
+  if (const Chunk& consumer = b_.chunk_at(link.consumer);
+      link.input.edge >= 0 && consumer.layers.begin > 0)
+    name += "@" + std::to_string(consumer.layers.begin);
   name += sends ? " send" : " receive";
   Exchange exchange{sends, {static_cast<std::uint32_t>(program_.exchange_messages.size()), 0}};
   program_.exchange_messages.insert(program_.exchange_messages.end(), messages.begin(),
@@ -102,11 +105,7 @@ OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int micro
     const std::size_t i = entry(role, microbatch, end);
     buffer = end.buffers[i];
     received = add_exchange(port, backward, false, end.messages[i], {slot}, buffer);
-    // Rows that nobody writes: zeros of the op's own making.
-    if (!received.valid() && buffer.valid()) {
-      uses.push_back({buffer, Use::allocate});
-      uses.push_back({buffer, Use::write});
-    }
+    if (!received.valid()) return {};  // a gradient of zeros
   }
   uses.push_back({buffer, Use::read});
   uses.push_back({buffer, Use::free});

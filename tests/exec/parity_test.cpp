@@ -137,6 +137,7 @@ TEST_SUITE("parity") {
     for (const std::vector<Case>& cases :
          {parity_cases(), single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
+        std::fprintf(stderr, "%s\n", c.name.c_str());
         const auto begin = std::chrono::steady_clock::now();
         Outcome outcome;
         try {

@@ -127,11 +127,15 @@ TEST_CASE("inner collectives of a block with experts") {
   const InnerCollective rows{Kind::all_reduce, Bytes(100 * 4096 * 2), Group::tensor};
   const InnerCollective slots{Kind::all_to_all, Bytes(200 * 4096 * 2), Group::expert};
   const InnerCollective counts{Kind::all_gather, Bytes(4 * 8 * 8), Group::expert};
+  // Keys and values of both context ranks: 8 heads of 128 over tp 2.
+  const Bytes keys(size.gathered * 2 * 4 * 128 * 2);
+  const InnerCollective gather{Kind::all_gather, keys, Group::context},
+      scatter{Kind::reduce_scatter, keys, Group::context};
   const auto of = [&](Phase phase) {
     return expand(module, kFirstBlock, phase, size, context).collectives;
   };
   // After the attention's.
-  CHECK(of(Phase::forward) == std::vector<InnerCollective>{rows, counts, slots, slots, rows});
+  CHECK(of(Phase::forward) == std::vector<InnerCollective>{gather, rows, counts, slots, slots, rows});
   // Weights' gradients in fp32; 3 samples × 8 experts; before the attention's.
   CHECK(of(Phase::backward) ==
         std::vector<InnerCollective>{{Kind::all_reduce, Bytes(200 * 4), Group::tensor},
@@ -139,12 +143,14 @@ TEST_CASE("inner collectives of a block with experts") {
                                      slots,
                                      rows,
                                      {Kind::all_reduce, Bytes(3 * 8 * 8), Group::context},
+                                     scatter,
                                      rows});
   CHECK(of(Phase::backward_input) == of(Phase::backward));
   CHECK(of(Phase::backward_weight).empty());
   module.shared_ffn = 64;
-  CHECK(of(Phase::forward) == std::vector<InnerCollective>{rows, counts, slots, slots, rows, rows});
-  CHECK(of(Phase::backward).size() == 7);
+  CHECK(of(Phase::forward) ==
+        std::vector<InnerCollective>{gather, rows, counts, slots, slots, rows, rows});
+  CHECK(of(Phase::backward).size() == 8);
 }
 
 TEST_CASE("the tape of a block with experts") {

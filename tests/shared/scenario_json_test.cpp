@@ -199,7 +199,7 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "s.json: /model/language/preset: clip-vit-l-14 is a vision model (for language there are: "
        "llama-3.2-1b, llama-3.2-3b, "
        "llama-3-8b, llama-3.1-8b, llama-3-70b, llama-3.1-70b, mistral-7b, qwen2.5-7b, qwen2.5-32b, "
-       "qwen2.5-72b, gpt-22b, gpt-175b)"},
+       "qwen2.5-72b, mixtral-8x7b, qwen3-30b-a3b, gpt-22b, gpt-175b)"},
       {"\"vision\": {", "\"all\": {",
        "s.json: /model/all: no module can be called \"all\" (the word has a meaning in layouts)"},
       {"\"vision\": {", "\"eyes\": {",
