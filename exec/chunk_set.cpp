@@ -33,15 +33,15 @@ torch::Dtype torch_dtype(NumberFormat format) {
 }
 
 ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure,
-                   bool perturb)
-    : rank_(transport.rank()) {
+                   bool perturb, torch::Device device)
+    : rank_(transport.rank()), device_(device) {
   for (std::size_t g = 0; g < structure.groups.size(); ++g) {
     const Group& group = structure.groups[g];
     const bool mine =
         std::find(group.members.begin(), group.members.end(), rank_) != group.members.end();
     const bool speaks = mine && group.kind != GroupKind::cell;
-    groups_.push_back(
-        speaks ? transport.make_group("group" + std::to_string(g), group.members) : nullptr);
+    groups_.push_back(speaks ? transport.make_group("group" + std::to_string(g), group.members)
+                             : nullptr);
   }
   for (const ParamGroup& group : structure.params)
     if (group.rank == rank_ && !group.experts) add(scenario, structure, group, perturb);
@@ -79,6 +79,7 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   options.recompute = layout.recompute;
   options.recomputed = recomputed_layers(layout);
   options.perturb = perturb;
+  options.device = device_;
   held.chunk = std::make_unique<Chunk>(
       module, group.layers,
       Communicators{find(group.tensor), find(group.context), find(group.expert)}, group.shard,

@@ -33,7 +33,8 @@ struct HeldChunk {
 class ChunkSet {
  public:
   // Collective over all ranks: makes the groups.
-  ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure, bool perturb);
+  ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure, bool perturb,
+           torch::Device device);
 
   HeldChunk& at(ModuleId module, LayerRange layers);
   // The store of a parameter group of this rank, in any Program of the run.
@@ -45,11 +46,10 @@ class ChunkSet {
   void add(const Scenario& scenario, const Program& structure, const ParamGroup& group,
            bool perturb);
   HeldGroup hold(const Program& structure, const ParamGroup& group, Chunk& chunk);
-  Communicator* find(GroupId group) {
-    return group.valid() ? groups_[group.value].get() : nullptr;
-  }
+  Communicator* find(GroupId group) { return group.valid() ? groups_[group.value].get() : nullptr; }
 
   Rank rank_;
+  torch::Device device_;
   std::vector<std::unique_ptr<Communicator>> groups_;  // by GroupId; null where not a member
   std::vector<HeldChunk> chunks_;
   std::map<std::pair<ModuleId, LayerRange>, std::size_t> places_;

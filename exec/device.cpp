@@ -1,5 +1,6 @@
 #include "exec/device.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include "exec/gloo.h"
@@ -73,6 +74,11 @@ Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   POLYPHONY_CHECK(pages > 0 && page > 0, "the system tells no memory size");
   return Bytes(std::int64_t{pages} * page / launch.local_world_size);
+}
+
+void await_device(torch::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
 }
 
 std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device) {

@@ -1,11 +1,14 @@
 #include "exec/runner.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
 
 #include "exec/chunk_set.h"
+#include "exec/device.h"
 #include "exec/step_state.h"
 #include "exec/stream_thread.h"
 #include "shared/error.h"
@@ -43,7 +46,7 @@ struct Runner::Impl {
         training(scenario.training),
         rank(transport_.rank()),
         options(options_),
-        chunks(transport_, scenario, structure, options_.perturb) {}
+        chunks(transport_, scenario, structure, options_.perturb, options_.device) {}
   void run(const Program& program);
   void run_stream(const std::vector<OpId>& ops);
   void perform(OpId id, const Op& op);
@@ -57,8 +60,9 @@ struct Runner::Impl {
   void take_scalars(const torch::Tensor& values);
   void check_finite(OpId id, const torch::Tensor& made);
   torch::Tensor take(BufferId buffer);
-  torch::Tensor empty_rows(std::int64_t width) const {
-    return torch::zeros({0, width}, torch_dtype(state->program().precision));
+  torch::Tensor empty_rows(std::int64_t width) const { return torch::zeros({0, width}, format()); }
+  torch::TensorOptions format() const {
+    return torch::dtype(torch_dtype(state->program().precision)).device(options.device);
   }
   template <class Visit>
   void each_use(const Op& op, Use use, BufferKind kind, Visit visit) const;
@@ -90,11 +94,13 @@ void Runner::Impl::run(const Program& program) {
 
 void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
   try {
+    const c10::DeviceGuard guard(options.device);  // a thread begins with the first GPU
     for (const OpId id : ops) {
       const Op& op = state->program().ops[id.value];
       state->wait_for(op);
       const Seconds start = steady_now();
       perform(id, op);
+      await_device(options.device);
       state->finish(id, start, steady_now());
     }
   } catch (const Stopped&) {
@@ -127,12 +133,9 @@ void Runner::Impl::each_use(const Op& op, Use use, BufferKind kind, Visit visit)
 
 // A boundary tensor for its only reader; one that nothing was sent for is zeros.
 torch::Tensor Runner::Impl::take(BufferId id) {
-  const Program& program = state->program();
   torch::Tensor tensor = std::exchange(state->tensor(id), torch::Tensor());
-  const Buffer& buffer = program.buffers[id.value];
-  return tensor.defined()
-             ? tensor
-             : torch::zeros({buffer.rows, buffer.width}, torch_dtype(program.precision));
+  const Buffer& buffer = state->program().buffers[id.value];
+  return tensor.defined() ? tensor : torch::zeros({buffer.rows, buffer.width}, format());
 }
 
 void Runner::Impl::check_finite(OpId id, const torch::Tensor& made) {
@@ -237,10 +240,9 @@ void Runner::Impl::exchange(const Exchange& what) {
     const Buffer& buffer = program.buffers[(what.sends ? message.from : message.to).value];
     if (!whole.defined()) {
       torch::Tensor& slot = state->tensor(what.sends ? message.from : message.to);
-      const auto format = torch::dtype(torch_dtype(program.precision));
       if (!what.sends)
-        slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format)
-                             : torch::empty({buffer.rows, buffer.width}, format);
+        slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
+                             : torch::empty({buffer.rows, buffer.width}, format());
       whole = slot.contiguous();
       slot = what.sends ? torch::Tensor() : whole;
     }

@@ -29,6 +29,7 @@ struct RunnerOptions {
   bool perturb = false;  // tests: see ChunkOptions
   bool check_collectives =
       false;  // compare what every compute op issued with expand(); for tests and the first step
+  torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
 };
 
 // What one step of training gave. Equal on every rank.

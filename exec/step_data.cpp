@@ -27,8 +27,7 @@ void move_to(torch::Device device, WorkInput& input) {
 
 std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
                                         Draw draw, torch::Device device) {
-  const torch::Dtype dtype =
-      torch_dtype(program.precision);
+  const torch::Dtype dtype = torch_dtype(program.precision);
   std::map<WorkId, PackParts> wanted;
   const Range ops = program.rank_ops[rank.value];
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
@@ -44,7 +43,8 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
   }
   std::map<WorkId, WorkInput> inputs;
   for (const auto& [work, parts] : wanted)
-    move_to(device, inputs.emplace(work, pack_work(program, work, dataset, dtype, parts)).first->second);
+    move_to(device,
+            inputs.emplace(work, pack_work(program, work, dataset, dtype, parts)).first->second);
   return inputs;
 }
 

@@ -156,7 +156,8 @@ class Trainer {
         options_(options),
         plan_(make_plan(scenario, layout)),
         structure_(checked(lower(scenario, layout, plan_, dataset.batch(0)))),
-        runner_(transport, scenario, structure_, {false, options.check_collectives}),
+        runner_(transport, scenario, structure_,
+                {false, options.check_collectives, options.device}),
         control_(transport),
         loader_(scenario_, layout_, plan_, dataset_, transport.rank(), options.device) {
     if (options.out.empty()) return;
