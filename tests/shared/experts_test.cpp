@@ -30,7 +30,9 @@ WorkSize text(std::int64_t tokens) {
           .pairs = tokens * (tokens + 1) / 2,
           .text_tokens = tokens,
           .loss_tokens = tokens,
-          .sequences = 3};
+          .sequences = 3,
+          .samples = 3,
+          .gathered = tokens};
 }
 const Parameter& named(const std::vector<Parameter>& all, const std::string& name) {
   return *std::find_if(all.begin(), all.end(),
