@@ -96,10 +96,16 @@ LayerRange recomputed_layers(const ModuleLayout& layout) {
 
 ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
                            const ModuleLayout& layout, NumberFormat precision) {
-  const bool trained = model.modules[module.value].trainable != Trainable::frozen;
-  const auto added = std::count_if(model.edges.begin(), model.edges.end(), [&](const Edge& edge) {
-    return edge.to == module && begin > 0 && edge.to_layer == begin;
-  });
+  // What comes over edges into the chunk's first layer; a diffusion module's conditioning into every
+  // chunk (shared/plan/links.h).
+  const bool diffusion = model.modules[module.value].kind == ModuleKind::diffusion;
+  bool edge_grad = false;
+  int added = 0;
+  for (const Edge& edge : model.edges) {
+    if (edge.to != module || !(diffusion || edge.to_layer == begin)) continue;
+    edge_grad = edge_grad || needs_backward(model, edge.from);
+    if (begin > 0 && !diffusion) ++added;
+  }
   return {.tp = layout.tp,
           .sp = layout.sp,
           .cp = layout.cp,
@@ -108,10 +114,10 @@ ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
           .recompute = layout.recompute,
           .recomputed = recomputed_layers(layout),
           .precision = precision,
-          .input_grad = needs_input_grad(model, module) || (trained && begin > 0),
-          .edge_grad = needs_input_grad(model, module),
-          .added_edges = static_cast<int>(added),
-          .weight_grad = trained};
+          .input_grad = begin > 0 ? needs_backward(model, module) : edge_grad,
+          .edge_grad = edge_grad,
+          .added_edges = added,
+          .weight_grad = model.modules[module.value].trainable != Trainable::frozen};
 }
 
 ChunkContext chunk_context(const Program& program, const Compute& compute) {
