@@ -206,14 +206,22 @@ std::vector<Case> curve_cases() {
           ten_steps(recompute(apart({1, 2, 1}, {1, 2, 2}, k1f1b, 4)))};
 }
 std::vector<Case> gloo_cases() {
-  return {homogeneous({4, 1, 1}, k1f1b, 2),
-          homogeneous({1, 4, 1, {1, 3, 2, 1}}, kGpipe, 4),
-          homogeneous({2, 2, 2}, k1f1b, 3),
-          colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 0),
-          colocated({1, 1, 8}, {2, 2, 2}, k1f1b, 4, 2),
-          apart({1, 1, 3}, {1, 1, 2}, k1f1b, 3),
-          apart({1, 2, 2}, {2, 2, 1}, k1f1b, 4),
-          frozen(apart({1, 2, 1}, {2, 1, 1}, kGpipe, 3), kLanguage)};
+  std::vector<Case> cases = {homogeneous({4, 1, 1}, k1f1b, 2),
+                             homogeneous({1, 4, 1, {1, 3, 2, 1}}, kGpipe, 4),
+                             homogeneous({2, 2, 2}, k1f1b, 3),
+                             colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 0),
+                             colocated({1, 1, 8}, {2, 2, 2}, k1f1b, 4, 2),
+                             apart({1, 1, 3}, {1, 1, 2}, k1f1b, 3),
+                             apart({1, 2, 2}, {2, 2, 1}, k1f1b, 4),
+                             frozen(apart({1, 2, 1}, {2, 1, 1}, kGpipe, 3), kLanguage)};
+  // And of the generated ones, those that speak in other ways.
+  for (const Case& c : parity_matrix().cases)
+    for (const char* wanted :
+         {"tp2 + sp", "cp2 zigzag", "sp + cp2 contiguous", "interleaved", "zero-bubble",
+          "optimizer sharded", "gradients sharded", "fully sharded", "hybrid sharded", "ep2",
+          "ep4 over tp2, expert tp1", "non-colocated + diffusion", "deepstack"})
+      if (c.name == wanted) cases.push_back(c);
+  return cases;
 }
 
 }  // namespace polyphony::exec::testing

@@ -36,6 +36,11 @@ std::set<std::string> zero_gradients(const Case& c) {
 
 TEST_SUITE("parity") {
   TEST_CASE("every layout computes the reference's step") { check_all(parity_cases()); }
+  TEST_CASE("every feature alone and in pairs computes the reference's step") {
+    const Matrix matrix = parity_matrix();
+    CHECK(matrix.cases.size() > 200);
+    check_all(matrix.cases);
+  }
   TEST_CASE("fp32 stays within 1e-5 of the reference") { check_all(single_precision_cases()); }
   TEST_CASE("ten steps follow the reference's loss curve") { check_all(curve_cases()); }
 
@@ -137,7 +142,6 @@ TEST_SUITE("parity") {
     for (const std::vector<Case>& cases :
          {parity_cases(), single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
-        std::fprintf(stderr, "%s\n", c.name.c_str());
         const auto begin = std::chrono::steady_clock::now();
         Outcome outcome;
         try {

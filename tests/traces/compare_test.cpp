@@ -68,7 +68,7 @@ TEST_CASE("messages count from when both ends had started") {
   CHECK((times[receive.value]->end - times[receive.value]->start).count() == doctest::Approx(1.5));
   const Activity activity = find_activity(program, timeline);
   REQUIRE(activity.of[receive.value].size() == 1);
-  const Interval work = activity.intervals[activity.of[receive.value].begin];
+  const traces::Interval work = activity.intervals[activity.of[receive.value].begin];
   CHECK((work.end - work.start).count() == doctest::Approx(0.5));
 }
 
@@ -83,7 +83,7 @@ TEST_CASE(
   const Activity activity = find_activity(program, timeline);
   CHECK(activity.of[send.value].size() == 0);
   REQUIRE(activity.of[receive.value].size() == 1);
-  CHECK(activity.intervals[activity.of[receive.value].begin] == Interval{Seconds(3), Seconds(4)});
+  CHECK(activity.intervals[activity.of[receive.value].begin] == traces::Interval{Seconds(3), Seconds(4)});
 }
 
 // The receive ends at 2, the forward it feeds is stamped from 2.5 to 4: waking up took 0.5 of
@@ -96,7 +96,7 @@ TEST_CASE("time between a wait's end and the op's first stamp is the op's") {
                           Seconds(4)};
   const Activity activity = find_activity(program, timeline);
   REQUIRE(activity.of[forward.value].size() == 1);
-  CHECK(activity.intervals[activity.of[forward.value].begin] == Interval{Seconds(2), Seconds(4)});
+  CHECK(activity.intervals[activity.of[forward.value].begin] == traces::Interval{Seconds(2), Seconds(4)});
 }
 
 // The send is buffered and ends at 1.2; the receive, posted at 0, ends at 2 and holds up what it
@@ -109,9 +109,9 @@ TEST_CASE("a message lasts until its receive ends") {
                           Seconds(2)};
   const Activity activity = find_activity(program, timeline);
   REQUIRE(activity.of[receive.value].size() == 1);
-  CHECK(activity.intervals[activity.of[receive.value].begin] == Interval{Seconds(1), Seconds(2)});
+  CHECK(activity.intervals[activity.of[receive.value].begin] == traces::Interval{Seconds(1), Seconds(2)});
   REQUIRE(activity.of[send.value].size() == 1);
-  CHECK(activity.intervals[activity.of[send.value].begin] == Interval{Seconds(1), Seconds(1.2)});
+  CHECK(activity.intervals[activity.of[send.value].begin] == traces::Interval{Seconds(1), Seconds(1.2)});
 }
 
 TEST_CASE("a compute op with inner collectives waits for its group, and waiting is idle") {
@@ -166,7 +166,7 @@ TEST_CASE("step and part errors against the median of several steps") {
 }
 
 TEST_CASE("quantiles interpolate linearly") {
-  const Spread five = spread({Seconds(5), Seconds(1), Seconds(3), Seconds(2), Seconds(4)});
+  const traces::Spread five = spread({Seconds(5), Seconds(1), Seconds(3), Seconds(2), Seconds(4)});
   CHECK(five.median.count() == 3);
   CHECK(five.p25.count() == 2);
   CHECK(five.p75.count() == 4);
@@ -174,5 +174,5 @@ TEST_CASE("quantiles interpolate linearly") {
   CHECK(five.p90.count() == doctest::Approx(4.6));
   CHECK(five.repeatability() == doctest::Approx(1.0 / 3));
   CHECK(spread({Seconds(2)}).repeatability() == 0);
-  CHECK(spread({}) == Spread{});
+  CHECK(spread({}) == traces::Spread{});
 }
