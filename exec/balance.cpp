@@ -22,9 +22,10 @@ BalancePlan plan_balance(const Module& module, const WorkInput& data, int contex
     plan.sample = data.context_samples.narrow(
         0, std::accumulate(data.context_rows.begin(), mine, std::int64_t{0}), *mine);
   }
-  POLYPHONY_CHECK(plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.numel(),
-                  plan.samples << " samples, " << plan.tokens.numel() << " of the sequence's; "
-                               << plan.sample.numel() << " rows, " << data.positions.numel());
+  POLYPHONY_CHECK(
+      plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.numel(),
+      plan.samples << " samples, " << plan.tokens.numel() << " of the sequence's; "
+                   << plan.sample.numel() << " rows, " << data.positions.numel());
   return plan;
 }
 
@@ -34,7 +35,8 @@ Tensor balance_counts(const BalancePlan& plan, const Tensor& sample, const Tenso
   return at::bincount(places.flatten(), {}, plan.samples * experts).view({plan.samples, experts});
 }
 
-// d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through the softmax.
+// d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through the
+// softmax.
 Tensor balance_gradient(const BalancePlan& plan, const Tensor& sample, const Tensor& logits,
                         const Tensor& counts, std::int64_t per_token) {
   const Tensor tokens = plan.tokens.clamp_min(1).to(logits.dtype()).unsqueeze(1);

@@ -4,10 +4,10 @@
 //   f_e = (tokens of s that visit e) / (k T_s)      P_e = mean of p_e over the tokens of s
 //   term = balance_weight · mean over the global batch's samples and the module's layers of
 //          E Σ_e f_e P_e
-// f has no gradient. Only the gradient is made, and added to that of the logits: neither the layer's
-// output nor the reported loss holds the term.
-// Source: the auxiliary loss of Switch Transformers, Fedus et al., arXiv 2101.03961 §2.2; one per
-// sequence as in DeepSeek-V2, arXiv 2405.04434 §2.2.3.
+// f has no gradient. Only the gradient is made, and added to that of the logits: neither the
+// layer's output nor the reported loss holds the term. Source: the auxiliary loss of Switch
+// Transformers, Fedus et al., arXiv 2101.03961 §2.2; one per sequence as in DeepSeek-V2, arXiv
+// 2405.04434 §2.2.3.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace polyphony::exec {
 
 // Made once per forward, shared by all its blocks.
 struct BalancePlan {
-  double scale = 0;  // balance_weight ÷ (samples of the global batch · layers); 0: no term
+  double scale = 0;          // balance_weight ÷ (samples of the global batch · layers); 0: no term
   std::int64_t samples = 0;  // of the work
   torch::Tensor sample;      // [T] int64: of each token
   torch::Tensor tokens;      // [samples] int64: T_s, on all ranks of the sequence

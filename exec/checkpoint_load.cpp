@@ -190,6 +190,7 @@ void load_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
                            std::to_string(steps[r].first) +
                            " as the newest checkpoint, rank 0 step " + std::to_string(step),
                        kNotShared);
+  transport.barrier();  // nobody reads before rank 0 has agreed
   const std::string path = step_folder(folder, step);
   const Manifest manifest = read_manifest(folder, step);
   check_model(path + "/manifest.json", manifest, structure);

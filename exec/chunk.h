@@ -36,7 +36,7 @@ struct ChunkOptions {
   bool input_grad = true;  // the backward returns the gradients of the boundary inputs
   bool edge_grad = true;   // those of inputs over model edges among them
   bool sequence_parallel = false;
-  int expert_tp = 0;  // tensor-parallel ranks that cut one expert: 1, or 0 for all
+  int expert_tp = 0;                   // tensor-parallel ranks that cut one expert: 1, or 0 for all
   std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order
   // Blocks whose forward, or its attention, runs again inside the backward (exec/recompute.h):
   // those at these positions of the module's stack.
@@ -65,8 +65,8 @@ class Chunk {
   torch::Tensor forward(std::uint64_t work, const torch::Tensor& input, const WorkInput& data) {
     return forward(work, std::vector<torch::Tensor>{input}, data);
   }
-  // `output_grad` is undefined for a chunk that ends in the loss, and where no gradient comes back. Returns the gradient of each
-  // input, undefined when not wanted.
+  // `output_grad` is undefined for a chunk that ends in the loss, and where no gradient comes back.
+  // Returns the gradient of each input, undefined when not wanted.
   std::vector<torch::Tensor> backward(std::uint64_t work, const torch::Tensor& output_grad);
   std::vector<torch::Tensor> backward_input(std::uint64_t work, const torch::Tensor& output_grad);
   void backward_weight(std::uint64_t work);

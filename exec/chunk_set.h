@@ -25,7 +25,7 @@ struct HeldGroup {
 struct HeldChunk {
   ParamGroup group;                // not the experts'
   std::vector<ChunkInput> inputs;  // shared/plan/links.h
-  bool head = false;  // ends in a loss
+  bool head = false;               // ends in a loss
   std::unique_ptr<Chunk> chunk;
   std::vector<HeldGroup> parameters;  // and the experts', where there are some
 };

@@ -30,11 +30,10 @@ Dispatch::Dispatch(InnerGroup& group, const Tensor& chosen, std::int64_t experts
 // What goes where: every rank learns how many rows each has for each expert.
 void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   const auto ranks = static_cast<std::size_t>(group_.size());
-  const Tensor all = group_
-                         .all_gather(at::bincount(slots, {}, experts),
-                                     std::vector<std::int64_t>(ranks, experts))
-                         .cpu()
-                         .contiguous();
+  const Tensor all =
+      group_.all_gather(at::bincount(slots, {}, experts), std::vector<std::int64_t>(ranks, experts))
+          .cpu()
+          .contiguous();
   const std::int64_t* const counts = all.const_data_ptr<std::int64_t>();
   const auto of = [&](std::int64_t rank, std::int64_t expert) {
     return counts[rank * experts + expert];
@@ -43,7 +42,8 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   send_.assign(ranks, 0);
   receive_.assign(ranks, 0);
   expert_rows_.assign(static_cast<std::size_t>(each), 0);
-  std::vector<std::vector<std::int64_t>> start(ranks);  // of each expert's rows, in order of arrival
+  std::vector<std::vector<std::int64_t>> start(
+      ranks);  // of each expert's rows, in order of arrival
   std::int64_t arrived = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto rank = static_cast<std::int64_t>(r);
@@ -60,7 +60,8 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   order.reserve(static_cast<std::size_t>(arrived));
   for (std::size_t e = 0; e < static_cast<std::size_t>(each); ++e) {
     for (std::size_t r = 0; r < ranks; ++r) {
-      const std::int64_t rows = of(static_cast<std::int64_t>(r), first + static_cast<std::int64_t>(e));
+      const std::int64_t rows =
+          of(static_cast<std::int64_t>(r), first + static_cast<std::int64_t>(e));
       for (std::int64_t i = 0; i < rows; ++i) order.push_back(start[r][e] + i);
     }
   }

@@ -38,7 +38,7 @@ class Dispatch {
   InnerGroup& group_;
   std::int64_t recorded_;
   torch::Tensor order_, inverse_, tokens_;  // [S]: slots by expert; places of slots; slots' tokens
-  torch::Tensor arranged_, arrived_;        // [R] between order of arrival and `there`; one rank: none
+  torch::Tensor arranged_, arrived_;  // [R] between order of arrival and `there`; one rank: none
   std::vector<std::int64_t> send_, receive_, expert_rows_;
 };
 

@@ -83,17 +83,17 @@ Tensor products(const Tensor& rows, const Tensor& matrices,
 // dW_e += dyᵀ x over the rows of expert e.
 void queue_products(const ExpertsCall& call, LocalParameter* weight, Tensor x, Tensor dy) {
   if (!trains(weight)) return;
-  call.pass.queue->add([weight, x = std::move(x), dy = std::move(dy),
-                        expert_rows = call.dispatch->expert_rows()] {
-    std::int64_t first = 0;
-    for (std::size_t e = 0; e < expert_rows.size(); ++e) {
-      const std::int64_t count = expert_rows[e];
-      if (count == 0) continue;
-      Tensor gradient = weight->grad[static_cast<std::int64_t>(e)];
-      add_product(gradient, dy.narrow(0, first, count), x.narrow(0, first, count));
-      first += count;
-    }
-  });
+  call.pass.queue->add(
+      [weight, x = std::move(x), dy = std::move(dy), expert_rows = call.dispatch->expert_rows()] {
+        std::int64_t first = 0;
+        for (std::size_t e = 0; e < expert_rows.size(); ++e) {
+          const std::int64_t count = expert_rows[e];
+          if (count == 0) continue;
+          Tensor gradient = weight->grad[static_cast<std::int64_t>(e)];
+          add_product(gradient, dy.narrow(0, first, count), x.narrow(0, first, count));
+          first += count;
+        }
+      });
 }
 
 // x [T, H] of all rows that this rank routes.
@@ -118,8 +118,8 @@ Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
   const Tensor activated = swiglu_forward(call.planes);
   if (trains(call.gate_up)) call.rows = rows;
   if (trains(call.down)) call.activated = activated;
-  call.answers = dispatch.back(
-      products(activated, call.down->value.transpose(1, 2), dispatch.expert_rows()));
+  call.answers =
+      dispatch.back(products(activated, call.down->value.transpose(1, 2), dispatch.expert_rows()));
   return dispatch.by_slot(call.answers)
       .view({x.size(0), call.per_token, x.size(1)})
       .mul(call.weights.unsqueeze(2))
@@ -186,8 +186,8 @@ class ExpertsFunction : public torch::autograd::Function<ExpertsFunction> {
     return call->summed(forward_experts(*call, call->all(x)));
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = c10::static_intrusive_pointer_cast<ExpertsCall>(
-        context->saved_data[kCall].toCapsule());
+    const auto call =
+        c10::static_intrusive_pointer_cast<ExpertsCall>(context->saved_data[kCall].toCapsule());
     Tensor d_weights;
     Tensor dx = call->summed(backward_experts(*call, call->all(gradients[0]), d_weights));
     return {dx.add_(backward_router(*call, d_weights)), Tensor(), Tensor()};

@@ -26,8 +26,8 @@ Law law_of(const Parameter& parameter, bool perturb) {
 
 }  // namespace
 
-torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard,
-                            std::uint64_t seed, torch::Dtype dtype, bool perturb) {
+torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard, std::uint64_t seed,
+                            torch::Dtype dtype, bool perturb) {
   const std::vector<std::int64_t> shape = parameter.local_shape(shard);
   const Law law = law_of(parameter, perturb);
   if (law.deviation == 0) return torch::full(shape, law.mean, dtype);

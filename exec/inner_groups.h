@@ -34,8 +34,8 @@ class InnerGroup {
   torch::Tensor all_gather(const torch::Tensor& mine, const std::vector<std::int64_t>& rows);
   // all [Σ rows, …] -> the sum over members of their rows for this one
   torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows);
-  // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width: what
-  // it moves must not depend on who sends how much to whom (shared/expand.h).
+  // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
+  // what it moves must not depend on who sends how much to whom (shared/expand.h).
   torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
                            const std::vector<std::int64_t>& receive_rows,
                            std::int64_t recorded_rows);

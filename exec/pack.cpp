@@ -73,13 +73,11 @@ class TokenPacker {
     while (interval_ < work_.rows.size() && current().end <= position) ++interval_;
     return interval_ < work_.rows.size() && current().begin <= position;
   }
-  const Interval& current() const {
-    return program_.work_rows[work_.rows.begin + interval_];
-  }
+  const Interval& current() const { return program_.work_rows[work_.rows.begin + interval_]; }
   void add_edge_row(Modality modality) {
     for (std::size_t e = 0; e < edges_.size(); ++e)
-      if (takes(program_.model,
-                program_.model.edges[static_cast<std::size_t>(edges_[e])].from, modality))
+      if (takes(program_.model, program_.model.edges[static_cast<std::size_t>(edges_[e])].from,
+                modality))
         edge_rows_[e].push_back(local_);
   }
 
@@ -175,19 +173,20 @@ void add_latents(const Program& program, const Work& work, const Dataset& datase
   const auto found = std::find_if(program.model.modules.begin(), program.model.modules.end(),
                                   [](const Module& m) { return m.kind == ModuleKind::diffusion; });
   if (found == program.model.modules.end()) return;
-  input.latent_scale =
-      1.0 / static_cast<double>(latent_elements(*found, program.batch));
+  input.latent_scale = 1.0 / static_cast<double>(latent_elements(*found, program.batch));
   std::vector<LatentItem> items;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
     const WorkItem& place = program.work_items[i];
     const Sample& sample = program.batch.samples[place.sample];
     const Item& item = sample.items[place.item];
     if (item.modality != Modality::latent) continue;
-    LatentItem latent{{sample.id, place.item}, item.tokens,
-                      found->condition > 0 ? language_rows(program.model, sample) : 0, {}};
+    LatentItem latent{{sample.id, place.item},
+                      item.tokens,
+                      found->condition > 0 ? language_rows(program.model, sample) : 0,
+                      {}};
     if (parts.latents)
-      latent.latent = dataset.content(sample, {false, false, true}).latents.at(
-          place_of(sample, place.item));
+      latent.latent =
+          dataset.content(sample, {false, false, true}).latents.at(place_of(sample, place.item));
     items.push_back(std::move(latent));
   }
   pack_latents(input, *found, items, parts.draw, dtype, parts.latents);

@@ -62,7 +62,8 @@ class Runner {
   const std::vector<OpTime>& times() const;
 
   std::vector<Chunk*> chunks();  // in parameter-group order
-  // Parameters, gradients and AdamW state, in parameter-group order, and how many updates were made.
+  // Parameters, gradients and AdamW state, in parameter-group order, and how many updates were
+  // made.
   std::vector<HeldParameters*> stores();
   std::int64_t updates() const;
   void set_updates(std::int64_t updates);

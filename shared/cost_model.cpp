@@ -101,11 +101,11 @@ class Pricer {
     // Groups of one module have one size; whether they span nodes may differ, so the groups
     // themselves are part of the key.
     const ChunkGroups groups = groups_of(program_, op, *compute);
-    const Key key{
-        compute->module.value, compute->layers.begin, compute->layers.end, compute->phase,
-        groups.tensor.value,   groups.context.value,  groups.expert.value, size.tokens,
-        size.pairs,            size.text_tokens,      size.loss_tokens,    size.sequences,
-        size.samples,          size.gathered,         size.condition};
+    const Key key{compute->module.value, compute->layers.begin, compute->layers.end,
+                  compute->phase,        groups.tensor.value,   groups.context.value,
+                  groups.expert.value,   size.tokens,           size.pairs,
+                  size.text_tokens,      size.loss_tokens,      size.sequences,
+                  size.samples,          size.gathered,         size.condition};
     const auto [known, added] = known_.try_emplace(key);
     if (added) known->second = compute_time(program_, id, cluster_, profile_);
     return known->second;
@@ -230,11 +230,10 @@ Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
                          : Ring{};
   };
   const ChunkContext context = chunk_context(program, *compute);
-  return profile.op_overhead + range_time(module, compute->layers, compute->phase,
-                                          program.size_of(compute->work, compute->module), context,
-                                          {ring(groups.tensor), ring(groups.context),
-                                           ring(groups.expert)},
-                                          profile);
+  return profile.op_overhead +
+         range_time(module, compute->layers, compute->phase,
+                    program.size_of(compute->work, compute->module), context,
+                    {ring(groups.tensor), ring(groups.context), ring(groups.expert)}, profile);
 }
 
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,

@@ -17,7 +17,8 @@
 namespace polyphony {
 
 // Ring collectives over n ranks of S bytes: all-reduce 2(n−1)/n·S per edge after 2(n−1)·latency;
-// all-gather, reduce-scatter and (each rank sending S/n to each) all-to-all half. Source: nccl-tests doc/PERFORMANCE.md (bandwidth term).
+// all-gather, reduce-scatter and (each rank sending S/n to each) all-to-all half. Source:
+// nccl-tests doc/PERFORMANCE.md (bandwidth term).
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const HardwareProfile& profile);
 

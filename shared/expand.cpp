@@ -96,8 +96,8 @@ LayerRange recomputed_layers(const ModuleLayout& layout) {
 
 ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
                            const ModuleLayout& layout, NumberFormat precision) {
-  // What comes over edges into the chunk's first layer; a diffusion module's conditioning into every
-  // chunk (shared/plan/links.h).
+  // What comes over edges into the chunk's first layer; a diffusion module's conditioning into
+  // every chunk (shared/plan/links.h).
   const bool diffusion = model.modules[module.value].kind == ModuleKind::diffusion;
   bool edge_grad = false;
   int added = 0;

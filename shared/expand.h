@@ -31,9 +31,9 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 // Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
-// all_to_all, what this rank sends, to itself included; of rows on their way back, what it receives,
-// which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks unequal rows,
-// the largest share.
+// all_to_all, what this rank sends, to itself included; of rows on their way back, what it
+// receives, which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks
+// unequal rows, the largest share.
 struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};

@@ -8,9 +8,8 @@
 namespace polyphony {
 namespace {
 
-const std::vector<std::string> kLanguageTypes = {"llama",    "mistral",       "qwen2",
-                                                 "qwen2_vl", "qwen2_vl_text", "mixtral",
-                                                 "qwen3_moe"};
+const std::vector<std::string> kLanguageTypes = {"llama",         "mistral", "qwen2",    "qwen2_vl",
+                                                 "qwen2_vl_text", "mixtral", "qwen3_moe"};
 const std::vector<std::string> kVisionTypes = {"clip_vision_model", "siglip_vision_model",
                                                "intern_vit_6b", "qwen2_vl"};
 
@@ -59,8 +58,8 @@ JsonValue part_of(const JsonValue& root, ModuleKind kind) {
 // "num_local_experts" in Mixtral's configurations, "num_experts" in Qwen's.
 void read_experts(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
-  m.experts = whole_or(config, "num_local_experts", 1 << 16,
-                       whole_or(config, "num_experts", 1 << 16, 0));
+  m.experts =
+      whole_or(config, "num_local_experts", 1 << 16, whole_or(config, "num_experts", 1 << 16, 0));
   if (m.experts == 0) return;
   const bool mixtral = type == "mixtral";
   m.experts_per_token = mixtral ? whole_or(config, "num_experts_per_tok", 1 << 16, 2)
@@ -101,8 +100,7 @@ HfModule read_language(const JsonValue& config, const std::string& type) {
     m.rope_theta = config.at("rope_theta").number();
   }
   read_experts(config, type, result);
-  if (type == "qwen3_moe")
-    result.notes.emplace_back("the norms of queries and keys are left out");
+  if (type == "qwen3_moe") result.notes.emplace_back("the norms of queries and keys are left out");
   if (type.starts_with("qwen2") || flag_or(config, "attention_bias", false))
     result.notes.emplace_back("the bias on queries, keys and values is left out");
   if (config.has("rope_scaling"))

@@ -216,7 +216,9 @@ void LayerKernels::backward_input(Recompute recompute) {
 }
 
 void LayerKernels::backward_weight() {
-  if (lora() && layer_ != LayerKind::encoder_block && layer_ != LayerKind::decoder_block) return;
+  if (lora() && layer_ != LayerKind::encoder_block && layer_ != LayerKind::decoder_block &&
+      layer_ != LayerKind::diffusion_block)
+    return;
   switch (layer_) {
     case LayerKind::patch_embedding:
       weight_gradient(patches());

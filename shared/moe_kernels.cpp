@@ -4,10 +4,10 @@
 // here, X their width on this rank.
 //   Collectives, forward: counts by expert gathered over the expert group (int64), S rows to the
 //   experts, S rows back. Backward: gradients there and back. What comes back is counted as what
-//   went out: this rank's own tokens. Experts cut over the tensor group add what a dense row-parallel
-//   and, backward, a column-parallel layer moves, and the sum of the weights' gradient, a number a
-//   slot. The balance term sums its counts (int64, samples × experts) over the ranks of a sequence,
-//   in the backward.
+//   went out: this rank's own tokens. Experts cut over the tensor group add what a dense
+//   row-parallel and, backward, a column-parallel layer moves, and the sum of the weights'
+//   gradient, a number a slot. The balance term sums its counts (int64, samples × experts) over the
+//   ranks of a sequence, in the backward.
 // Source of the counts: own count of what exec/ does.
 #include "shared/layer_kernels.h"
 
@@ -108,8 +108,7 @@ void LayerKernels::router_backward() {
     add(KernelKind::elementwise, 0, (slots() * 3 + counts * 3) * kIndex, 4);
     add(KernelKind::elementwise, 0, rows * experts * 14 * wide, 7);
     if (sequence() && !cut_experts()) reduce(CollectiveKind::all_reduce, counts * kIndex);
-    if (context())
-      collective(CollectiveKind::all_reduce, counts * kIndex, GroupKind::context);
+    if (context()) collective(CollectiveKind::all_reduce, counts * kIndex, GroupKind::context);
   }
   gemm(rows, hidden(), experts, (rows * hidden() + experts * hidden() + rows * experts) * wide);
   passes(rows * hidden(), 3, 1);

@@ -18,8 +18,8 @@ void append(std::vector<ElementRun>& runs, std::int64_t local, std::int64_t glob
     runs.push_back({local, global, count});
 }
 
-// The elements of `experts` × (dimensions before the cut one) × `wanted` × (dimensions after it), at
-// their places in the local tensor of `held`.
+// The elements of `experts` × (dimensions before the cut one) × `wanted` × (dimensions after it),
+// at their places in the local tensor of `held`.
 std::vector<ElementRun> make_runs(const Parameter& parameter, const ShardIndex& shard,
                                   const std::vector<Interval>& held,
                                   const std::vector<Interval>& wanted) {
@@ -92,8 +92,7 @@ std::vector<Interval> Parameter::parts(const ShardIndex& shard) const {
   const std::int64_t width = head_dim, first = head * (group_heads + 2) * width;
   const std::int64_t share = group_heads / sharers * width,
                      begin = first + shard.tensor_index % sharers * share;
-  return {{begin, begin + share},
-          {first + group_heads * width, first + (group_heads + 2) * width}};
+  return {{begin, begin + share}, {first + group_heads * width, first + (group_heads + 2) * width}};
 }
 
 std::vector<Interval> Parameter::owned_parts(const ShardIndex& shard) const {

@@ -12,10 +12,10 @@
 //   A router is whole on every rank. Where tensor-parallel ranks have their own rows between blocks
 //   its gradient is a partial sum, like a norm's; else every rank has the whole of it, even when
 //   the experts behind it are cut.
-//   A diffusion layer makes its modulation (shift, scale, gate of each part) of the features of time
-//   by two matrices of its own, [R, 256] and [6H, R]. DiT (arXiv 2212.09748) has an MLP that all
-//   blocks share, 256·H + H², before [6H, H] in each: it would tie pipeline stages. With R = H here
-//   are 256·H more a block and H² fewer: of all of DiT-XL/2 0.8 % more.
+//   A diffusion layer makes its modulation (shift, scale, gate of each part) of the features of
+//   time by two matrices of its own, [R, 256] and [6H, R]. DiT (arXiv 2212.09748) has an MLP that
+//   all blocks share, 256·H + H², before [6H, H] in each: it would tie pipeline stages. With R = H
+//   here are 256·H more a block and H² fewer: of all of DiT-XL/2 0.8 % more.
 // Names: "language.block3.qkv.weight", "vision.patch_embedding.weight", "projector.fc1.bias".
 #pragma once
 

@@ -139,10 +139,10 @@ std::vector<ModelPreset> make_language_presets() {
       with_experts(language("mixtral-8x7b", {32, 4096, 32, 8, 128, 0}, {32000, false, true, 1e6},
                             46.70e9, "Hugging Face config.json of mistralai/Mixtral-8x7B-v0.1", {}),
                    {8, 2, 14336}),
-      with_experts(language("qwen3-30b-a3b", {48, 2048, 32, 4, 128, 0}, {151936, false, true, 1e6},
-                            30.53e9, "Hugging Face config.json of Qwen/Qwen3-30B-A3B",
-                            {kQueryKeyNorm}),
-                   {128, 8, 768}),
+      with_experts(
+          language("qwen3-30b-a3b", {48, 2048, 32, 4, 128, 0}, {151936, false, true, 1e6}, 30.53e9,
+                   "Hugging Face config.json of Qwen/Qwen3-30B-A3B", {kQueryKeyNorm}),
+          {128, 8, 768}),
       language("gpt-22b", {48, 6144, 64, 64, 96, 24576}, {51200, true, false, 1e4}, 22.06e9, gpt,
                {}),
       language("gpt-175b", {96, 12288, 96, 96, 128, 49152}, {51200, true, false, 1e4}, 174.6e9, gpt,
@@ -184,8 +184,7 @@ double matrix_parameters(const Module& module) {
       module.experts == 0
           ? module.ffn
           : static_cast<double>(module.experts) * module.expert_ffn + module.shared_ffn;
-  const double feed_forward =
-      (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
+  const double feed_forward = (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
   const double embeddings =
       module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
   const double modulation = module.modulation * (kTimeFeatures + 6 * hidden);

@@ -90,8 +90,8 @@ auto fields(const Message& value) {
 auto fields(const ParamGroup& value) {
   const auto& [rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
                tensor, context, expert, partials, shards, tied] = value;
-  return std::tie(rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
-                  tensor, context, expert, partials, shards, tied);
+  return std::tie(rank, module, layers, replicas, trainable, bytes, experts, elements, trained,
+                  shard, tensor, context, expert, partials, shards, tied);
 }
 auto fields(const ShardIndex& value) {
   const auto& [tensor, tensor_index, expert, expert_index] = value;

@@ -71,8 +71,7 @@ void check_collective(const Program& program, GroupLists& lists, Rank rank, OpId
   const auto& theirs = std::get<Collective>(program.ops[other.value].what);
   // The ends of a tie hold other layers.
   const bool tied = mine.purpose == Purpose::tied_gradients;
-  if (mine.kind != theirs.kind || mine.purpose != theirs.purpose ||
-      mine.bytes != theirs.bytes ||
+  if (mine.kind != theirs.kind || mine.purpose != theirs.purpose || mine.bytes != theirs.bytes ||
       !(tied || same_params(program, mine.params, theirs.params))) {
     faults.add(
         FaultKind::unequal_collectives,

@@ -1,6 +1,6 @@
-// Every trainable parameter group gets each work's gradient once, is summed once over all that share
-// it (replicas, shards, tensor-parallel ranks where gradients are partial, ties), and is then updated
-// once. Divided gradients are reduce-scattered after every backward.
+// Every trainable parameter group gets each work's gradient once, is summed once over all that
+// share it (replicas, shards, tensor-parallel ranks where gradients are partial, ties), and is then
+// updated once. Divided gradients are reduce-scattered after every backward.
 //   A work contributes through its `backward` or `backward_weight` op over exactly the group's
 //   layers. Once one work of a lane runs forward through a group, all works of that lane must.
 #include <algorithm>
@@ -268,7 +268,8 @@ class GradientCheck {
         complain(FaultKind::missing_reduction,
                  std::string(": its gradient is never reduced over its ") + over);
       if (count > wanted)
-        complain(FaultKind::doubled_reduction, std::string(": reduced more than once over its ") + over);
+        complain(FaultKind::doubled_reduction,
+                 std::string(": reduced more than once over its ") + over);
     };
     const bool each_time = params.shards.valid() && shard_of(params) >= Shard::gradients;
     const std::uint32_t times = each_time ? fate.contributions : 1;

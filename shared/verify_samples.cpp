@@ -1,6 +1,6 @@
 // Every sample is used once by each branch that consumes it: the language module's branch takes all
-// samples, and with context parallelism its works divide their tokens; every other takes each of its
-// items once. A work counts as used by a module when a forward op runs it.
+// samples, and with context parallelism its works divide their tokens; every other takes each of
+// its items once. A work counts as used by a module when a forward op runs it.
 #include <algorithm>
 #include <map>
 
@@ -111,10 +111,12 @@ void check_runs(const Program& program, std::size_t branches, Faults& faults) {
     }
   }
   for (std::size_t branch = 0; branch < branches; ++branch) {
-    const std::vector<char> of(member.begin() + static_cast<std::ptrdiff_t>(branch * modules),
-                               member.begin() + static_cast<std::ptrdiff_t>((branch + 1) * modules));
+    const std::vector<char> of(
+        member.begin() + static_cast<std::ptrdiff_t>(branch * modules),
+        member.begin() + static_cast<std::ptrdiff_t>((branch + 1) * modules));
     bool language = false;
-    for (std::size_t m = 0; m < modules; ++m) language = language || (of[m] && is_language(program, m));
+    for (std::size_t m = 0; m < modules; ++m)
+      language = language || (of[m] && is_language(program, m));
     if (language) check_language(program, static_cast<std::uint16_t>(branch), faults);
     check_items(program, static_cast<std::uint16_t>(branch), of, faults);
   }

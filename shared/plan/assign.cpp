@@ -41,21 +41,23 @@ std::int64_t joined(const Model& model, ModuleId projector) {
 // against 4·A·D per pair.
 double linear_pairs(const Module& m) {
   const double width = static_cast<double>(m.heads) * m.head_dim;
-  const double weights = m.hidden * (2 * width + 2.0 * m.kv_heads * m.head_dim) +
-                         3.0 * m.hidden * m.ffn;
+  const double weights =
+      m.hidden * (2 * width + 2.0 * m.kv_heads * m.head_dim) + 3.0 * m.hidden * m.ffn;
   return weights / (2 * width);
 }
 
 // Deals `items` to the parts, the largest first to the part with the least; each part in order.
-std::vector<std::vector<WorkItem>> deal_items(const Batch& batch, const std::vector<WorkItem>& items,
+std::vector<std::vector<WorkItem>> deal_items(const Batch& batch,
+                                              const std::vector<WorkItem>& items,
                                               std::size_t parts) {
   const auto tokens = [&](const WorkItem& item) {
     return batch.samples[item.sample].items[item.item].tokens;
   };
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return tokens(items[a]) > tokens(items[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return tokens(items[a]) > tokens(items[b]);
+  });
   std::vector<std::int64_t> load(parts, 0);
   std::vector<std::vector<std::size_t>> dealt(parts);
   for (const std::size_t i : order) {
@@ -89,8 +91,7 @@ class Assignment {
     for (const Stage& stage : branch.stages)
       for (const Chunk& chunk : stage.chunks) modules_.push_back(chunk.module);
     const bool everything = b == plan_.language;  // other branches skip samples without items
-    const auto microbatches =
-        static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
+    const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
     const auto indices = static_cast<std::size_t>(branch.microbatches);
     const std::size_t fed = microbatches / indices;  // microbatches that one work item feeds
     table_.first_work.push_back(static_cast<std::uint32_t>(table_.works.size()));
@@ -125,11 +126,12 @@ class Assignment {
     return items;
   }
 
-  void spread_samples(Work work, const ModuleLayout& grid, const std::vector<std::uint32_t>& members,
-                      bool with_tokens) {
+  void spread_samples(Work work, const ModuleLayout& grid,
+                      const std::vector<std::uint32_t>& members, bool with_tokens) {
     const auto lanes = static_cast<std::size_t>(grid.dp());
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const auto first = members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane));
+      const auto first =
+          members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane));
       const auto last =
           members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane + 1));
       const std::vector<std::uint32_t> samples(first, last);
@@ -149,7 +151,8 @@ class Assignment {
     }
   }
 
-  void spread_items(Work work, const ModuleLayout& grid, const std::vector<std::uint32_t>& members) {
+  void spread_items(Work work, const ModuleLayout& grid,
+                    const std::vector<std::uint32_t>& members) {
     const auto parts = static_cast<std::size_t>(grid.dp() * grid.cp);
     const auto dealt = deal_items(batch_, items_of(members), parts);
     for (std::size_t part = 0; part < parts; ++part) {

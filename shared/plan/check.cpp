@@ -33,8 +33,8 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
         return verdict;
   }
   if (layout.placement == Placement::homogeneous)
-    if (Verdict verdict = checks::check_blocks("the chain of modules", chain_blocks,
-                                               layout.modules.back()))
+    if (Verdict verdict =
+            checks::check_blocks("the chain of modules", chain_blocks, layout.modules.back()))
       return verdict;
   if (Verdict verdict = checks::check_placement(model, layout, scenario.cluster.ranks()))
     return verdict;

@@ -24,10 +24,10 @@ Verdict check_tensor_parallel(const Module& module, int tp) {
       return refuse(module.name + ": tp " + number(tp) + " is more than its vocabulary of " +
                     number(module.vocab));
     if (tp > module.kv_heads && tp % module.kv_heads != 0)
-      return refuse(module.name + ": tp " + number(tp) + " is no multiple of its " +
-                    number(module.kv_heads) + " key/value heads; nearest legal tp: " +
-                    number(tp / module.kv_heads * module.kv_heads) + " or " +
-                    number((tp / module.kv_heads + 1) * module.kv_heads));
+      return refuse(
+          module.name + ": tp " + number(tp) + " is no multiple of its " + number(module.kv_heads) +
+          " key/value heads; nearest legal tp: " + number(tp / module.kv_heads * module.kv_heads) +
+          " or " + number((tp / module.kv_heads + 1) * module.kv_heads));
     if (tp <= module.kv_heads) dimensions.push_back({"key/value heads", module.kv_heads});
   }
   for (const Dimension& d : dimensions) {
@@ -58,8 +58,8 @@ Verdict check_expert_parallel(const Module& module, const ModuleLayout& layout) 
                   number(tp));
   if (module.expert_ffn % expert_tp != 0)
     return refuse(who + "expert_tp " + number(expert_tp) + " does not divide the experts' ffn of " +
-                  number(module.expert_ffn) + "; nearest legal: " +
-                  nearest_divisors(module.expert_ffn, expert_tp));
+                  number(module.expert_ffn) +
+                  "; nearest legal: " + nearest_divisors(module.expert_ffn, expert_tp));
   if (module.shared_ffn % tp != 0)
     return refuse(who + "tp " + number(tp) + " does not divide the shared expert's ffn of " +
                   number(module.shared_ffn));

@@ -67,7 +67,8 @@ Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& lay
                                   : "; largest legal pp: " + number(blocks)));
   if (layout.blocks.empty()) return {};
   if (static_cast<int>(layout.blocks.size()) != stages)
-    return refuse(who + ": blocks lists " + number(static_cast<std::int64_t>(layout.blocks.size())) +
+    return refuse(who + ": blocks lists " +
+                  number(static_cast<std::int64_t>(layout.blocks.size())) +
                   " stages but pp·vpp is " + number(stages));
   if (*std::min_element(layout.blocks.begin(), layout.blocks.end()) < 1)
     return refuse(who + ": every stage needs at least one block");

@@ -22,8 +22,8 @@ int shared_works(const Model& model, const Layout& layout, ModuleId language) {
 
 Verdict check_schedule(const Model& model, const Layout& layout, ModuleId language, int works) {
   const ModuleLayout& grid = layout.modules[language.value];
-  const bool last = language.value + 1 == model.modules.size() ||
-                    layout.placement == Placement::homogeneous;
+  const bool last =
+      language.value + 1 == model.modules.size() || layout.placement == Placement::homogeneous;
   const int flush = works > 0 ? layout.microbatches / works : layout.microbatches;
   switch (layout.schedule) {
     case ScheduleKind::gpipe:
@@ -35,13 +35,13 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
       return {};
     case ScheduleKind::interleaved:
       if (grid.pp == 1 || grid.vpp == 1)
-        return refuse("schedule interleaved needs pp and vpp above 1; they are " +
-                      number(grid.pp) + " and " + number(grid.vpp) + "; use 1f1b");
+        return refuse("schedule interleaved needs pp and vpp above 1; they are " + number(grid.pp) +
+                      " and " + number(grid.vpp) + "; use 1f1b");
       if (!last)
         return refuse("schedule interleaved needs the language module to be the last; use 1f1b");
       if (flush % grid.pp != 0)
-        return refuse("schedule interleaved takes microbatches in groups of pp " +
-                      number(grid.pp) + "; " + number(flush) + " are no multiple, nearest legal: " +
+        return refuse("schedule interleaved takes microbatches in groups of pp " + number(grid.pp) +
+                      "; " + number(flush) + " are no multiple, nearest legal: " +
                       (flush > grid.pp ? number(flush / grid.pp * grid.pp) + " or " : "") +
                       number((flush / grid.pp + 1) * grid.pp));
       return {};

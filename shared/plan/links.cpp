@@ -38,7 +38,8 @@ class Axes {
       : model_(model), table_(table), batch_(batch) {}
 
   // The rows that a module makes of a work item.
-  void made(ModuleId module, const Work& work, std::uint32_t number, std::vector<Piece>& pieces) const {
+  void made(ModuleId module, const Work& work, std::uint32_t number,
+            std::vector<Piece>& pieces) const {
     if (is_language(model_, module))
       tokens(work, number, pieces);
     else
@@ -151,8 +152,8 @@ std::vector<ChunkInput> chunk_inputs(const Model& model, const Chunk& chunk) {
   std::vector<ChunkInput> inputs;
   const Module& module = model.modules[chunk.module.value];
   if (chunk.layers.begin > 0)
-    inputs.push_back({-1, chunk.module, chunk.layers.begin, module.hidden,
-                      needs_backward(model, chunk.module)});
+    inputs.push_back(
+        {-1, chunk.module, chunk.layers.begin, module.hidden, needs_backward(model, chunk.module)});
   for (std::size_t e = 0; e < model.edges.size(); ++e) {
     const Edge& edge = model.edges[e];
     if (edge.to != chunk.module) continue;
@@ -192,8 +193,7 @@ std::vector<ChunkLink> make_links(const Model& model, const Plan& plan) {
       // its tokens a diffusion module takes those of samples that it works on.
       const bool makes_tokens = is_language(model, input.source),
                  takes_tokens = is_language(model, chunk.module);
-      const bool same_rows =
-          makes_tokens == takes_tokens || (takes_tokens && branch.grid.cp == 1);
+      const bool same_rows = makes_tokens == takes_tokens || (takes_tokens && branch.grid.cp == 1);
       links.push_back({from, place, static_cast<std::uint8_t>(slot), input,
                        from.branch == place.branch && from.stage == place.stage && same_rows});
     }

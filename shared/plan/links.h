@@ -1,11 +1,11 @@
 // What flows between chunks. A chunk has inputs ("slots"): first what the layers before it in its
 // module left, then what comes over the model's edges, in the order of the edges. A link joins the
-// chunk that makes something to the slot that takes it. Inside a stage it is a local hand-over; else
-// rows are redistributed from the producer's ranks to the consumer's, by runs: rows [from, from + n)
-// of one work item become rows [to, …) of another. Backward uses the same runs with the roles
-// exchanged. Pipeline neighbours, fan-in and fan-out between data-parallel lanes, image rows on
-// their way to the context-parallel ranks that hold their tokens, conditioning of every diffusion
-// stage: all are runs.
+// chunk that makes something to the slot that takes it. Inside a stage it is a local hand-over;
+// else rows are redistributed from the producer's ranks to the consumer's, by runs: rows [from,
+// from + n) of one work item become rows [to, …) of another. Backward uses the same runs with the
+// roles exchanged. Pipeline neighbours, fan-in and fan-out between data-parallel lanes, image rows
+// on their way to the context-parallel ranks that hold their tokens, conditioning of every
+// diffusion stage: all are runs.
 //   Rows of a work item are counted over its tensor-parallel ranks together; how those divide them
 //   (all hold all, or under sequence parallelism each its own): shared/plan/lower.cpp.
 #pragma once

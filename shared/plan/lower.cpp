@@ -47,8 +47,8 @@ void Builder::make_works() {
       if (program_.works[w].branch != b) continue;
       for (std::size_t m = 0; m < modules; ++m)
         if (inside[m])
-          program_.sizes[w * modules + m] = work_size(program_.model, ModuleId(m), program_.batch,
-                                                      table_, program_.works[w]);
+          program_.sizes[w * modules + m] =
+              work_size(program_.model, ModuleId(m), program_.batch, table_, program_.works[w]);
     }
   }
   for (const Sample& sample : program_.batch.samples)
@@ -85,14 +85,17 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
                         const ChunkLink& link) {
   const Branch& branch = plan_.branches[place.branch];
   const ModuleLayout& grid = branch.grid;
-  Side side{place, static_cast<std::size_t>(grid.tp), shards_rows(chunk_at(place).module),
-            std::move(rows), {}, {}};
+  Side side{place,
+            static_cast<std::size_t>(grid.tp),
+            shards_rows(chunk_at(place).module),
+            std::move(rows),
+            {},
+            {}};
   for (int w = 0; w < branch.works(); ++w) {
     const std::int64_t all = side.rows[static_cast<std::size_t>(w)];
     const int context = w % grid.cp, lane = w / grid.cp % grid.dp();
     for (int t = 0; t < grid.tp; ++t) {
-      const Rank rank =
-          grid.rank_at(t, context, lane, static_cast<int>(place.stage) % grid.pp);
+      const Rank rank = grid.rank_at(t, context, lane, static_cast<int>(place.stage) % grid.pp);
       side.buffers.push_back(add_boundary_buffer(
           rank, kind, side.sharded ? own_rows(all, grid.tp, t).size() : all, link));
     }
@@ -187,8 +190,7 @@ void Builder::make_crossing(const ChunkLink& link) {
       std::swap(run.from, run.to);
       returned[run.consumer_work] += run.rows;
     }
-    crossing.backward_source =
-        make_side(link.consumer, taken, BufferKind::boundary_gradient, link);
+    crossing.backward_source = make_side(link.consumer, taken, BufferKind::boundary_gradient, link);
     crossing.backward_destination =
         make_side(link.producer, made, BufferKind::boundary_gradient, link);
     for (std::size_t w = 0; w < made.size(); ++w)

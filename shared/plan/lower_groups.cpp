@@ -47,7 +47,7 @@ void Builder::make_stage_groups(const Branch& branch, int stage, std::vector<Ran
     return groups[static_cast<std::size_t>(base + place)];
   };
   // Groups of `size` members, `stride` apart, inside blocks of size·stride consecutive places.
-  const auto make = [&](GroupKind kind, int size, int stride, GroupId RankGroups::*field) {
+  const auto make = [&](GroupKind kind, int size, int stride, GroupId RankGroups::* field) {
     for (int block = 0; block < width; block += size * stride)
       for (int offset = 0; offset < stride; ++offset) {
         std::vector<Rank> members;
@@ -97,18 +97,19 @@ void Builder::make_stage_groups(const Branch& branch, int stage, std::vector<Ran
 }
 
 void Builder::divide(const std::vector<Rank>& copies, Shard shard, int shard_ranks, int first_rank,
-                     std::vector<RankGroups>& groups, GroupId RankGroups::*shards,
-                     GroupId RankGroups::*replicas) {
+                     std::vector<RankGroups>& groups, GroupId RankGroups::* shards,
+                     GroupId RankGroups::* replicas) {
   const std::size_t count = copies.size();
   std::size_t size = shard == Shard::none ? 1 : count;
-  if (shard != Shard::none && shard_ranks > 0) size = std::min<std::size_t>(count, static_cast<std::size_t>(shard_ranks));
+  if (shard != Shard::none && shard_ranks > 0)
+    size = std::min<std::size_t>(count, static_cast<std::size_t>(shard_ranks));
   const auto of = [&](std::size_t i) -> RankGroups& {
     return groups[copies[i].value - static_cast<std::size_t>(first_rank)];
   };
   for (std::size_t begin = 0; begin < count; begin += size) {
-    const GroupId group = add_group(
-        GroupKind::data, {copies.begin() + static_cast<std::ptrdiff_t>(begin),
-                          copies.begin() + static_cast<std::ptrdiff_t>(begin + size)});
+    const GroupId group =
+        add_group(GroupKind::data, {copies.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    copies.begin() + static_cast<std::ptrdiff_t>(begin + size)});
     for (std::size_t i = 0; i < size; ++i) of(begin + i).*shards = group;
   }
   for (std::size_t offset = 0; offset < size; ++offset) {

@@ -19,7 +19,7 @@ namespace polyphony::lowering {
 struct Side {
   ChunkPlace place;
   std::size_t tp = 1;
-  bool sharded = false;           // each tensor-parallel rank has its own rows, else all have all
+  bool sharded = false;            // each tensor-parallel rank has its own rows, else all have all
   std::vector<std::int64_t> rows;  // by work item, over the tensor-parallel ranks together
   std::vector<BufferId> buffers;   // invalid where there are no rows
   std::vector<std::vector<MessageId>> messages;
@@ -55,8 +55,8 @@ class Builder {
   GroupId add_group(GroupKind kind, std::vector<Rank> members);
   // Shards of consecutive ranks and the groups of equal places in them.
   void divide(const std::vector<Rank>& copies, Shard shard, int shard_ranks, int first_rank,
-              std::vector<RankGroups>& groups, GroupId RankGroups::*shards,
-              GroupId RankGroups::*replicas);
+              std::vector<RankGroups>& groups, GroupId RankGroups::* shards,
+              GroupId RankGroups::* replicas);
   void make_crossing(const ChunkLink& link);
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
@@ -64,7 +64,8 @@ class Builder {
   void add_run(const Run& run, Side& source, Side& destination);
   std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
   BufferId add_buffer(Rank rank, BufferKind kind, Bytes bytes);
-  BufferId add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows, const ChunkLink& link);
+  BufferId add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows,
+                               const ChunkLink& link);
   const Chunk& chunk_at(const ChunkPlace& place) const {
     return plan_.branches[place.branch].stages[place.stage].chunks[place.chunk];
   }
@@ -84,8 +85,8 @@ class Builder {
   std::vector<std::int32_t> crossing_of_;  // by link; -1: local
 };
 
-// Rows that tensor-parallel rank t of `tp` has of `rows` when they are divided: equal runs, the last
-// ones shorter or empty.
+// Rows that tensor-parallel rank t of `tp` has of `rows` when they are divided: equal runs, the
+// last ones shorter or empty.
 inline Interval own_rows(std::int64_t rows, int tp, int t) {
   const std::int64_t share = (rows + tp - 1) / tp;
   return {std::min(rows, share * t), std::min(rows, share * (t + 1))};
@@ -100,18 +101,18 @@ PlaceInGroup place_in(const Program& program, GroupId group, Rank rank);
 // One end of a link on this rank.
 struct Port {
   const ChunkLink* link = nullptr;
-  const Crossing* crossing = nullptr;           // null: local
-  std::vector<BufferId> forwards, backwards;    // by microbatch
+  const Crossing* crossing = nullptr;         // null: local
+  std::vector<BufferId> forwards, backwards;  // by microbatch
 };
 
 struct ChunkState {
   Chunk chunk;
   std::vector<Port*> inputs, outputs;  // inputs by slot
   ParamGroupId params, experts;
-  bool visited = false;   // has a backward
-  bool trained = false;   // some of its parameters train
-  OpId last_gradient;     // the last op that adds to its gradients
-  OpId last_scatter;      // the last reduce-scatter of them, when it follows every backward
+  bool visited = false;  // has a backward
+  bool trained = false;  // some of its parameters train
+  OpId last_gradient;    // the last op that adds to its gradients
+  OpId last_scatter;     // the last reduce-scatter of them, when it follows every backward
   std::vector<OpId> forwards, backwards;  // by microbatch, for receive slots
   std::vector<BufferId> tapes, held;      // by microbatch; held: what the weight part needs
 };

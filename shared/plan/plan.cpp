@@ -88,8 +88,7 @@ class Units {
     Stage stage;
     for (std::size_t u = begin; u < end; ++u)
       for (const Chunk& chunk : units_[u].chunks) {
-        const bool goes_on = !stage.chunks.empty() &&
-                             stage.chunks.back().module == chunk.module &&
+        const bool goes_on = !stage.chunks.empty() && stage.chunks.back().module == chunk.module &&
                              stage.chunks.back().layers.end == chunk.layers.begin;
         if (goes_on && !is_cut(chunk.module, chunk.layers.begin, &chunk == &units_[u].chunks[0]))
           stage.chunks.back().layers.end = chunk.layers.end;
@@ -181,8 +180,8 @@ int works_of(const Layout& layout, const ModuleLayout& grid, const ModuleLayout&
 }  // namespace
 
 ModuleId grid_owner(const Model& model, ModuleId module) {
-  for (std::size_t hops = 0; hops < model.modules.size() &&
-                             model.modules[module.value].kind == ModuleKind::projector;
+  for (std::size_t hops = 0;
+       hops < model.modules.size() && model.modules[module.value].kind == ModuleKind::projector;
        ++hops)
     for (const Edge& edge : model.edges)
       if (edge.to == module) {

@@ -2,10 +2,10 @@
 // Made once per (model, layout).
 //   A branch is one pipeline: one module with the projectors that read from it, or all modules when
 //   homogeneous. Stage s of a branch with pp ranks along the pipeline runs on index s mod pp (more
-//   stages than ranks: virtual stages). A stage is a list of chunks: layer ranges of one module, cut
-//   where an edge enters or leaves between layers, and at every block of a fully sharded module, so
-//   that its parameters are gathered block by block.
-//   What flows between chunks: shared/plan/links.h.
+//   stages than ranks: virtual stages). A stage is a list of chunks: layer ranges of one module,
+//   cut where an edge enters or leaves between layers, and at every block of a fully sharded
+//   module, so that its parameters are gathered block by block. What flows between chunks:
+//   shared/plan/links.h.
 #pragma once
 
 #include <optional>

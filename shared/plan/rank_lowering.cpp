@@ -80,8 +80,7 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
 
 // Links whose ends are both in one stage share a port; others have one at each end.
 void RankLowering::join_ports(Role& role) {
-  const auto microbatches =
-      static_cast<std::size_t>(b_.plan_.branches[role.branch].microbatches);
+  const auto microbatches = static_cast<std::size_t>(b_.plan_.branches[role.branch].microbatches);
   for (std::size_t i = 0; i < b_.links_.size(); ++i) {
     const ChunkLink& link = b_.links_[i];
     const auto here = [&](const ChunkPlace& place) {
@@ -220,8 +219,8 @@ std::vector<RankLowering::Step> RankLowering::order() const {
     }
     return steps;
   }
-  // Per encoder work item its forward, the language module's order of the microbatches it feeds, its
-  // backward.
+  // Per encoder work item its forward, the language module's order of the microbatches it feeds,
+  // its backward.
   const Branch& language = b_.plan_.branches[mine.back()];
   const int works = b_.plan_.branches[mine.front()].microbatches,
             fed = language.microbatches / works;

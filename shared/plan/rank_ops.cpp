@@ -16,7 +16,8 @@ WorkId RankLowering::work_id(const Role& role, int microbatch) const {
 }
 
 ChunkContext RankLowering::context(const ChunkState& chunk, WorkId work) const {
-  return chunk_context(program_, {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}});
+  return chunk_context(program_,
+                       {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}});
 }
 
 bool RankLowering::gathers(const ChunkState& chunk) const {
@@ -186,9 +187,9 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   }
   const bool splits = role.splits && chunk.trained;
   if (splits) {
-    chunk.held[m] = b_.add_buffer(
-        rank_, BufferKind::workspace,
-        held_for_weights(module, chunk.chunk.layers, size, context(chunk, work)));
+    chunk.held[m] =
+        b_.add_buffer(rank_, BufferKind::workspace,
+                      held_for_weights(module, chunk.chunk.layers, size, context(chunk, work)));
     uses.push_back({chunk.held[m], Use::allocate});
     uses.push_back({chunk.held[m], Use::write});
   }
@@ -213,8 +214,8 @@ void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
   const BufferId held = chunk.held[static_cast<std::size_t>(microbatch)];
   std::vector<BufferUse> uses{{held, Use::read}, {held, Use::free}};
   const std::vector<Whole> wholes = whole_gradients(chunk, uses);
-  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch,
-                                    {chunk.last_scatter}, uses);
+  chunk.last_gradient =
+      add_compute(role, chunk, Phase::backward_weight, microbatch, {chunk.last_scatter}, uses);
   scatter(chunk, wholes, chunk.last_gradient);
 }
 

@@ -66,9 +66,9 @@ void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, 
 OpId RankLowering::add_partial(ParamGroupId params, OpId after, BufferId whole) {
   const ParamGroup& group = program_.params[params.value];
   if (!group.partials.valid()) return {};
-  const std::int64_t elements = partial_gradient_elements(
-      parameters_of(program_.model.modules[group.module.value], group), group.shard,
-      program_.layout.modules[group.module.value].sp);
+  const std::int64_t elements =
+      partial_gradient_elements(parameters_of(program_.model.modules[group.module.value], group),
+                                group.shard, program_.layout.modules[group.module.value].sp);
   return add_collective(group.partials, CollectiveKind::all_reduce, Purpose::partial_gradients,
                         params, gradient_size(program_.precision) * elements, {after},
                         {{whole, Use::read}});
@@ -86,14 +86,15 @@ void RankLowering::reduce(const ChunkState& chunk, ParamGroupId params, std::vec
     if (const OpId summed = add_partial(params, last, {}); summed.valid()) last = summed;
     if (group.tied.valid()) {
       const Module& module = program_.model.modules[group.module.value];
-      const std::int64_t rows = cut_begin(module.vocab, group.shard.tensor, group.shard.tensor_index + 1) -
-                                cut_begin(module.vocab, group.shard.tensor, group.shard.tensor_index);
+      const std::int64_t rows =
+          cut_begin(module.vocab, group.shard.tensor, group.shard.tensor_index + 1) -
+          cut_begin(module.vocab, group.shard.tensor, group.shard.tensor_index);
       last = add_collective(group.tied, CollectiveKind::all_reduce, Purpose::tied_gradients, params,
                             element * (rows * module.hidden), {last});
     }
     if (group.shards.valid()) {
-      last = add_collective(group.shards, CollectiveKind::reduce_scatter, Purpose::gradients, params,
-                            element * group.trained, {last});
+      last = add_collective(group.shards, CollectiveKind::reduce_scatter, Purpose::gradients,
+                            params, element * group.trained, {last});
     }
   } else if (chunk.last_scatter.valid()) {
     last = chunk.last_scatter;

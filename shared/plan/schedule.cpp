@@ -23,7 +23,8 @@ std::vector<Slot> one_and_one(int warm_up, int microbatches) {
 }
 
 std::vector<Slot> interleaved(const PipelineShape& shape, int stage, int microbatches) {
-  POLYPHONY_CHECK(microbatches % shape.stages == 0, microbatches << " microbatches, " << shape.stages
+  POLYPHONY_CHECK(microbatches % shape.stages == 0, microbatches << " microbatches, "
+                                                                 << shape.stages
                                                                  << " stages; check_layout() "
                                                                     "refuses it");
   const int total = microbatches * shape.virtual_stages, group = shape.stages;

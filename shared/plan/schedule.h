@@ -4,11 +4,12 @@
 //   interleaved  1f1b over virtual stages: microbatches go through in groups of pp, each group
 //                through chunk 0, then chunk 1, …; warm-up 2·(pp − p − 1) + (vpp − 1)·pp.
 //                microbatches must be a multiple of pp
-//   zero_bubble  (ZB-H1) 1f1b whose backwards give the input gradient alone; stage s runs the weight
+//   zero_bubble  (ZB-H1) 1f1b whose backwards give the input gradient alone; stage s runs the
+//   weight
 //                part s microbatches later, so that gradients reach the stages before it sooner and
 //                the weight parts fill the end. As many tapes in flight as 1f1b
-// Sources: Huang et al., arXiv 1811.06965; Narayanan et al., arXiv 2104.04473 §2.2; Qi et al., arXiv
-// 2401.10241 §3.1.
+// Sources: Huang et al., arXiv 1811.06965; Narayanan et al., arXiv 2104.04473 §2.2; Qi et al.,
+// arXiv 2401.10241 §3.1.
 #pragma once
 
 #include <vector>

@@ -16,13 +16,14 @@ namespace polyphony {
 //                             inputs of both norms and of the four matrices, q, k, v, the attention
 //                             output (input of the output matrix), the activation's inputs,
 //                             log-sum-exp in fp32
-//     with experts            in place of 3·F: S = T·k slots (token, choice), X width of an expert, t'
-//                             ranks that cut it, w bytes of a router logit (e, 4 at least), S rows at
-//                             the experts here (an even load):
-//                             e·S·(2H + 3·X/t') + w·S + 32·S (with ep > 1 48·S) rows at the experts
-//                             and what they answered, activation's inputs, weights, and indices;
-//                             with a balance term w·q·E logits; shared e·T·3·F_shared/t. With
-//                             experts uncut (t' = 1) q in place of T
+//     with experts            in place of 3·F: S = T·k slots (token, choice), X width of an expert,
+//     t'
+//                             ranks that cut it, w bytes of a router logit (e, 4 at least), S rows
+//                             at the experts here (an even load): e·S·(2H + 3·X/t') + w·S + 32·S
+//                             (with ep > 1 48·S) rows at the experts and what they answered,
+//                             activation's inputs, weights, and indices; with a balance term w·q·E
+//                             logits; shared e·T·3·F_shared/t. With experts uncut (t' = 1) q in
+//                             place of T
 //   diffusion block           the same, and e·q·2H: the branches behind gates (when these train);
 //                             e·n·(8H + 2R): modulation of n items; across, to C rows of width W:
 //                             e·(q·2H + T·3·A·D/t + C·2·A·D/t) + 4·T·A/t: inputs of norm and query,
@@ -31,8 +32,8 @@ namespace polyphony {
 //   e·q·2H + e·n·(4H + 2R) + (e or, less, 4)·q·p
 //   patch embedding e·q·C·p² · norm e·q·H · projector e·(q·in + T·2·hidden/t) · head
 //   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
-//   LoRA: a block + 4·e·T·r (across + e·(2·T + C)·r); patch embedding 0, head e·L·(H + V/t): inputs of
-//   frozen matrices go
+//   LoRA: a block + 4·e·T·r (across + e·(2·T + C)·r); patch embedding 0, head e·L·(H + V/t): inputs
+//   of frozen matrices go
 // Recomputed blocks: full, the input e·q·H only, and the choice of experts, 8·S; selective, without
 // the attention output and the log-sum-exp. Source: own count of what exec/ saves; compare
 // 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.

@@ -24,8 +24,7 @@ struct Block {
 // Blocks never span samples, so that a block's pairs follow from where it stands in its sample.
 std::vector<Block> make_blocks(const std::vector<std::int64_t>& lengths, int ranks,
                                double linear_pairs) {
-  const std::int64_t tokens =
-      std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const std::int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   const std::int64_t size = std::max<std::int64_t>(1, tokens / (kBlocksPerRank * ranks));
   std::vector<Block> blocks;
   std::int64_t first = 0;
@@ -33,8 +32,8 @@ std::vector<Block> make_blocks(const std::vector<std::int64_t>& lengths, int ran
     for (std::int64_t at = 0; at < length; at += size) {
       const std::int64_t end = std::min(length, at + size);
       const auto pairs = static_cast<double>(end * (end + 1) / 2 - at * (at + 1) / 2);
-      blocks.push_back({{first + at, first + end},
-                        pairs + linear_pairs * static_cast<double>(end - at)});
+      blocks.push_back(
+          {{first + at, first + end}, pairs + linear_pairs * static_cast<double>(end - at)});
     }
     first += length;
   }
@@ -46,8 +45,7 @@ std::vector<Block> make_blocks(const std::vector<std::int64_t>& lengths, int ran
 std::vector<std::vector<Interval>> deal_tokens(TokenAssignment policy,
                                                const std::vector<std::int64_t>& lengths, int ranks,
                                                double linear_pairs) {
-  const std::int64_t tokens =
-      std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const std::int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   const auto count = static_cast<std::size_t>(ranks);
   std::vector<std::vector<Interval>> dealt(count);
   switch (policy) {

@@ -148,9 +148,9 @@ TEST_SUITE("checkpoint") {
       Gathered saved;
       save(folder.path(), module, torch::kBFloat16, {Shard::optimizer, 2, 2, 2}, saved);
       CHECK((saved.whole
-                .at("language.block0.qkv." + std::string(module.lora_rank ? "lora_b" : "weight") +
-                    ".master")
-                .scalar_type() == torch::kFloat32));
+                 .at("language.block0.qkv." + std::string(module.lora_rank ? "lora_b" : "weight") +
+                     ".master")
+                 .scalar_type() == torch::kFloat32));
       for (const auto& [name, count] : written(folder / "step-3"))
         CHECK(count == saved.whole.at(name).numel());
       for (const Grid& to : {Grid{Shard::full, 4, 2, 1}, Grid{Shard::none, 1, 1, 1}}) {

@@ -264,11 +264,13 @@ TEST_SUITE("checkpoint") {
   TEST_CASE("ranks that see different disks are told so") {
     const TempFolder folder;
     save_one(folder.path());
-    CHECK(refusal([&] {
-            on_ranks(homogeneous(2, 1, 1), tiny(), [&](Run& run) {
-              run.load(folder.path(), 2 + static_cast<std::int64_t>(run.transport.rank().value));
-            });
-          }).find("rank 1 sees step 3 as the newest checkpoint, rank 0 step 2") !=
+    const std::string steps = refusal([&] {
+      on_ranks(homogeneous(2, 1, 1), tiny(), [&](Run& run) {
+        run.load(folder.path(), 2 + static_cast<std::int64_t>(run.transport.rank().value));
+      });
+    });
+    INFO(steps);
+    CHECK(steps.find("rank 1 sees step 3 as the newest checkpoint, rank 0 step 2") !=
           std::string::npos);
     // Rank 0 or rank 1 is heard first: "rank 1 does not see it", "rank 1 could not write its part".
     const TempFolder elsewhere;

@@ -91,8 +91,8 @@ using Numbers = std::vector<std::int64_t>;
 
 TEST_SUITE("dataset") {
   TEST_CASE("three samples are packed as worked out by hand") {
-    const WorkInput input =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat64, {true, true, false, {}});
+    const WorkInput input = pack_work(three_samples(), WorkId(0), NumberedDataset(),
+                                      torch::kFloat64, {true, true, false, {}});
     // Sample 2 at 0: text 0, image 1 to 4 (16 patches), image 5 (4 patches), text 6, 7. Sample 0 at
     // 8: text 8 to 10. Sample 1 at 11: image 11, text 12, 13.
     CHECK(input.lengths == Numbers{8, 3, 3});
@@ -107,8 +107,8 @@ TEST_SUITE("dataset") {
   }
 
   TEST_CASE("patches are rows, row-major over the image, with features channel, row, column") {
-    const WorkInput input =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat64, {true, false, false, {}});
+    const WorkInput input = pack_work(three_samples(), WorkId(0), NumberedDataset(),
+                                      torch::kFloat64, {true, false, false, {}});
     CHECK(input.patches.sizes() == torch::IntArrayRef({24, 12}));
     CHECK((input.patches.scalar_type() == torch::kFloat64));
     const auto at = [&](int row, int feature) {
@@ -127,12 +127,12 @@ TEST_SUITE("dataset") {
   }
 
   TEST_CASE("only what is asked for is loaded") {
-    const WorkInput text =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32, {false, true, false, {}});
+    const WorkInput text = pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32,
+                                     {false, true, false, {}});
     CHECK_FALSE(text.patches.defined());
     CHECK(text.token_ids.numel() == 8);
-    const WorkInput neither =
-        pack_work(three_samples(), WorkId(0), NumberedDataset(), torch::kFloat32, {false, false, false, {}});
+    const WorkInput neither = pack_work(three_samples(), WorkId(0), NumberedDataset(),
+                                        torch::kFloat32, {false, false, false, {}});
     CHECK_FALSE(neither.token_ids.defined());
     CHECK(neither.lengths == Numbers{8, 3, 3});
     CHECK(neither.image_lengths == Numbers{16, 4, 4});

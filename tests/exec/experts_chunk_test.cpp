@@ -29,8 +29,8 @@ struct Grid {
   // Place among the ranks that experts are dealt over.
   int place(int rank) const { return whole ? rank : rank / tp; }
   ShardIndex shard(int rank) const {
-    return {.tensor = tp, .tensor_index = rank % tp, .expert = ep,
-            .expert_index = place(rank) % ep};
+    return {
+        .tensor = tp, .tensor_index = rank % tp, .expert = ep, .expert_index = place(rank) % ep};
   }
   ShardIndex expert_shard(int rank) const {
     ShardIndex shard = this->shard(rank);
@@ -86,7 +86,8 @@ std::vector<Lane> make_lanes(const Grid& grid, torch::Dtype dtype) {
   for (int l = 0; l < grid.lanes; ++l) {
     Lane lane{lane_work(l, dtype), {}, {}};
     Chain chain(sparse_model(dtype), nullptr);
-    lane.image = chain[1].forward(0, chain[0].forward(0, Tensor(), lane.work.input), lane.work.input);
+    lane.image =
+        chain[1].forward(0, chain[0].forward(0, Tensor(), lane.work.input), lane.work.input);
     if (grid.cp == 1)
       lane.shares = {{lane.work, {}, indices({})}};
     else
@@ -142,15 +143,14 @@ std::vector<Outcome> run_grid(const Grid& grid, const std::vector<Lane>& lanes,
       return transport.make_group(kind + std::to_string(key(rank)), members);
     };
     const auto tensor = group("tensor", [&](int r) { return r / grid.tp; });
-    const auto context = group("context", [&](int r) {
-      return r % grid.tp + grid.tp * (r / (grid.tp * grid.cp));
-    });
+    const auto context =
+        group("context", [&](int r) { return r % grid.tp + grid.tp * (r / (grid.tp * grid.cp)); });
     const auto expert = group("expert", [&](int r) {
       return grid.place(r) / grid.ep + (grid.whole ? 0 : grid.ranks() * (r % grid.tp));
     });
-    outcomes[transport.rank().value] =
-        run_chunk(grid, rank, {.tensor = tensor.get(), .context = context.get(), .expert = expert.get()},
-                  lanes[static_cast<std::size_t>(rank / (grid.tp * grid.cp))], options);
+    outcomes[transport.rank().value] = run_chunk(
+        grid, rank, {.tensor = tensor.get(), .context = context.get(), .expert = expert.get()},
+        lanes[static_cast<std::size_t>(rank / (grid.tp * grid.cp))], options);
   });
   return outcomes;
 }

@@ -33,7 +33,8 @@ Outcome run_layer_once(SparseLayer& layer, const SparseWork& work, Choices choic
   const Tensor y = layer.forward(x, work.input, choices);
   torch::autograd::backward({y}, {work.seed.to(dtype)});
   Outcome out{y.detach(), x.grad(), {}};
-  for (const LocalParameter& parameter : layer.parameters()) out.gradients.push_back(parameter.grad);
+  for (const LocalParameter& parameter : layer.parameters())
+    out.gradients.push_back(parameter.grad);
   return out;
 }
 
@@ -50,12 +51,10 @@ std::vector<Outcome> run_lanes(const Module& module, int tp, const std::vector<S
     for (int i = 0; i < ep; ++i) expert.emplace_back(static_cast<std::size_t>(t + tp * i));
     const auto tensor_group = transport.make_group("tensor" + std::to_string(lane), tensor);
     const auto expert_group = transport.make_group("expert" + std::to_string(t), expert);
-    SparseLayer layer(
-        module, {.tensor = tensor_group.get(), .expert = expert_group.get()},
-        {.tensor = tp, .tensor_index = t, .expert = ep, .expert_index = lane});
+    SparseLayer layer(module, {.tensor = tensor_group.get(), .expert = expert_group.get()},
+                      {.tensor = tp, .tensor_index = t, .expert = ep, .expert_index = lane});
     if (change) change(layer);
-    outcomes[transport.rank().value] =
-        run_layer_once(layer, works[static_cast<std::size_t>(lane)]);
+    outcomes[transport.rank().value] = run_layer_once(layer, works[static_cast<std::size_t>(lane)]);
   });
   return outcomes;
 }
@@ -164,8 +163,8 @@ TEST_SUITE("experts") {
     // Rows 0-2 and 10-18 on the first rank, 3-9 on the second.
     const std::vector<std::vector<std::int64_t>> rows = {
         {0, 1, 2, 10, 11, 12, 13, 14, 15, 16, 17, 18}, {3, 4, 5, 6, 7, 8, 9}};
-    const Tensor samples = torch::tensor({0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},
-                                         torch::kInt64);
+    const Tensor samples =
+        torch::tensor({0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1}, torch::kInt64);
     std::vector<Outcome> ranks(2);
     std::vector<std::vector<InnerCollective>> issued(2);
     run_in_process(2, [&](Transport& transport) {
@@ -176,7 +175,8 @@ TEST_SUITE("experts") {
       mine.x = whole.x.index_select(0, index);
       mine.seed = whole.seed.index_select(0, index);
       mine.input.positions = torch::zeros({index.numel()}, torch::kInt64);
-      mine.input.lengths = c == 0 ? std::vector<std::int64_t>{3, 9} : std::vector<std::int64_t>{4, 3};
+      mine.input.lengths =
+          c == 0 ? std::vector<std::int64_t>{3, 9} : std::vector<std::int64_t>{4, 3};
       mine.input.context_rows = {12, 7};
       mine.input.context_samples = samples;
       SparseLayer layer(module, {.context = group.get()}, {});

@@ -43,9 +43,9 @@ class Trainee {
     std::vector<Tensor> scalars;
     for (int step = 0; step < case_.steps; ++step) {
       const Program ops = program(step);
-      const std::map<WorkId, WorkInput> inputs = pack_inputs(
-          ops, transport_.rank(), *dataset_,
-          {scenario_.data.seed, static_cast<std::uint64_t>(step)});
+      const std::map<WorkId, WorkInput> inputs =
+          pack_inputs(ops, transport_.rank(), *dataset_,
+                      {scenario_.data.seed, static_cast<std::uint64_t>(step)});
       const StepScalars got = runner.train_step(
           ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); },
           scenario_.training.learning_rate);
@@ -75,9 +75,9 @@ class Trainee {
                                      static_cast<double>(piece.elements.end)});
         const Tensor& wanted =
             !moments ? (piece.master.defined() ? piece.master : piece.value) : piece.first_moment;
-        elements.push_back(wanted.defined()
-                               ? wanted
-                               : torch::full({piece.elements.size()}, std::nan(""), torch::kFloat64));
+        elements.push_back(
+            wanted.defined() ? wanted
+                             : torch::full({piece.elements.size()}, std::nan(""), torch::kFloat64));
       }
       group += 1;
     }

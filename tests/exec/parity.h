@@ -23,9 +23,9 @@ struct Case {
   Layout layout;
   std::vector<ModuleKind> frozen;
   std::vector<ModuleKind> lora;
-  bool diffusion = false;  // a diffusion module behind the language module, on some samples
-  bool deep = false;       // features of an inner vision layer enter an inner language layer
-  int experts = 0;  // of the language module; 2 a token, and a shared one
+  bool diffusion = false;      // a diffusion module behind the language module, on some samples
+  bool deep = false;           // features of an inner vision layer enter an inner language layer
+  int experts = 0;             // of the language module; 2 a token, and a shared one
   bool text_only = false;      // no sample has an image
   bool language_only = false;  // nor has the model an encoder
   NumberFormat precision = NumberFormat::fp64;

@@ -63,9 +63,9 @@ class SampleModel {
     const Tensor y =
         torch::linear(x, at(name + ".weight"), bias == values_.end() ? Tensor() : bias->second);
     if (low == values_.end()) return y;
-    const Module& m = *std::find_if(model_.modules.begin(), model_.modules.end(), [&](const auto& e) {
-      return name.rfind(e.name + ".", 0) == 0;
-    });
+    const Module& m =
+        *std::find_if(model_.modules.begin(), model_.modules.end(),
+                      [&](const auto& e) { return name.rfind(e.name + ".", 0) == 0; });
     return y + m.lora_alpha / m.lora_rank *
                    torch::linear(torch::linear(x, low->second), at(name + ".lora_b"));
   }
@@ -85,7 +85,8 @@ class SampleModel {
   }
 
   // Inner features of the images, added where their tokens stand before a layer (DeepStack).
-  Tensor add_features(int layer, const Sample& sample, const SampleContent& content, Tensor x) const {
+  Tensor add_features(int layer, const Sample& sample, const SampleContent& content,
+                      Tensor x) const {
     for (const Edge& edge : model_.edges) {
       if (edge.to_layer != layer) continue;
       const Module& projector = model_.modules[edge.from.value];
@@ -97,8 +98,8 @@ class SampleModel {
         const std::int64_t rows = sequence_rows(item);
         if (item.modality == Modality::image)
           x = torch::cat({x.narrow(0, 0, row),
-                          x.narrow(0, row, rows) + image_rows(content.images.at(image++), &projector,
-                                                              into->from_layer),
+                          x.narrow(0, row, rows) +
+                              image_rows(content.images.at(image++), &projector, into->from_layer),
                           x.narrow(0, row + rows, x.size(0) - row - rows)});
         row += rows;
       }
@@ -115,8 +116,8 @@ class SampleModel {
     std::int64_t token = 0;
     for (const Item& item : sample.items) {
       if (item.modality == Modality::image) {
-        parts.push_back(image_rows(content.images.at(image++),
-                                   find_module(model_, ModuleKind::projector), -1));
+        parts.push_back(
+            image_rows(content.images.at(image++), find_module(model_, ModuleKind::projector), -1));
         continue;
       }
       if (item.modality == Modality::latent) continue;
@@ -297,8 +298,7 @@ std::vector<std::int64_t> Reference::predict(const Sample& sample, const Dataset
   const torch::NoGradGuard no_grad;
   const SampleContent content = dataset.content(sample, {});
   if (content.labels.empty()) return {};
-  const Tensor best =
-      SampleModel(model_, values_).logits(sample, content).argmax(1).contiguous();
+  const Tensor best = SampleModel(model_, values_).logits(sample, content).argmax(1).contiguous();
   return {best.const_data_ptr<std::int64_t>(), best.const_data_ptr<std::int64_t>() + best.numel()};
 }
 

@@ -3,8 +3,8 @@
 //   Each sample alone and unpadded, whole weights by name, dense attention masks, stock ATen
 //   operators, plain autograd, fp64. Nothing of exec/ computes here; only its data is used: initial
 //   values (exec/init.h) and the content of samples (exec/dataset.h). loss = Σ over all labels of
-//   −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss and, with experts,
-//   the balance term's.
+//   −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss and, with
+//   experts, the balance term's.
 // Sources: ViT, arXiv 2010.11929 (pre-LayerNorm blocks, exact GELU); Llama 2, arXiv 2307.09288
 // (RMSNorm, RoPE, SwiGLU); clipping as torch.nn.utils.clip_grad_norm_; AdamW as torch.optim.AdamW.
 #pragma once

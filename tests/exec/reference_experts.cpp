@@ -34,9 +34,9 @@ ReferenceExperts reference_experts(const Module& module, const Tensors& values,
   const Tensor weights = p * chosen / (p * chosen).sum(1, true);
   Tensor y = torch::zeros_like(x);
   for (std::int64_t e = 0; e < experts; ++e) {
-    y = y + weights.narrow(1, e, 1) *
-                feed_forward(x, values.at(block + "experts.gate_up.weight")[e],
-                             values.at(block + "experts.down.weight")[e]);
+    y = y + weights.narrow(1, e, 1) * feed_forward(x,
+                                                   values.at(block + "experts.gate_up.weight")[e],
+                                                   values.at(block + "experts.down.weight")[e]);
   }
   if (module.shared_ffn > 0)
     y = y + feed_forward(x, adapted(module, values, block + "shared.gate_up"),

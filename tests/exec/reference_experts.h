@@ -1,6 +1,6 @@
 // Mixture of experts in the plainest way: every expert on every token, kept where it was chosen.
-//   Chosen are the experts that fewer than k others beat: with a larger probability, or an equal one
-//   and a lower number. Weights are their probabilities divided by their sum.
+//   Chosen are the experts that fewer than k others beat: with a larger probability, or an equal
+//   one and a lower number. Weights are their probabilities divided by their sum.
 #pragma once
 
 #include "shared/model.h"

@@ -52,9 +52,9 @@ class SparseLayer {
     queue_->immediate = true;
     for (const Parameter& spec : polyphony::parameters(module, {1, 2})) {
       const torch::Tensor value = initial_value(spec, shard, 7, dtype, true);
-      parameters_.push_back({spec, value,
-                             trainable ? torch::zeros_like(value, gradient_type(dtype))
-                                       : torch::Tensor()});
+      parameters_.push_back(
+          {spec, value,
+           trainable ? torch::zeros_like(value, gradient_type(dtype)) : torch::Tensor()});
     }
     for (LocalParameter& parameter : parameters_)
       layer_.parameters[parameter.spec.name.substr(kSparseBlock.size())] = &parameter;

@@ -67,8 +67,8 @@ std::string invalid(const std::function<void(Module&)>& change) {
 TEST_CASE("published counts of models with experts") {
   // Mixtral: 32·(2·4096·128·(32 + 8) + 8·3·4096·14336 + 8·4096 + 2·4096) + 2·32000·4096 + 4096.
   CHECK(parameter_count(mixtral()) == 46'702'792'704);
-  // Qwen3: 48·(2·2048·128·(32 + 4) + 128·3·2048·768 + 128·2048 + 2·2048) + 2·151936·2048 + 2048; the
-  // model itself has norms of queries and keys too, 48·2·128.
+  // Qwen3: 48·(2·2048·128·(32 + 4) + 128·3·2048·768 + 128·2048 + 2·2048) + 2·151936·2048 + 2048;
+  // the model itself has norms of queries and keys too, 48·2·128.
   CHECK(parameter_count(find_preset("qwen3-30b-a3b")->module) == 30'532'122'624 - 48 * 2 * 128);
 }
 
@@ -83,8 +83,8 @@ TEST_CASE("experts over ranks") {
   CHECK(gate_up.local_shape(shard) == std::vector<std::int64_t>{2, 14336, 4096});
   // Experts 6 and 7, the second half of the rows of each.
   const std::int64_t one = 28672LL * 4096;
-  CHECK(gate_up.runs(shard) ==
-        std::vector<ElementRun>{{0, 6 * one + one / 2, one / 2}, {one / 2, 7 * one + one / 2, one / 2}});
+  CHECK(gate_up.runs(shard) == std::vector<ElementRun>{{0, 6 * one + one / 2, one / 2},
+                                                       {one / 2, 7 * one + one / 2, one / 2}});
   const Parameter& down = named(all, "experts.down.weight");
   CHECK(down.local_shape(shard) == std::vector<std::int64_t>{2, 4096, 7168});
   CHECK(named(all, "router.weight").local_shape(shard) == std::vector<std::int64_t>{8, 4096});
@@ -137,7 +137,8 @@ TEST_CASE("inner collectives of a block with experts") {
     return expand(module, kFirstBlock, phase, size, context).collectives;
   };
   // After the attention's.
-  CHECK(of(Phase::forward) == std::vector<InnerCollective>{gather, rows, counts, slots, slots, rows});
+  CHECK(of(Phase::forward) ==
+        std::vector<InnerCollective>{gather, rows, counts, slots, slots, rows});
   // Weights' gradients in fp32; 3 samples × 8 experts; before the attention's.
   CHECK(of(Phase::backward) ==
         std::vector<InnerCollective>{{Kind::all_reduce, Bytes(200 * 4), Group::tensor},
@@ -226,12 +227,13 @@ TEST_CASE("configurations of models with experts") {
     std::string text = qwen;
     return text.replace(text.find(from), from.size(), to);
   };
-  CHECK(read_hf_config(changed("\"norm_topk_prob\": true", "\"norm_topk_prob\": false"), "config.json",
-                       ModuleKind::language)
+  CHECK(read_hf_config(changed("\"norm_topk_prob\": true", "\"norm_topk_prob\": false"),
+                       "config.json", ModuleKind::language)
             .notes.size() == 2);
-  CHECK_THROWS_AS(read_hf_config(changed("\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2"),
-                                 "config.json", ModuleKind::language),
-                  InputError);
+  CHECK_THROWS_AS(
+      read_hf_config(changed("\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2"),
+                     "config.json", ModuleKind::language),
+      InputError);
   CHECK_THROWS_AS(read_hf_config(changed("[]", "[0]"), "config.json", ModuleKind::language),
                   InputError);
 }

@@ -131,7 +131,8 @@ void Pipeline::run_lane(int lane) {
   std::size_t left = 0;
   for (int stage = 0; stage < shape_.stages; ++stage) {
     orders.push_back(stage_order(kind, {shape_.stages, 1, 0}, stage, shape_.microbatches));
-    if (!shape_.trainable) std::erase_if(orders.back(), [](const Slot& s) { return s.turn != Turn::forward; });
+    if (!shape_.trainable)
+      std::erase_if(orders.back(), [](const Slot& s) { return s.turn != Turn::forward; });
     left += orders.back().size();
   }
   std::vector<std::size_t> at(orders.size(), 0);

@@ -83,7 +83,8 @@ TEST_CASE(
   const Activity activity = find_activity(program, timeline);
   CHECK(activity.of[send.value].size() == 0);
   REQUIRE(activity.of[receive.value].size() == 1);
-  CHECK(activity.intervals[activity.of[receive.value].begin] == traces::Interval{Seconds(3), Seconds(4)});
+  CHECK(activity.intervals[activity.of[receive.value].begin] ==
+        traces::Interval{Seconds(3), Seconds(4)});
 }
 
 // The receive ends at 2, the forward it feeds is stamped from 2.5 to 4: waking up took 0.5 of
@@ -96,7 +97,8 @@ TEST_CASE("time between a wait's end and the op's first stamp is the op's") {
                           Seconds(4)};
   const Activity activity = find_activity(program, timeline);
   REQUIRE(activity.of[forward.value].size() == 1);
-  CHECK(activity.intervals[activity.of[forward.value].begin] == traces::Interval{Seconds(2), Seconds(4)});
+  CHECK(activity.intervals[activity.of[forward.value].begin] ==
+        traces::Interval{Seconds(2), Seconds(4)});
 }
 
 // The send is buffered and ends at 1.2; the receive, posted at 0, ends at 2 and holds up what it
@@ -109,9 +111,11 @@ TEST_CASE("a message lasts until its receive ends") {
                           Seconds(2)};
   const Activity activity = find_activity(program, timeline);
   REQUIRE(activity.of[receive.value].size() == 1);
-  CHECK(activity.intervals[activity.of[receive.value].begin] == traces::Interval{Seconds(1), Seconds(2)});
+  CHECK(activity.intervals[activity.of[receive.value].begin] ==
+        traces::Interval{Seconds(1), Seconds(2)});
   REQUIRE(activity.of[send.value].size() == 1);
-  CHECK(activity.intervals[activity.of[send.value].begin] == traces::Interval{Seconds(1), Seconds(1.2)});
+  CHECK(activity.intervals[activity.of[send.value].begin] ==
+        traces::Interval{Seconds(1), Seconds(1.2)});
 }
 
 TEST_CASE("a compute op with inner collectives waits for its group, and waiting is idle") {
