@@ -26,6 +26,11 @@ std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadTe
     return Infeasible{
         InputError::line(file, "/layout", no->reason, "`polyphony simulate` predicts it")};
   result.dataset = open_dataset(scenario, data_path);
+  // The closed form knows one encoder in front of one language module.
+  const Model& model = scenario.model;
+  if (layout.placement == Placement::mixed || model.modules.size() > 3 ||
+      model.modules.back().kind != ModuleKind::language)
+    return result;
   // Sizes need no profile: rates enter times alone.
   const Footprint need =
       Screen(scenario, HardwareProfile{}, result.dataset->batch(0)).footprint(layout);

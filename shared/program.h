@@ -148,8 +148,8 @@ struct ParamGroup {
   GroupId tensor{}, context{}, expert{};  // of the chunk's inner collectives; invalid: none
   GroupId partials{};  // those of `tensor`, for sums of partial gradients: a communicator is used
                        // by one stream
-  GroupId shards{};  // ranks that divide the optimizer state (and more: Layout) among them
-  GroupId tied{};    // ranks that hold a copy of the tied matrix in other layers
+  GroupId shards{};    // ranks that divide the optimizer state (and more: Layout) among them
+  GroupId tied{};      // ranks that hold a copy of the tied matrix in other layers
   bool operator==(const ParamGroup&) const = default;
 };
 

@@ -132,25 +132,33 @@ const ObjectForm& span_form() {
 
 const ObjectForm& grid_form() {
   const Form degree = integer_form(1, kMostRanks);
-  static const ObjectForm form{"grid",
-                               "How a module is cut over its ranks; dp follows from the rank count",
-                               {{"ranks", any_form({degree, object_form(span_form())}),
-                                 "how many ranks it owns, or from which on"},
-                                {"tp", degree, "tensor parallel ranks"},
-                                {"cp", degree, "context parallel ranks"},
-                                {"pp", degree, "pipeline stages"},
-                                {"vpp", degree, "chunks per pipeline stage"},
-                                {"ep", degree, "expert parallel ranks"},
-                                {"sp", boolean_form(), "sequence parallelism over the tp ranks"},
-                                {"shard", choice_form(enum_names(Shard::full)),
-                                 "what is sharded over the data-parallel ranks"},
-                                {"shard_ranks", integer_form(0, kMostRanks),
-                                 "ranks a shard group spans; 0: all data-parallel ranks"},
-                                {"recompute", choice_form(enum_names(Recompute::full)),
-                                 "activations computed again in the backward pass"},
-                                {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
-                                 "transformer blocks per stage; balanced when absent"}},
-                               {}};
+  static const ObjectForm form{
+      "grid",
+      "How a module is cut over its ranks; dp follows from the rank count",
+      {{"ranks", any_form({degree, object_form(span_form())}),
+        "how many ranks it owns, or from which on"},
+       {"tp", degree, "tensor parallel ranks"},
+       {"cp", degree, "context parallel ranks"},
+       {"pp", degree, "pipeline stages"},
+       {"vpp", degree, "chunks per pipeline stage"},
+       {"ep", degree, "expert parallel ranks"},
+       {"sp", boolean_form(), "sequence parallelism over the tp ranks"},
+       {"shard", choice_form(enum_names(Shard::full)),
+        "what is sharded over the data-parallel ranks"},
+       {"shard_ranks", integer_form(0, kMostRanks),
+        "ranks a shard group spans; 0: all data-parallel ranks"},
+       {"recompute", choice_form(enum_names(Recompute::full)),
+        "activations computed again in the backward pass"},
+       {"recompute_blocks", list_form(integer_form(0, kMostLayers), 2, 2),
+        "first and last + 1 of the blocks it holds for; all when absent"},
+       {"expert_tp", integer_form(0, kMostRanks), "ranks that cut one expert: tp, or 1; 0: tp"},
+       {"tokens", choice_form(enum_names(TokenAssignment::balanced)),
+        "how cp ranks divide a sequence"},
+       {"spread", choice_form(enum_names(Spread::images)),
+        "what an encoder's ranks divide: samples, or single images"},
+       {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
+        "transformer blocks per stage; balanced when absent"}},
+      {}};
   return form;
 }
 
@@ -158,8 +166,8 @@ const ObjectForm& layout_form() {
   static const ObjectForm form{
       "layout",
       "Which ranks hold which part of which module; other keys are module names, or \"all\"",
-      {{"placement", choice_form(enum_names(Placement::non_colocated)),
-        "how the modules share the ranks", true},
+      {{"placement", choice_form(enum_names(Placement::mixed)), "how the modules share the ranks",
+        true},
        {"schedule", choice_form(enum_names(ScheduleKind::zero_bubble)),
         "order of the pipeline's work"},
        {"microbatches", integer_form(1, kMostSamples),

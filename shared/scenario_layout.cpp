@@ -46,6 +46,11 @@ ModuleLayout read_grid(const JsonValue& value) {
   value.read("shard_ranks", grid.shard_ranks);
   if (value.has("recompute"))
     grid.recompute = enum_named(value.at("recompute").text(), Recompute::full);
+  value.read("recompute_blocks", grid.recompute_blocks);
+  value.read("expert_tp", grid.expert_tp);
+  if (value.has("tokens"))
+    grid.tokens = enum_named(value.at("tokens").text(), TokenAssignment::balanced);
+  if (value.has("spread")) grid.spread = enum_named(value.at("spread").text(), Spread::images);
   value.read("blocks", grid.blocks);
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
@@ -181,7 +186,7 @@ ModuleId module_named(const JsonValue& value, const std::string& key, const Mode
 
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster) {
   Layout layout;
-  layout.placement = enum_named(value.at("placement").text(), Placement::non_colocated);
+  layout.placement = enum_named(value.at("placement").text(), Placement::mixed);
   if (value.has("schedule"))
     layout.schedule = enum_named(value.at("schedule").text(), ScheduleKind::zero_bubble);
   value.read("microbatches", layout.microbatches);

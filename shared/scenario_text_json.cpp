@@ -151,6 +151,10 @@ Json grid_json(const ModuleLayout& grid) {
   json["shard"] = name(grid.shard);
   if (grid.shard_ranks != 0) json["shard_ranks"] = grid.shard_ranks;
   json["recompute"] = name(grid.recompute);
+  if (!grid.recompute_blocks.empty()) json["recompute_blocks"] = grid.recompute_blocks;
+  if (grid.expert_tp != 0) json["expert_tp"] = grid.expert_tp;
+  if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
+  if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
   if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
   return json;
 }
