@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "exec/rotary.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -211,30 +212,37 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
   return make_plan(lengths, false, device);
 }
 
-SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
-                          int head_dim, double theta, torch::Dtype dtype) {
-  SequencePlan plan = make_plan(lengths, true, positions.device());
-  Tensor ordered = plan.order.defined() ? positions.index_select(0, plan.order) : positions;
+void add_rotation(Bucket& bucket, const Tensor& angles, torch::Dtype dtype) {
+  const torch::Dtype table = gradient_type(dtype);
+  const Tensor angle = pad_rows(angles, bucket);  // [count·L, D/2]
+  const Tensor cosine = angle.cos(), sine = angle.sin();
+  const std::vector<std::int64_t> shape = {bucket.count, 1, 1, bucket.longest, 2 * angle.size(1)};
+  bucket.cosine = at::cat({cosine, cosine}, 1).to(table).view(shape);
+  bucket.sine = at::cat({-sine, sine}, 1).to(table).view(shape);
+}
+
+void add_rotation(SequencePlan& plan, const Tensor& angles, torch::Dtype dtype) {
+  const Tensor ordered = plan.order.defined() ? angles.index_select(0, plan.order) : angles;
   std::int64_t first = 0;
   for (Bucket& bucket : plan.buckets) {
-    add_rotation(bucket, ordered.narrow(0, first, bucket.rows), head_dim, theta, dtype);
+    add_rotation(bucket, ordered.narrow(0, first, bucket.rows), dtype);
     first += bucket.rows;
   }
+}
+
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor& angles,
+                         torch::Dtype dtype) {
+  SequencePlan plan = make_plan(lengths, true, angles.device());
+  add_rotation(plan, angles, dtype);
   return plan;
 }
 
-void add_rotation(Bucket& bucket, const Tensor& positions, int head_dim, double theta,
-                  torch::Dtype dtype) {
-  const torch::Dtype table = gradient_type(dtype);
-  const torch::TensorOptions wide = positions.options().dtype(torch::kFloat64);
-  const Tensor frequency =
-      at::pow(theta, at::arange(0, head_dim, 2, wide).div_(-head_dim));  // [D/2]
-  const Tensor angle =
-      at::mul(pad_rows(positions.unsqueeze(1), bucket), frequency);  // [count·L, D/2]
-  const Tensor cosine = angle.cos(), sine = angle.sin();
-  const std::vector<std::int64_t> shape = {bucket.count, 1, 1, bucket.longest, head_dim};
-  bucket.cosine = at::cat({cosine, cosine}, 1).to(table).view(shape);
-  bucket.sine = at::cat({-sine, sine}, 1).to(table).view(shape);
+SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
+                          int head_dim, double theta, torch::Dtype dtype) {
+  Module module;
+  module.head_dim = head_dim;
+  module.rope_theta = theta;
+  return plan_causal(lengths, text_angles(module, positions), dtype);
 }
 
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
@@ -253,8 +261,9 @@ Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse)
 Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads) {
   const std::int64_t width = heads.kv_heads * heads.group * heads.width;
   if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows: keeps the graph connected
-  if (plan.buckets.size() == 1) return bucket_attention(qkv, plan.buckets[0], heads, plan.causal);
   const bool moves = plan.order.defined();
+  if (plan.buckets.size() == 1 && !moves)
+    return bucket_attention(qkv, plan.buckets[0], heads, plan.causal);
   const Tensor ordered = moves ? permute_rows(qkv, plan.order, plan.inverse) : qkv;
   std::vector<std::int64_t> rows;
   for (const Bucket& bucket : plan.buckets) rows.push_back(bucket.rows);

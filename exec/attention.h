@@ -5,7 +5,7 @@
 //   right-padded when causal, where padding needs no mask: no valid query sees it, and its own
 //   rows are dropped, with zero gradient.
 //   RoPE pairs element i with i + D/2 (Hugging Face's Llama layout).
-//   Angles are position · theta^(−2i/D), in fp64.
+//   Angles: exec/rotary.h.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,12 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const torch::Tensor& positions,
                           int head_dim, double theta, torch::Dtype dtype);
 
-// Gives the bucket its angles; `positions` [rows] int64, of its rows.
-void add_rotation(SequencePlan::Bucket& bucket, const torch::Tensor& positions, int head_dim,
-                  double theta, torch::Dtype dtype);
+// Causal, turned by `angles` [T, D/2] (exec/rotary.h), rows in packed order.
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
+                         torch::Dtype dtype);
+// Turns q and k by `angles`, of all rows in packed order; of a bucket's rows.
+void add_rotation(SequencePlan& plan, const torch::Tensor& angles, torch::Dtype dtype);
+void add_rotation(SequencePlan::Bucket& bucket, const torch::Tensor& angles, torch::Dtype dtype);
 
 struct HeadShape {
   std::int64_t kv_heads = 1;  // K, on this rank

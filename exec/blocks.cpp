@@ -1,108 +1,27 @@
 #include "exec/blocks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "exec/audio.h"
 #include "exec/context_attention.h"
 #include "exec/diffusion.h"
 #include "exec/experts.h"
+#include "exec/patches.h"
+#include "exec/projector.h"
+#include "exec/rotary.h"
 #include "exec/self_attention.h"
 #include "exec/swiglu.h"
 #include "exec/vocabulary.h"
+#include "exec/window.h"
 #include "shared/error.h"
+#include "shared/rows.h"
 
 namespace polyphony::exec {
 
 using torch::Tensor;
 
 namespace {
-
-std::int64_t grid_side(std::int64_t patches) {
-  const auto side =
-      static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(patches))));
-  POLYPHONY_CHECK(side * side == patches, patches << " patches are no square");
-  return side;
-}
-
-// Rows of the position table: a smaller image takes the table's upper left corner.
-Tensor position_rows(const std::vector<std::int64_t>& lengths, std::int64_t table_rows,
-                     torch::Device device) {
-  const std::int64_t table_side = grid_side(table_rows);
-  std::vector<std::int64_t> rows;
-  for (const std::int64_t patches : lengths) {
-    const std::int64_t side = grid_side(patches);
-    POLYPHONY_CHECK(side <= table_side,
-                    "an image of " << patches << " patches, " << table_rows << " positions");
-    for (std::int64_t i = 0; i < patches; ++i) rows.push_back(i / side * table_side + i % side);
-  }
-  return torch::tensor(rows, torch::kInt64).to(device);
-}
-
-Tensor patch_embedding(const Frame& frame, const Layer& layer) {
-  LocalParameter* table = layer.at("patch_embedding.position");
-  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
-  const std::int64_t places = table->value.size(0);
-  const Tensor& patches = frame.data.patches;
-  const Tensor x =
-      replicated_linear(frame.pass, frame.own ? frame.own->part(patches) : patches,
-                        layer.at("patch_embedding.weight"), layer.at("patch_embedding.bias"));
-  Tensor rows;
-  if (frame.own)
-    rows = frame.own->part(position_rows(lengths, places, x.device()));
-  else if (std::any_of(lengths.begin(), lengths.end(), [&](auto n) { return n != places; }))
-    rows = position_rows(lengths, places, x.device());
-  return add_position(frame.pass, x, rows, table);
-}
-
-// The order in which the patches of each m×m cell are together, rows of the cell one after another,
-// and what undoes it.
-struct CellOrder {
-  Tensor index, inverse;  // [P]
-};
-CellOrder cell_order(const std::vector<std::int64_t>& lengths, std::int64_t merge,
-                     torch::Device device) {
-  std::vector<std::int64_t> order;
-  std::int64_t first = 0;
-  for (const std::int64_t patches : lengths) {
-    const std::int64_t side = grid_side(patches);
-    POLYPHONY_CHECK(side % merge == 0, side << " patches a side do not merge by " << merge);
-    const std::int64_t cells = side / merge;
-    for (std::int64_t cell = 0; cell < cells * cells; ++cell) {
-      for (std::int64_t i = 0; i < merge * merge; ++i) {
-        const std::int64_t row = cell / cells * merge + i / merge;
-        order.push_back(first + row * side + cell % cells * merge + i % merge);
-      }
-    }
-    first += patches;
-  }
-  const Tensor index = torch::tensor(order, torch::kInt64).to(device);
-  return {index, at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()))};
-}
-
-// fc1 of the merged patches: [P, H] -> [P/m², m²·H] -> [P/m², inner width].
-Tensor projector_in(const Frame& frame, const Layer& layer, const Tensor& x) {
-  const std::int64_t merge = frame.module.merge, merged = merge * merge;
-  LocalParameter *weight = layer.at("fc1.weight"), *bias = layer.at("fc1.bias");
-  if (merge == 1) return column_linear(frame.pass, x, weight, bias);
-  const CellOrder order = cell_order(frame.data.image_lengths, merge, x.device());
-  const std::int64_t patches = order.index.numel();
-  if (frame.own) {
-    Pass gathers = frame.pass;
-    gathers.rows = std::make_shared<MergedRows>(SequenceRows(frame.pass.groups->tensor, patches),
-                                                order.index, order.inverse, merged);
-    return column_linear(gathers, x, weight, bias);
-  }
-  POLYPHONY_CHECK(patches == x.size(0), patches << " patches listed, " << x.size(0) << " rows");
-  const Tensor cells = permute_rows(x, order.index, order.inverse);
-  return column_linear(frame.pass, cells.view({patches / merged, merged * x.size(1)}), weight,
-                       bias);
-}
-
-Tensor projector(const Frame& frame, const Layer& layer, const Tensor& x) {
-  const Tensor inner = projector_in(frame, layer, x);
-  return row_linear(frame.pass, at::gelu(inner), layer.at("fc2.weight"), layer.at("fc2.bias"));
-}
 
 // Text rows from the table, all others from the chunk's inputs, in the order of the packed axis.
 Tensor token_embedding(const Frame& frame, const Layer& layer) {
@@ -121,33 +40,42 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
                                         << places.back().numel() << " places for them");
   }
   const Tensor all = at::cat(places);
-  if (frame.own) return own_rows(frame.own, place_rows(at::cat(rows), all, data.positions.numel()));
-  POLYPHONY_CHECK(all.numel() == data.positions.numel(),
-                  all.numel() << " rows for " << data.positions.numel() << " tokens");
+  if (frame.own)
+    return own_rows(frame.own, place_rows(at::cat(rows), all, data.positions.size(-1)));
+  POLYPHONY_CHECK(all.numel() == data.positions.size(-1),
+                  all.numel() << " rows for " << data.positions.size(-1) << " tokens");
   const Tensor order =
       at::empty_like(all).index_copy_(0, all, at::arange(all.numel(), all.options()));
   return permute_rows(at::cat(rows), order, all);
 }
 
-Tensor vision_block(const Frame& frame, const Layer& layer, const Tensor& x) {
-  const Pass& pass = frame.pass;
-  const Tensor middle =
-      x + self_attention(frame, layer,
-                         layer_norm(pass, x, layer.at("norm1.weight"), layer.at("norm1.bias")));
-  const Tensor normed = layer_norm(pass, middle, layer.at("norm2.weight"), layer.at("norm2.bias"));
-  const Tensor inner =
-      at::gelu(column_linear(pass, normed, layer.at("fc1.weight"), layer.at("fc1.bias")));
-  return middle + row_linear(pass, inner, layer.at("fc2.weight"), layer.at("fc2.bias"));
+// LayerNorm when it has a bias, else RMSNorm.
+Tensor norm(const Frame& frame, const Layer& layer, const std::string& name, const Tensor& x) {
+  LocalParameter* bias = layer.find(name + ".bias");
+  return bias != nullptr ? layer_norm(frame.pass, x, layer.at(name + ".weight"), bias)
+                         : rms_norm(frame.pass, x, layer.at(name + ".weight"));
 }
 
-Tensor decoder_block(const Frame& frame, const Layer& layer, const Tensor& x) {
-  const Pass& pass = frame.pass;
-  const Tensor middle =
-      x + self_attention(frame, layer, rms_norm(pass, x, layer.at("norm1.weight")));
-  const Tensor normed = rms_norm(pass, middle, layer.at("norm2.weight"));
-  if (frame.module.experts > 0) return middle + experts(frame, layer, normed);
-  const Tensor inner = swiglu(column_linear(pass, normed, layer.at("gate_up.weight"), nullptr));
-  return middle + row_linear(pass, inner, layer.at("down.weight"), nullptr);
+Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed) {
+  if (frame.module.experts > 0) return experts(frame, layer, normed);
+  const auto in = [&](const std::string& name) {
+    return column_linear(frame.pass, normed, layer.at(name + ".weight"),
+                         layer.find(name + ".bias"));
+  };
+  const auto out = [&](const std::string& name, const Tensor& inner) {
+    return row_linear(frame.pass, inner, layer.at(name + ".weight"), layer.find(name + ".bias"));
+  };
+  if (frame.module.gated) return out("down", swiglu(in("gate_up")));
+  return out("fc2", at::gelu(in("fc1")));
+}
+
+Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const Tensor middle = x + self_attention(frame, layer, norm(frame, layer, "norm1", x));
+  return middle + feed_forward(frame, layer, norm(frame, layer, "norm2", middle));
+}
+
+Tensor encoder_norm(const Frame& frame, const Layer& layer, const Tensor& x) {
+  return norm(frame, layer, "norm", frame.module.class_token ? drop_class_tokens(frame, x) : x);
 }
 
 // The rows of x with a label, and how the output matrix gets those of all ranks.
@@ -163,30 +91,36 @@ LossRows loss_rows(const Frame& frame, const Layer& head, const Tensor& x) {
     rows = part.rows;
     loss.pass.rows = std::make_shared<ListedRows>(frame.pass.groups->tensor, part.counts);
   }
-  loss.normed = rms_norm(frame.pass, select_rows(x, rows), head.at("norm.weight"));
+  loss.normed = norm(frame, head, "norm", select_rows(x, rows));
   return loss;
+}
+
+LocalParameter* output_matrix(const Frame& frame, const Layer& head) {
+  return head.at(frame.module.tied ? "embedding.weight" : "output.weight");
 }
 
 Tensor head_loss(const Frame& frame, const Layer& head, const Tensor& x) {
   const LossRows rows = loss_rows(frame, head, x);
   return vocabulary_loss(rows.pass, rows.normed, frame.data.labels, frame.data.loss_scale,
-                         head.at("output.weight"));
+                         output_matrix(frame, head));
 }
 
 Tensor run_kept(const Frame& frame, const Layer& layer, const Tensor& x) {
   switch (layer.kind) {
     case LayerKind::patch_embedding:
       return patch_embedding(frame, layer);
+    case LayerKind::audio_embedding:
+      return audio_embedding(frame, layer);
     case LayerKind::encoder_block:
-      return vision_block(frame, layer, x);
+    case LayerKind::decoder_block:
+      return block(frame, layer, x);
     case LayerKind::encoder_norm:
-      return layer_norm(frame.pass, x, layer.at("norm.weight"), layer.at("norm.bias"));
+      return encoder_norm(frame, layer, x);
     case LayerKind::projector_mlp:
+    case LayerKind::projector_linear:
       return projector(frame, layer, x);
     case LayerKind::token_embedding:
       return token_embedding(frame, layer);
-    case LayerKind::decoder_block:
-      return decoder_block(frame, layer, x);
     case LayerKind::language_head:
       return head_loss(frame, layer, x);
     case LayerKind::latent_embedding:
@@ -216,43 +150,61 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
   const auto sum = [](const std::vector<std::int64_t>& lengths) {
     return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   };
+  const auto images = static_cast<std::int64_t>(data.image_lengths.size());
   switch (module.kind) {
     case ModuleKind::vision:
-      return sum(data.image_lengths);
+      return sum(data.image_lengths) + (module.class_token ? images : 0);
+    case ModuleKind::audio:
+      return sum(data.audio_lengths);
     case ModuleKind::projector:
-      return sum(data.image_lengths) / (module.merge * module.merge);
+      return sum(module.source == ModuleKind::audio ? data.audio_lengths : data.image_lengths) /
+             merged_rows(module);
     case ModuleKind::language:
       return sum(data.lengths);
     case ModuleKind::diffusion:
       return sum(data.latent_lengths);
-    case ModuleKind::audio:
-      break;
   }
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
 }
 
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context) {
+  const auto dtype = c10::typeMetaToScalarType(format.dtype());
   switch (module.kind) {
-    case ModuleKind::vision:
-      return plan_images(data.image_lengths, format.device());
+    case ModuleKind::vision: {
+      std::vector<std::int64_t> lengths = data.image_lengths;
+      for (std::int64_t& length : lengths) length += module.class_token ? 1 : 0;
+      SequencePlan plan = plan_images(lengths, format.device());
+      if (module.rotary)
+        add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
+      return plan;
+    }
+    case ModuleKind::audio:
+      return plan_images(data.audio_lengths, format.device());
     case ModuleKind::language:
       if (context.size() > 1) {
         SequencePlan plan;
-        plan.context = plan_context(data, context, module.head_dim, module.rope_theta,
-                                    c10::typeMetaToScalarType(format.dtype()));
+        plan.context = plan_context(data, context, text_angles(module, data.positions), dtype);
         return plan;
       }
-      return plan_samples(data.lengths, data.positions, module.head_dim, module.rope_theta,
-                          c10::typeMetaToScalarType(format.dtype()));
+      return plan_causal(data.lengths, text_angles(module, data.positions), dtype);
     case ModuleKind::diffusion:
       return plan_images(data.latent_lengths, format.device());
     case ModuleKind::projector:
       return {};
-    case ModuleKind::audio:
       break;
   }
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
+}
+
+SequencePlan plan_windows(const Module& module, const WorkInput& data,
+                          const torch::TensorOptions& format) {
+  if (module.window == 0) return {};
+  SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
+  if (module.rotary)
+    add_rotation(plan, patch_angles(module, data.image_lengths, format.device()),
+                 c10::typeMetaToScalarType(format.dtype()));
+  return plan;
 }
 
 Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
@@ -273,7 +225,7 @@ Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
 
 Tensor predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {
   const LossRows rows = loss_rows(frame, head, x);
-  return vocabulary_argmax(rows.pass, rows.normed, head.at("output.weight"));
+  return vocabulary_argmax(rows.pass, rows.normed, output_matrix(frame, head));
 }
 
 }  // namespace polyphony::exec

@@ -1,11 +1,12 @@
 // The layers of every module kind, from exec/linear.h, exec/attention.h and exec/vocabulary.h.
-//   vision_block   x += out(attention(qkv(LayerNorm x)));  x += fc2(GELU(fc1(LayerNorm x)))
-//                  biases, exact (erf) GELU, bidirectional within an image
-//   decoder_block  x += out(attention(qkv(RMSNorm x)));  x += down(silu(gate)∘up)
-//                  gate and up of RMSNorm x; no biases, RoPE, causal within a sample; or, for
-//                  down(…), experts (exec/experts.h)
-//   projector_mlp  m×m neighbouring patches side by side (row-major in the cell), fc2(GELU(fc1))
-//   language_head  RMSNorm of the loss rows only, output matrix, loss
+//   block          x += out(attention(qkv(norm x)));  x += feed_forward(norm x)
+//                  norm: LayerNorm or RMSNorm; feed_forward: fc2(GELU(fc1)), exact (erf) GELU,
+//                  down(silu(gate)∘up), or experts (exec/experts.h); biases, norms of heads and
+//                  rotation as the module says
+//                  encoders: bidirectional within an image (or a window of it) or a clip; decoders:
+//                  causal within a sample, rotated
+//   language_head  norm of the loss rows only, output matrix (the embedding when tied), loss
+//   the first layers of encoders: exec/patches.h, exec/audio.h; projectors: exec/projector.h
 //   A chunk that begins at an inner layer of a language module adds the rows that come over edges
 //   to the hidden states (DeepStack, arXiv 2406.04334). Diffusion: exec/diffusion.h.
 // Inner collectives: expand()'s list (shared/expand.h).
@@ -29,6 +30,7 @@ struct Layer {
   // By what follows the block in the name, "experts.down.weight"; outside blocks by the last two
   // parts, "norm.weight".
   std::map<std::string, LocalParameter*> parameters;
+  int position = 0;  // in the module's stack
 
   LocalParameter* find(const std::string& name) const;  // null when the layer has none
   LocalParameter* at(const std::string& name) const;
@@ -59,11 +61,14 @@ struct Frame {
   Choices& choices;
   std::size_t first_edge = 0;  // of the inputs, the first that comes over an edge
   LatentPlan latents;          // diffusion modules
+  SequencePlan windows = {};   // of the blocks that attend inside windows
 };
-// Rows of a work item between the module's blocks, and of what leaves it.
+// Rows of a work item between the module's blocks, and of what leaves it but for class tokens.
 std::int64_t sequence_length(const Module& module, const WorkInput& data);
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context);
+SequencePlan plan_windows(const Module& module, const WorkInput& data,
+                          const torch::TensorOptions& format);  // empty without windows
 
 // x with the rows that came over edges added, where the chunk has such inputs.
 torch::Tensor add_edge_rows(const Frame& frame, const torch::Tensor& x);

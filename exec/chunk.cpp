@@ -60,7 +60,8 @@ struct Chunk::Impl {
       layers.push_back({stack.at(static_cast<std::size_t>(i)),
                         recompute_of(stack.at(static_cast<std::size_t>(i)), i, options.recompute,
                                      options.recomputed),
-                        {}});
+                        {},
+                        i});
     // Experts that are not cut over the tensor-parallel ranks.
     ShardIndex whole_experts = shard;
     if (options.expert_tp == 1) whole_experts.tensor = 1, whole_experts.tensor_index = 0;
@@ -77,6 +78,9 @@ struct Chunk::Impl {
       Layer& layer = layers.at(static_cast<std::size_t>(parameter.spec.layer - range.begin));
       layer.parameters[name_in_layer(parameter.spec.name)] = &parameter;
     }
+    const char* const table = "embedding.weight";
+    if (module.tied && !layers.empty() && layers.front().find(table) != nullptr)
+      layers.back().parameters[table] = layers.front().parameters[table];
     for (Layer& layer : layers) {
       link_low_rank(layer, low_rank_scale(module));
       has_blocks |= layer.kind == LayerKind::encoder_block ||
@@ -108,7 +112,8 @@ struct Chunk::Impl {
                                          : BalancePlan{},
         choices,
         first_edge,
-        module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs) : LatentPlan{}};
+        module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs) : LatentPlan{},
+        has_blocks ? plan_windows(module, data, anchor.options()) : SequencePlan{}};
   }
 
   LatentPlan plan_items(const Pass& pass, const std::shared_ptr<const SequenceRows>& own,

@@ -63,22 +63,21 @@ ContextPlan::Sample plan_sample(const std::vector<std::int64_t>& queries,
 }  // namespace
 
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
-                                                int head_dim, double theta, torch::Dtype dtype) {
+                                                const Tensor& angles, torch::Dtype dtype) {
   GatheredRows rows{values_of(data.context_samples), values_of(data.context_positions), 0, 0};
   const std::vector<std::int64_t>& counts = data.context_rows;
   const auto mine = counts.begin() + context.index();
   rows.first_own = static_cast<std::size_t>(std::accumulate(counts.begin(), mine, std::int64_t{0}));
   rows.own = static_cast<std::size_t>(*mine);
-  POLYPHONY_CHECK(
-      static_cast<int>(counts.size()) == context.size() && data.positions.numel() == *mine,
-      data.positions.numel() << " tokens, " << counts.size() << " context ranks");
+  POLYPHONY_CHECK(static_cast<int>(counts.size()) == context.size() && angles.size(0) == *mine,
+                  angles.size(0) << " tokens, " << counts.size() << " context ranks");
   check_rows(rows, data);
 
   auto plan = std::make_shared<ContextPlan>();
-  const torch::Device device = data.positions.device();
+  const torch::Device device = angles.device();
   plan->rows.count = 1;
   plan->rows.rows = plan->rows.longest = *mine;
-  add_rotation(plan->rows, data.positions, head_dim, theta, dtype);
+  add_rotation(plan->rows, angles, dtype);
   plan->gather = std::make_shared<ListedRows>(context, counts);
 
   std::vector<std::int64_t> order(rows.samples.size());

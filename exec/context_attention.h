@@ -33,8 +33,9 @@ struct ContextPlan {
   std::vector<Sample> samples;
 };
 
+// `angles` [T, D/2]: exec/rotary.h.
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
-                                                int head_dim, double theta, torch::Dtype dtype);
+                                                const torch::Tensor& angles, torch::Dtype dtype);
 
 // attention() of exec/attention.h in two steps: qkv [T, K·(g+2)·D] -> rotated queries of this rank
 // [K, g, T, D], and keys and values of all ranks, by sample and position; these -> [T, K·g·D].

@@ -1,8 +1,9 @@
 // What samples contain, beside the metadata that planning needs (shared/data.h): pixels and token
 // ids.
 //   A sample's language sequence is its items in order; an image item takes tokens / merge²
-//   positions, a text item its token ids. The last `loss_tokens` positions of a text item predict
-//   `labels`: the position that predicts label j is the item's position tokens − loss_tokens + j.
+//   positions, an audio item tokens / merge, a text item its token ids. The last `loss_tokens`
+//   positions of a text item predict `labels`: the position that predicts label j is the item's
+//   position tokens − loss_tokens + j.
 // Implementations: exec/synthetic_dataset.h (counter-based, any shape), exec/recorded_dataset.h
 // (recorded shapes, synthetic content), exec/easy_vqa.h (real images and questions).
 #pragma once
@@ -22,6 +23,7 @@ namespace polyphony::exec {
 struct SampleContent {
   std::vector<torch::Tensor>
       images;  // one per image item: [channels, size, size] float32 in [-1, 1]
+  std::vector<torch::Tensor> audio;     // one per audio item: [2·tokens, mel_bins] float32
   std::vector<std::int64_t> token_ids;  // of all text items, in order
   std::vector<std::int64_t> labels;     // of all text items, in order
   std::vector<torch::Tensor>
@@ -32,6 +34,7 @@ struct ContentParts {
   bool images = true;
   bool text = true;
   bool latents = true;
+  bool audio = true;
 };
 
 class Dataset {

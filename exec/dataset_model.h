@@ -1,5 +1,5 @@
-// What data sets need to know of the model they feed: the grid of an image, and how images shrink
-// on their way into the sequence.
+// What data sets need to know of the model they feed: the grid of an image, and how images and
+// audio shrink on their way into the sequence.
 #pragma once
 
 #include <cmath>
@@ -23,10 +23,11 @@ inline const Module* diffusion_module(const Model& model) {
     if (module.kind == ModuleKind::diffusion) return &module;
   return nullptr;
 }
-// Patches along one side become cells of merge × merge; 1 without a projector.
-inline std::int32_t merge_of(const Model& model) {
+// Patches along one side become cells of merge × merge, tokens of audio runs of merge; 1 without a
+// projector.
+inline std::int32_t merge_of(const Model& model, ModuleKind source = ModuleKind::vision) {
   for (const Module& module : model.modules)
-    if (module.kind == ModuleKind::projector) return module.merge;
+    if (module.kind == ModuleKind::projector && module.source == source) return module.merge;
   return 1;
 }
 // Of an image of full size.
@@ -38,6 +39,12 @@ inline bool is_square(std::int32_t patches) {
   const auto side = std::llround(std::sqrt(static_cast<double>(patches)));
   return patches > 0 && side * side == patches;
 }
+// Null for a model that hears nothing.
+inline const Module* audio_module(const Model& model) {
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::audio) return &module;
+  return nullptr;
+}
 // Patches along one side.
 inline std::int64_t grid_side(std::int32_t patches) {
   POLYPHONY_CHECK(is_square(patches), patches << " patches are no square");
@@ -46,9 +53,11 @@ inline std::int64_t grid_side(std::int32_t patches) {
 // Tokens of the sample in the language module.
 inline std::int64_t sequence_length(const Model& model, const Sample& sample) {
   const std::int32_t merge = merge_of(model);
+  const std::int32_t audio_merge = merge_of(model, ModuleKind::audio);
   std::int64_t length = 0;
   for (const Item& item : sample.items) {
     if (item.modality == Modality::image) length += item.tokens / (merge * merge);
+    if (item.modality == Modality::audio) length += item.tokens / audio_merge;
     if (item.modality == Modality::text) length += item.tokens;
   }
   return length;

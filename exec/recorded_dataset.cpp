@@ -16,11 +16,21 @@ Objection object_to(const Scenario& scenario, const Sample& sample) {
   const Module* vision = vision_module(scenario.model);
   const std::int32_t merge = merge_of(scenario.model);
   int latents = 0;
+  const Module* audio = audio_module(scenario.model);
+  const std::int32_t audio_merge = merge_of(scenario.model, ModuleKind::audio);
   for (const Item& item : sample.items) {
     latents += item.modality == Modality::latent ? 1 : 0;
     if (latents > 0 && !diffusion_module(scenario.model))
       return {"has a latent, the model has no diffusion module", "add one, or remove the latents"};
     if (latents > 1) return {"has several latents", "keep one"};
+    if (item.modality == Modality::audio) {
+      const std::string clip = "has an audio clip of " + std::to_string(item.tokens) + " tokens";
+      if (!audio) return {clip + ", the model has no audio module", "add one, or remove the audio"};
+      if (item.tokens < 1 || item.tokens > audio->audio_tokens || item.tokens % audio_merge != 0)
+        return {clip + "; the model takes at most " + std::to_string(audio->audio_tokens) +
+                    " that divide by " + std::to_string(audio_merge),
+                "change the recorded number, or model.audio.audio_tokens"};
+    }
     if (item.modality != Modality::image) continue;
     const std::string image = "has an image of " + std::to_string(item.tokens) + " patches";
     if (!vision)

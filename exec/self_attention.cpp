@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "exec/context_attention.h"
+#include "exec/qk_norm.h"
 #include "exec/recompute.h"
+#include "shared/rows.h"
 
 namespace polyphony::exec {
 
@@ -14,7 +16,8 @@ namespace {
 // Selective recomputation runs it again, but for the gathering of keys.
 Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
                           const HeadShape& heads) {
-  const SequencePlan& plan = frame.sequences;
+  const SequencePlan& plan =
+      sees_all(frame.module, layer.position - 1) ? frame.sequences : frame.windows;
   const bool again = layer.recompute == Recompute::selective;
   if (plan.context) {
     const GatheredHeads gathered = gather_keys(qkv, *plan.context, heads);
@@ -37,8 +40,9 @@ Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& norm
   const std::int64_t tp = frame.pass.groups->tensor.size();
   const std::int64_t kv_heads = std::max<std::int64_t>(1, module.kv_heads / tp);
   const HeadShape heads{kv_heads, module.heads / tp / kv_heads, module.head_dim};
-  const Tensor qkv =
-      column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
+  Tensor qkv = column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
+  if (module.qk_norm)
+    qkv = qk_norm(frame.pass, qkv, heads, layer.at("q_norm.weight"), layer.at("k_norm.weight"));
   const Recomputed core = core_attention(frame, layer, qkv, heads);
   return row_linear(frame.pass, core.output, layer.at("out.weight"), layer.find("out.bias"),
                     core.again);

@@ -112,13 +112,14 @@ Tensor ListedRows::all(const Tensor& own) const { return group_.all_gather(own, 
 Tensor ListedRows::own(const Tensor& all) const { return group_.reduce_scatter(all, counts_); }
 
 Tensor MergedRows::all(const Tensor& own) const {
-  const Tensor rows = source_.all(own);
-  return rows.index_select(0, order_).view({rows.size(0) / merged_, merged_ * rows.size(1)});
+  Tensor rows = source_.all(own);
+  if (order_.defined()) rows = rows.index_select(0, order_);
+  return rows.view({rows.size(0) / merged_, merged_ * rows.size(1)});
 }
 
 Tensor MergedRows::own(const Tensor& all) const {
   const Tensor rows = all.reshape({all.size(0) * merged_, all.size(1) / merged_});
-  return source_.own(rows.index_select(0, inverse_));
+  return source_.own(order_.defined() ? rows.index_select(0, inverse_) : rows);
 }
 
 Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const Tensor& all) {

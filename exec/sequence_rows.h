@@ -68,7 +68,7 @@ class ListedRows : public RowExchange {
 };
 
 // Rows of `source`, brought into another order and then `merged` at a time side by side:
-// [R, W] -> [R/merged, merged·W]. `inverse` undoes `order`.
+// [R, W] -> [R/merged, merged·W]. `inverse` undoes `order`; undefined: they are in order.
 class MergedRows : public RowExchange {
  public:
   MergedRows(SequenceRows source, torch::Tensor order, torch::Tensor inverse, std::int64_t merged)

@@ -1,7 +1,7 @@
-// Samples of any shape with random content: uniform pixels in [-1, 1], uniform token ids and
-// labels, standard normal latents. Nothing can be learned from it. Every value is a function of
-// (data seed, sample id, position), shared/random.h: a rank makes what it needs, all layouts see
-// the same.
+// Samples of any shape with random content: uniform pixels and audio features in [-1, 1], uniform
+// token ids and labels, standard normal latents. Nothing can be learned from it. Every value is a
+// function of (data seed, sample id, position), shared/random.h: a rank makes what it needs, all
+// layouts see the same.
 #pragma once
 
 #include "exec/dataset.h"
@@ -15,9 +15,13 @@ class SyntheticContent {
   SampleContent operator()(const Sample& sample, ContentParts parts) const;
 
  private:
+  torch::Tensor image(const Sample& sample, const Item& item, std::uint64_t purpose) const;
+  torch::Tensor clip(const Sample& sample, const Item& item, std::uint64_t purpose) const;
+
   std::uint64_t seed_;
   std::int64_t channels_ = 0, patch_ = 0;  // 0: no vision module
   std::int64_t latent_width_ = 0;          // 0: no diffusion module
+  std::int64_t mel_bins_ = 0;              // 0: no audio module
   std::uint64_t vocab_;
 };
 

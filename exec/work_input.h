@@ -14,13 +14,16 @@ struct WorkInput {
   // Encoder. P = patches of all images of the work, in sample and item order.
   torch::Tensor patches;  // [P, channels·patch·patch], compute format, values in [-1, 1]
   std::vector<std::int64_t> image_lengths;  // patches of each image (a square grid)
+  torch::Tensor frames;                     // [2 · tokens of all clips, mel_bins], compute format
+  std::vector<std::int64_t> audio_lengths;  // tokens of each clip
   // Language. T = tokens of all samples.
   torch::Tensor token_ids;  // [text tokens] int64, the rows of T that are text, in order
   torch::Tensor text_rows;  // [text tokens] int64: their positions in T
   // By model edge into the language module: positions in T, [rows] int64, of the rows that arrive
   // over it, in order.
   std::map<int, torch::Tensor> edge_rows;
-  torch::Tensor positions;            // [T] int64: position in the sample (RoPE)
+  // [T] int64: position in the sample (RoPE), or [3, T]: time, row and column (exec/positions.h).
+  torch::Tensor positions;
   std::vector<std::int64_t> lengths;  // tokens of each sample; sums to T
   torch::Tensor loss_rows;            // [loss tokens] int64: positions in T that predict a label
   torch::Tensor labels;               // [loss tokens] int64

@@ -69,15 +69,16 @@ Sample parse_sample(const json& value, std::uint32_t default_id, const Line& lin
       item.modality = Modality::image;
     else if (modality == "latent")
       item.modality = Modality::latent;
+    else if (modality == "audio")
+      item.modality = Modality::audio;
     else if (modality != "text")
-      line.fail(where + "/0",
-                "modality \"" + modality + "\" is not supported yet; use text, image or latent");
+      line.fail(where + "/0", "modality \"" + modality +
+                                  "\" is not supported yet; use text, image, audio or latent");
     item.tokens = count_at(entry, 1, line, where);
     item.loss_tokens = count_at(entry, 2, line, where);
     if (item.loss_tokens > item.tokens) line.fail(where + "/2", "more labels than tokens");
     if (item.modality != Modality::text && item.loss_tokens > 0)
-      line.fail(where + "/2", item.modality == Modality::image ? "an image has no labels"
-                                                               : "a latent has no labels");
+      line.fail(where + "/2", "only text has labels");
     if (item.modality == Modality::latent && item.tokens == 0)
       line.fail(where + "/1", "a latent of no patches");
     sample.items.push_back(item);

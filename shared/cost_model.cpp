@@ -105,7 +105,8 @@ class Pricer {
                   compute->phase,        groups.tensor.value,   groups.context.value,
                   groups.expert.value,   size.tokens,           size.pairs,
                   size.text_tokens,      size.loss_tokens,      size.sequences,
-                  size.samples,          size.gathered,         size.condition};
+                  size.samples,          size.gathered,         size.condition,
+                  size.window_pairs};
     const auto [known, added] = known_.try_emplace(key);
     if (added) known->second = compute_time(program_, id, cluster_, profile_);
     return known->second;
@@ -139,9 +140,10 @@ class Pricer {
            ring_hops(collective.kind, static_cast<int>(n));
   }
 
-  using Key = std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t,
-                         std::uint32_t, std::uint32_t, std::int64_t, std::int64_t, std::int64_t,
-                         std::int64_t, std::int32_t, std::int32_t, std::int64_t, std::int64_t>;
+  using Key =
+      std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t, std::uint32_t,
+                 std::uint32_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                 std::int32_t, std::int32_t, std::int64_t, std::int64_t, std::int64_t>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;

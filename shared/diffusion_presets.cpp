@@ -12,8 +12,8 @@ struct Latent {
 };
 
 ModelPreset diffusion(const char* name, Stack stack, Latent latent, int modulation, int condition,
-                      double parameters, const char* source, std::vector<std::string> notes) {
-  ModelPreset preset{name, {}, parameters, source, std::move(notes)};
+                      std::int64_t parameters, const char* source, std::vector<std::string> notes) {
+  ModelPreset preset{name, {}, parameters, 0, 0.01, source, std::move(notes)};
   preset.module.kind = ModuleKind::diffusion;
   preset.module.layers = stack.layers;
   preset.module.hidden = stack.hidden;
@@ -49,18 +49,18 @@ std::vector<ModelPreset> diffusion_presets() {
   const char* const wan = "Wan-Video/Wan2.1 wan/configs and wan/modules/model.py";
   return {
       diffusion(
-          "dit-xl-2", {28, 1152, 16, 72, 4608}, {4, 2, 256}, 1152, 0, 0.675e9,
+          "dit-xl-2", {28, 1152, 16, 72, 4608}, {4, 2, 256}, 1152, 0, 675'129'632,
           "facebookresearch/DiT models.py; arXiv 2212.09748 table 1",
           {kOwnModulation,
            "class labels are left out; blocks read the conditioning by cross-attention, which "
            "adds 2·1152·(1152 + width) weights to each",
            "the variance is not predicted", kGelu}),
       // 81 frames of 480 × 832 pixels: 21 × 30 × 52 patches.
-      diffusion("wan2.1-1.3b", {30, 1536, 12, 128, 8960}, {16, 2, 32760}, 64, 1536, 1.4103e9, wan,
-                wan_notes),
+      diffusion("wan2.1-1.3b", {30, 1536, 12, 128, 8960}, {16, 2, 32760}, 64, 1536, 1'410'300'000,
+                wan, wan_notes),
       // 81 frames of 720 × 1280 pixels: 21 × 45 × 80 patches.
-      diffusion("wan2.1-14b", {40, 5120, 40, 128, 13824}, {16, 2, 75600}, 144, 5120, 14.2413e9, wan,
-                wan_notes),
+      diffusion("wan2.1-14b", {40, 5120, 40, 128, 13824}, {16, 2, 75600}, 144, 5120, 14'241'300'000,
+                wan, wan_notes),
   };
 }
 

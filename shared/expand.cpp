@@ -61,7 +61,8 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
     if (!context.input_grad && !context.weight_grad) return out;
     for (int i = range.end - 1; i >= range.begin; --i) {
       const LayerKind kind = stack[static_cast<std::size_t>(i)];
-      LayerKernels layer(module, kind, size, context,
+      const WorkSize inside = layer_size(module, i, size);
+      LayerKernels layer(module, kind, inside, context,
                          input_wanted(module, stack, range, i, context), out);
       if (backward_input)
         layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
@@ -72,7 +73,8 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
     return out;
   }
   for (int i = range.begin; i < range.end; ++i) {
-    LayerKernels layer(module, stack[static_cast<std::size_t>(i)], size, context, true, out);
+    const WorkSize inside = layer_size(module, i, size);
+    LayerKernels layer(module, stack[static_cast<std::size_t>(i)], inside, context, true, out);
     if (i == range.begin) layer.edges_in(reads_conditioning(module, stack, range));
     layer.forward();
   }

@@ -1,20 +1,9 @@
-#include "shared/hf_config.h"
-
 #include <algorithm>
 
-#include "shared/scenario_form.h"
-#include "shared/strict_json.h"
+#include "shared/hf_parts.h"
 
 namespace polyphony {
-namespace {
 
-const std::vector<std::string> kLanguageTypes = {"llama",         "mistral", "qwen2",    "qwen2_vl",
-                                                 "qwen2_vl_text", "mixtral", "qwen3_moe"};
-const std::vector<std::string> kVisionTypes = {"clip_vision_model", "siglip_vision_model",
-                                               "intern_vit_6b", "qwen2_vl"};
-
-// One key of a configuration, refused in its own place. Configurations hold many other keys, so no
-// Form covers the whole.
 int whole(const JsonValue& config, const char* key, std::int64_t most) {
   if (!config.has(key))
     config.refuse(std::string("key \"") + key + "\" is missing",
@@ -44,15 +33,51 @@ int divided(const JsonValue& config, const char* key, int value, int by) {
   return value / by;
 }
 
+namespace {
+
+// The model types that are read as a module of this kind.
+const std::vector<std::string>& types_of(ModuleKind kind) {
+  static const std::vector<std::string> language = {
+      "llama",         "mistral",    "mixtral",         "qwen2", "qwen2_vl",
+      "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3", "qwen3_moe"};
+  static const std::vector<std::string> vision = {"clip_vision_model", "siglip_vision_model",
+                                                  "intern_vit_6b", "qwen2_vl", "qwen2_5_vl"};
+  static const std::vector<std::string> audio = {"whisper"};
+  if (kind == ModuleKind::vision) return vision;
+  return kind == ModuleKind::audio ? audio : language;
+}
+
 // The part of a composite configuration that describes `kind`.
 JsonValue part_of(const JsonValue& root, ModuleKind kind) {
-  const std::vector<std::string> names =
-      kind == ModuleKind::vision
-          ? std::vector<std::string>{"vision_config"}
-          : std::vector<std::string>{"text_config", "llm_config", "language_config"};
+  std::vector<std::string> names = {"text_config", "llm_config", "language_config"};
+  if (kind == ModuleKind::vision) names = {"vision_config"};
+  if (kind == ModuleKind::audio) names = {"audio_config"};
   for (const std::string& name : names)
     if (root.has(name) && root.at(name).is_object()) return root.at(name);
   return root;
+}
+
+// Rotary frequencies: the base, and what Qwen2-VL's turn with. Newer files keep both in
+// "rope_parameters".
+void read_rotary(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!config.has(key) || !config.at(key).is_object()) continue;
+    const JsonValue rope = config.at(key);
+    if (rope.has("mrope_section")) {
+      rope.at("mrope_section").check(list_form(integer_form(0, kMostWidth), 3, 3));
+      rope.read("mrope_section", m.rope_sections);
+    } else if (text_or(rope, "rope_type", text_or(rope, "type", "scaled")) != "default") {
+      result.notes.emplace_back("the scaling of rotary frequencies for long contexts is left out");
+    }
+    if (rope.has("rope_theta")) {
+      rope.at("rope_theta").check(number_form(1, 1e12));
+      m.rope_theta = rope.at("rope_theta").number();
+    }
+  }
+  if (!config.has("rope_theta")) return;
+  config.at("rope_theta").check(number_form(1, 1e12));
+  m.rope_theta = config.at("rope_theta").number();
 }
 
 // "num_local_experts" in Mixtral's configurations, "num_experts" in Qwen's.
@@ -95,63 +120,15 @@ HfModule read_language(const JsonValue& config, const std::string& type) {
   m.gated = true;
   m.vocab = whole(config, "vocab_size", 1 << 24);
   m.tied = flag_or(config, "tie_word_embeddings", false);
-  if (config.has("rope_theta")) {
-    config.at("rope_theta").check(number_form(1, 1e12));
-    m.rope_theta = config.at("rope_theta").number();
-  }
+  read_rotary(config, result);
+  m.attention_bias = flag_or(config, "attention_bias", false);
+  m.mlp_bias = flag_or(config, "mlp_bias", false);
+  m.qkv_bias = type.starts_with("qwen2");
+  m.qk_norm = type.starts_with("qwen3");
   read_experts(config, type, result);
-  if (type == "qwen3_moe") result.notes.emplace_back("the norms of queries and keys are left out");
-  if (type.starts_with("qwen2") || flag_or(config, "attention_bias", false))
-    result.notes.emplace_back("the bias on queries, keys and values is left out");
-  if (config.has("rope_scaling"))
-    result.notes.emplace_back("the scaling of rotary frequencies for long contexts is left out");
   // Qwen2 names a window but does not use it unless told so.
   if (config.has("sliding_window") && flag_or(config, "use_sliding_window", type == "mistral"))
     result.notes.emplace_back("sliding-window attention runs as full causal attention");
-  return result;
-}
-
-HfModule read_vision(const JsonValue& config, const std::string& type) {
-  HfModule result;
-  Module& m = result.module;
-  m.kind = ModuleKind::vision;
-  m.attention_bias = true;
-  if (type == "qwen2_vl") {
-    m.layers = whole(config, "depth", kMostLayers);
-    m.hidden = whole(config, "embed_dim", kMostWidth);
-    m.heads = whole(config, "num_heads", kMostWidth);
-    m.ffn = m.hidden * whole_or(config, "mlp_ratio", 64, 4);
-    m.image_size = 448;
-    result.notes.emplace_back(
-        "the configuration names no image size: 448 pixels, say \"image_size\" for another");
-    result.notes.emplace_back("temporal patches and rotary positions are left out");
-  } else {
-    m.layers = whole(config, "num_hidden_layers", kMostLayers);
-    m.hidden = whole(config, "hidden_size", kMostWidth);
-    m.heads = whole(config, "num_attention_heads", kMostWidth);
-    m.ffn = whole(config, "intermediate_size", kMostWidth);
-    m.image_size = whole(config, "image_size", 1 << 16);
-  }
-  m.kv_heads = m.heads;
-  m.head_dim = divided(config, type == "qwen2_vl" ? "embed_dim" : "hidden_size", m.hidden, m.heads);
-  m.patch = whole(config, "patch_size", 1 << 16);
-  m.channels = whole_or(config, "num_channels", 64, whole_or(config, "in_chans", 64, 3));
-  if (m.patch <= m.image_size && m.image_size % m.patch != 0) {
-    const int kept = m.image_size / m.patch * m.patch;
-    result.notes.push_back(std::to_string(m.image_size) + " pixels are cut to the " +
-                           std::to_string(kept) + " that whole patches cover");
-    m.image_size = kept;
-  }
-  if (type == "clip_vision_model" || type == "intern_vit_6b")
-    result.notes.emplace_back("the class token is left out: one token less per image");
-  if (flag_or(config, "qk_normalization", false))
-    result.notes.emplace_back("the norms of queries and keys are left out");
-  if (text_or(config, "norm_type", "layer_norm") != "layer_norm")
-    result.notes.emplace_back("RMSNorm runs as LayerNorm");
-  if (!flag_or(config, "qkv_bias", true))
-    result.notes.emplace_back("linear layers have biases here");
-  if (const std::string act = text_or(config, "hidden_act", "gelu"); act == "quick_gelu")
-    result.notes.emplace_back("quick-GELU runs as GELU");
   return result;
 }
 
@@ -162,8 +139,7 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
   if (!root.is_object())
     root.refuse("not an object", "give the path of a Hugging Face config.json");
   const JsonValue config = part_of(root, kind);
-  const std::vector<std::string>& types =
-      kind == ModuleKind::vision ? kVisionTypes : kLanguageTypes;
+  const std::vector<std::string>& types = types_of(kind);
   // A part may lack its own model_type (Qwen2-VL's vision_config in older files): the whole's then
   // holds.
   const std::string type = text_or(config, "model_type", text_or(root, "model_type", ""));
@@ -173,7 +149,8 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
     config.refuse_at("model_type",
                      "model type \"" + type + "\" is not known as a " + name(kind) + " module",
                      suggest(type, types) + ", or write the dimensions instead of \"hf\"");
-  return kind == ModuleKind::vision ? read_vision(config, type) : read_language(config, type);
+  if (kind == ModuleKind::vision) return read_hf_vision(config, type);
+  return kind == ModuleKind::audio ? read_hf_audio(config) : read_language(config, type);
 }
 
 }  // namespace polyphony

@@ -1,8 +1,9 @@
-// A Hugging Face config.json as a module. Known: Llama, Mistral, Qwen2 (language); CLIP, SigLIP,
-// InternViT, Qwen2-VL (vision), alone or inside a composite configuration (vision_config,
-// text_config, llm_config). Others are refused by their model_type.
-//   What the module cannot express and training speed hardly feels (a class token, biases, rotary
-//   scaling) becomes a note.
+// A Hugging Face config.json as a module. Known: Llama, Mistral, Qwen2, Qwen3 (language); CLIP,
+// SigLIP, InternViT, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
+// composite configuration (vision_config, audio_config, text_config, llm_config). Others are
+// refused by their model_type.
+//   What the module cannot express and training speed hardly feels (a norm, biases, rotary scaling)
+//   becomes a note.
 // Source of the key names and defaults: huggingface/transformers configuration_*.py.
 #pragma once
 

@@ -20,7 +20,8 @@ WorkSize combine(const WorkSize& a, const WorkSize& b, Function function) {
           static_cast<std::int32_t>(function(a.samples, b.samples)),
           function(a.gathered, b.gathered),
           function(a.condition, b.condition),
-          function(a.cross_pairs, b.cross_pairs)};
+          function(a.cross_pairs, b.cross_pairs),
+          function(a.window_pairs, b.window_pairs)};
 }
 WorkSize least(const WorkSize& a, const WorkSize& b) {
   return combine(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
@@ -156,6 +157,7 @@ std::vector<std::pair<WorkSize, int>> representatives(std::vector<WorkSize> work
     least.gathered = std::min(least.gathered, works[i].gathered);
     least.condition = std::min(least.condition, works[i].condition);
     least.cross_pairs = std::min(least.cross_pairs, works[i].cross_pairs);
+    least.window_pairs = std::min(least.window_pairs, works[i].window_pairs);
     ++result.back().second;
   }
   return result;

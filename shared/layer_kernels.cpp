@@ -5,8 +5,7 @@ namespace polyphony {
 void LayerKernels::rotate() {
   // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
   // launches each.
-  if (layer_ == LayerKind::decoder_block)
-    passes(size_.tokens * (query_width() + key_width()), 9, 10);
+  if (rotates()) passes(size_.tokens * (query_width() + key_width()), 9, 10);
 }
 
 void LayerKernels::core_attention() {
@@ -14,10 +13,36 @@ void LayerKernels::core_attention() {
   attention(4, 2, 2);  // reads q, k, v; writes the output
 }
 
+void LayerKernels::feed_forward() {
+  if (sparse()) return experts_forward();
+  forward_column(mlp_in());
+  // SwiGLU: silu(gate) (2), product (3). GELU: 2.
+  if (module_.gated) {
+    passes(size_.tokens * ffn(), 5, 2);
+  } else {
+    passes(size_.tokens * ffn(), 2, 1);
+  }
+  forward_row(mlp_out());
+}
+
+void LayerKernels::feed_forward_backward_input() {
+  if (sparse()) return experts_backward_input();
+  input_gradient_row(mlp_out());
+  // SwiGLU: the up gradient (3), the gate gradient before silu (3), silu's backward (3), both
+  // joined (2 × 2). GELU: 3.
+  if (module_.gated) {
+    passes(size_.tokens * ffn(), 13, 4);
+  } else {
+    passes(size_.tokens * ffn(), 3, 1);
+  }
+  input_gradient_column(mlp_in());
+}
+
 void LayerKernels::block_forward() {
   const std::int64_t rows = size_.tokens, between = own(rows);
   norm(between, hidden());
   forward_column(qkv());
+  head_norm();
   if (context()) {
     rotate();
     move_keys(CollectiveKind::all_gather);
@@ -26,43 +51,21 @@ void LayerKernels::block_forward() {
   forward_row(attention_out());
   passes(between * hidden(), 3, 1);  // residual sum
   norm(between, hidden());
-  if (sparse()) {
-    experts_forward();
-  } else {
-    forward_column(mlp_in());
-    // SwiGLU: silu(gate) (2), product (3). GELU: 2.
-    if (vision()) {
-      passes(rows * ffn(), 2, 1);
-    } else {
-      passes(rows * ffn(), 5, 2);
-    }
-    forward_row(mlp_out());
-  }
+  feed_forward();
   passes(between * hidden(), 3, 1);
 }
 
 void LayerKernels::block_backward_input(bool attention_again) {
   const std::int64_t rows = size_.tokens, between = own(rows);
-  if (sparse()) {
-    experts_backward_input();
-  } else {
-    input_gradient_row(mlp_out());
-    // SwiGLU: the up gradient (3), the gate gradient before silu (3), silu's backward (3), both
-    // joined (2 × 2). GELU: 3.
-    if (vision()) {
-      passes(rows * ffn(), 3, 1);
-    } else {
-      passes(rows * ffn(), 13, 4);
-    }
-    input_gradient_column(mlp_in());
-  }
+  feed_forward_backward_input();
   norm_backward(between, hidden());
   passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
   if (attention_again) core_attention();
   input_gradient_row(attention_out());
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   move_keys(CollectiveKind::reduce_scatter);
-  if (!vision()) passes(rows * (query_width() + key_width()), 9, 10);
+  if (rotates()) passes(rows * (query_width() + key_width()), 9, 10);
+  head_norm_backward();
   if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
     if (sequence()) gather(rows, hidden());
     return low_rank_backward(qkv(), false);
@@ -81,6 +84,7 @@ void LayerKernels::block_backward_weight() {
   }
   norm_weight(own(size_.tokens), hidden());
   weight_gradient(attention_out());
+  head_norm_weight();
   weight_gradient(qkv());
   norm_weight(own(size_.tokens), hidden());
 }
@@ -126,29 +130,19 @@ void LayerKernels::embedding_forward() {
   scatter(size_.tokens, hidden());
 }
 
-void LayerKernels::projector_backward_input() {
-  const Linear in = projector_in();
-  input_gradient_row(projector_out());
-  passes(in.rows * in.out, 3, 1);
-  if (sequence() && context_.weight_grad) {  // fc1's input again, and side by side
-    gather(source_rows(), source_width());
-    passes(in.rows * in.in, 2, 1);
-  }
-  if (!input_grad_) return;  // nothing before fc1 has weights
-  input_gradient(in);
-  if (!sequence()) all_reduce(in.rows, in.in);
-  passes(in.rows * in.in, 2, 1);
-  if (sequence()) scatter(source_rows(), source_width());
-}
-
 void LayerKernels::forward() {
   switch (layer_) {
     case LayerKind::patch_embedding:
-      forward_cut(patches());
-      passes(patches().rows * hidden(), 3, 1);  // + position embedding
+      patches_forward();
+      return;
+    case LayerKind::audio_embedding:
+      audio_forward();
       return;
     case LayerKind::encoder_norm:
-      norm(own(size_.tokens), hidden());
+      encoder_norm_forward();
+      return;
+    case LayerKind::projector_linear:
+      linear_projector_forward();
       return;
     case LayerKind::projector_mlp:
       if (sequence()) gather(source_rows(), source_width());
@@ -182,10 +176,17 @@ void LayerKernels::forward() {
 void LayerKernels::backward_input(Recompute recompute) {
   if (recompute == Recompute::full) forward();
   switch (layer_) {
-    case LayerKind::patch_embedding:
-      return;  // pixels have no gradient
+    case LayerKind::patch_embedding:  // pixels have no gradient
+      if (module_.class_token && !lora()) passes(patches().rows * hidden(), 2, 1);
+      return;
+    case LayerKind::audio_embedding:
+      audio_backward_input();
+      return;
     case LayerKind::encoder_norm:
-      norm_backward(own(size_.tokens), hidden());
+      encoder_norm_backward_input();
+      return;
+    case LayerKind::projector_linear:
+      linear_projector_backward_input();
       return;
     case LayerKind::projector_mlp:
       projector_backward_input();
@@ -222,7 +223,13 @@ void LayerKernels::backward_weight() {
   switch (layer_) {
     case LayerKind::patch_embedding:
       weight_gradient(patches());
-      passes(patches().rows * hidden(), 3, 1);  // position embedding's gradient
+      if (module_.class_token) passes(size_.sequences * hidden(), 2, 3);
+      if (!module_.rotary)
+        passes(own(embedded_rows()) * hidden(), 3, 1);  // position embedding's gradient
+      return;
+    case LayerKind::audio_embedding:
+      weight_gradient(conv2());
+      weight_gradient(conv1());
       return;
     case LayerKind::encoder_norm:
       norm_weight(own(size_.tokens), hidden());
@@ -230,6 +237,9 @@ void LayerKernels::backward_weight() {
     case LayerKind::projector_mlp:
       weight_gradient(projector_out());
       weight_gradient(projector_in());
+      return;
+    case LayerKind::projector_linear:
+      weight_gradient(projector_whole());
       return;
     case LayerKind::token_embedding:
       add(KernelKind::embedding, 0, size_.text_tokens * hidden() * (element() + 2 * wide_element()),

@@ -9,6 +9,7 @@
 
 #include "shared/expand.h"
 #include "shared/row_shares.h"
+#include "shared/rows.h"
 
 namespace polyphony {
 
@@ -64,17 +65,18 @@ class LayerKernels {
   }
   bool lora() const { return module_.trainable == Trainable::lora; }
   std::int64_t low_rank() const { return lora() ? module_.lora_rank : 0; }
-  bool vision() const { return module_.kind == ModuleKind::vision; }
+  bool rotates() const { return module_.kind == ModuleKind::language || module_.rotary; }
   Linear qkv() const {
-    return {size_.tokens, hidden(), query_width() + 2 * key_width(), vision(), low_rank()};
+    return {size_.tokens, hidden(), query_width() + 2 * key_width(),
+            module_.attention_bias || module_.qkv_bias, low_rank()};
   }
   Linear attention_out() const {
-    return {size_.tokens, query_width(), hidden(), vision(), low_rank()};
+    return {size_.tokens, query_width(), hidden(), module_.attention_bias, low_rank()};
   }
   Linear mlp_in() const {
-    return {size_.tokens, hidden(), (vision() ? 1 : 2) * ffn(), vision(), low_rank()};
+    return {size_.tokens, hidden(), (module_.gated ? 2 : 1) * ffn(), module_.mlp_bias, low_rank()};
   }
-  Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), vision(), low_rank()}; }
+  Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), module_.mlp_bias, low_rank()}; }
   // Experts: shared/moe_kernels.cpp.
   bool sparse() const { return module_.experts > 0; }
   bool cut_experts() const { return context_.expert_tp > 1; }
@@ -86,9 +88,22 @@ class LayerKernels {
     return {size_.tokens, hidden(), 2 * shared_width(), false, low_rank()};
   }
   Linear shared_out() const { return {size_.tokens, shared_width(), hidden(), false, low_rank()}; }
+  // Rows that patch_embedding leaves: patches and class tokens.
+  std::int64_t embedded_rows() const { return rows_leaving(module_, 1, size_); }
   Linear patches() const {
-    return {own(size_.tokens), std::int64_t{module_.channels} * module_.patch * module_.patch,
-            hidden(), true};
+    return {std::min(own(embedded_rows()), size_.tokens),
+            std::int64_t{module_.channels} * module_.patch * module_.patch, hidden(), true};
+  }
+  // Convolutions over three frames, as products with rows of three frames; the second halves them.
+  // A rank's own tokens may need one frame of the token before.
+  Linear conv1() const {
+    return {std::min(2 * own(size_.tokens) + (sequence() ? 1 : 0), 2 * size_.tokens),
+            3 * std::int64_t{module_.mel_bins}, hidden(), true};
+  }
+  Linear conv2() const { return {own(size_.tokens), 3 * hidden(), hidden(), true}; }
+  // Whole on every rank.
+  Linear projector_whole() const {
+    return {own(size_.tokens), module_.projector_in, module_.projector_out, true};
   }
   Linear projector_in() const {
     return {size_.tokens, module_.projector_in, module_.projector_hidden / context_.tp, true};
@@ -176,7 +191,7 @@ class LayerKernels {
   void norm(std::int64_t rows, std::int64_t width) { passes(rows * width, 2, 1); }
   void norm_backward(std::int64_t rows, std::int64_t width) { passes(rows * width, 3, 1); }
   void norm_weight(std::int64_t rows, std::int64_t width) {
-    if (!lora()) passes(rows * width, 2, vision() ? 4 : 3);
+    if (!lora()) passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
   }
 
   // Context parallelism: keys and values of the group's ranks, by sample.
@@ -201,13 +216,24 @@ class LayerKernels {
   }
 
   // Rows that come into a projector, before it merges them.
-  std::int64_t source_rows() const {
-    return size_.tokens * std::int64_t{module_.merge} * module_.merge;
-  }
-  std::int64_t source_width() const {
-    return module_.projector_in / (std::int64_t{module_.merge} * module_.merge);
-  }
+  std::int64_t source_rows() const { return size_.tokens * merged_rows(module_); }
+  std::int64_t source_width() const { return module_.projector_in / merged_rows(module_); }
+  // A linear projector's ranks join rows of one another.
+  bool joins_rows() const { return sequence() && merged_rows(module_) > 1; }
 
+  void patches_forward();
+  void audio_forward();
+  void audio_backward_input();
+  void encoder_norm_forward();
+  void encoder_norm_backward_input();
+  void linear_projector_forward();
+  void linear_projector_backward_input();
+  void feed_forward();
+  void feed_forward_backward_input();
+  // RMSNorm of q and k, their heads side by side; v is copied.
+  void head_norm();
+  void head_norm_backward();
+  void head_norm_weight();
   void embedding_forward();
   void projector_backward_input();
   // shared/lora_kernels.cpp

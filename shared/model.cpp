@@ -13,22 +13,25 @@ std::vector<LayerKind> layers(const Module& module) {
       stack.insert(stack.end(), blocks, LayerKind::encoder_block);
       stack.push_back(LayerKind::encoder_norm);
       break;
+    case ModuleKind::audio:
+      stack.push_back(LayerKind::audio_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::encoder_block);
+      stack.push_back(LayerKind::encoder_norm);
+      break;
     case ModuleKind::language:
       stack.push_back(LayerKind::token_embedding);
       stack.insert(stack.end(), blocks, LayerKind::decoder_block);
       stack.push_back(LayerKind::language_head);
       break;
     case ModuleKind::projector:
-      stack.push_back(LayerKind::projector_mlp);
+      stack.push_back(module.projector_hidden == 0 ? LayerKind::projector_linear
+                                                   : LayerKind::projector_mlp);
       break;
     case ModuleKind::diffusion:
       stack.push_back(LayerKind::latent_embedding);
       stack.insert(stack.end(), blocks, LayerKind::diffusion_block);
       stack.push_back(LayerKind::diffusion_head);
       break;
-    case ModuleKind::audio:
-      POLYPHONY_CHECK(false, "module " << module.name << " of kind " << name(module.kind)
-                                       << " reached planning; validate() refuses it");
   }
   return stack;
 }
@@ -39,6 +42,11 @@ int output_width(const Module& module) {
 
 int latent_width(const Module& module) {
   return module.latent_channels * module.patch * module.patch;
+}
+
+int merged_rows(const Module& projector) {
+  return projector.source == ModuleKind::audio ? projector.merge
+                                               : projector.merge * projector.merge;
 }
 
 ModuleId language_module(const Model& model) {
@@ -79,12 +87,16 @@ const char* name(LayerKind kind) {
   switch (kind) {
     case LayerKind::patch_embedding:
       return "patch_embedding";
+    case LayerKind::audio_embedding:
+      return "audio_embedding";
     case LayerKind::encoder_block:
       return "encoder_block";
     case LayerKind::encoder_norm:
       return "encoder_norm";
     case LayerKind::projector_mlp:
       return "projector_mlp";
+    case LayerKind::projector_linear:
+      return "projector_linear";
     case LayerKind::token_embedding:
       return "token_embedding";
     case LayerKind::decoder_block:
@@ -109,6 +121,16 @@ const char* name(Trainable trainable) {
       return "frozen";
     case Trainable::lora:
       return "lora";
+  }
+  return "?";
+}
+
+const char* name(Norm norm) {
+  switch (norm) {
+    case Norm::rms:
+      return "rms";
+    case Norm::layer:
+      return "layer";
   }
   return "?";
 }

@@ -3,7 +3,9 @@
 //   heads, F feed-forward width, V vocabulary.
 // Layer stacks (index 0 first), see layers():
 //   vision     patch_embedding, encoder_block × layers, encoder_norm
-//   projector  projector_mlp              (merges m×m neighbouring patches, then a two-layer MLP)
+//   audio      audio_embedding (two convolutions over frames), encoder_block × layers, encoder_norm
+//   projector  projector_mlp or projector_linear  (merges m×m neighbouring patches, or m frames,
+//              then two matrices with GELU between, or one)
 //   language   token_embedding, decoder_block × layers, language_head (final RMSNorm, output
 //              matrix, cross-entropy)
 //   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
@@ -23,11 +25,16 @@ namespace polyphony {
 enum class ModuleKind : std::uint8_t { vision, audio, language, diffusion, projector };
 enum class Trainable : std::uint8_t { full, frozen, lora };
 
+// LayerNorm has a bias, RMSNorm none.
+enum class Norm : std::uint8_t { rms, layer };
+
 enum class LayerKind : std::uint8_t {
   patch_embedding,
+  audio_embedding,
   encoder_block,  // vision and audio
   encoder_norm,
   projector_mlp,
+  projector_linear,
   token_embedding,
   decoder_block,
   language_head,
@@ -49,7 +56,7 @@ struct Module {
   ModuleKind kind = ModuleKind::language;
   Trainable trainable = Trainable::full;
 
-  // Transformer stacks (vision, language). kv_heads == heads for vision.
+  // Transformer stacks (vision, audio, language). kv_heads == heads in encoders.
   int layers = 0;               // blocks
   int hidden = 0;               // H
   int heads = 0;                // A
@@ -57,16 +64,32 @@ struct Module {
   int head_dim = 0;             // D; A·D may differ from H
   int ffn = 0;                  // F
   bool gated = false;           // three matrices (SwiGLU) instead of two (GELU)
-  bool attention_bias = false;  // bias on q, k, v and out (vision: true)
+  bool attention_bias = false;  // bias on q, k, v and out
+  bool qkv_bias = false;        // bias on q, k and v, whatever attention_bias says
+  bool mlp_bias = false;        // biases of the feed-forward matrices
+  bool qk_norm = false;  // RMSNorm of every query and key head before rotation; one weight [D] each
+  Norm norm = Norm::rms;
   // Vision input.
   int image_size = 0;  // pixels, square
   int patch = 0;       // pixels
   int channels = 3;
+  bool class_token = false;  // a learned row before each image's patches, gone after the last norm
+  bool rotary = false;       // rows and columns turn q and k; no table of positions
+  int window = 0;            // blocks attend inside squares of window × window patches; 0: images
+  std::vector<int> full_attention_blocks = {};  // but these attend over whole images
+  // Audio input: 2 frames of mel_bins features a token.
+  int mel_bins = 0;
+  int audio_tokens = 0;  // of a clip of full length
   // Language.
   int vocab = 0;      // V
   bool tied = false;  // output matrix is the embedding
   double rope_theta = 10000.0;
-  // Projector: in features = merge² · H of its source; out = H of its consumer.
+  // Of the D/2 rotary frequencies, how many turn with time, row and column; empty: all with the
+  // position in the sample.
+  std::vector<int> rope_sections = {};
+  // Projector: in features = merge² · H of its source, merge · H of an audio source; out = H of its
+  // consumer. hidden 0: projector_linear.
+  ModuleKind source = ModuleKind::vision;
   int merge = 1;
   int projector_in = 0;
   int projector_hidden = 0;
@@ -125,8 +148,11 @@ bool needs_input_grad(const Model& model, ModuleId module);
 // True when a backward op must visit `module` at all: it, or something upstream of it, is
 // trainable.
 bool needs_backward(const Model& model, ModuleId module);
+// Rows of the output of a projector's source that it joins into one: merge², or merge for audio.
+int merged_rows(const Module& projector);
 const char* name(ModuleKind kind);
 const char* name(LayerKind kind);
 const char* name(Trainable trainable);
+const char* name(Norm norm);
 
 }  // namespace polyphony

@@ -96,6 +96,7 @@ std::vector<Interval> Parameter::parts(const ShardIndex& shard) const {
 }
 
 std::vector<Interval> Parameter::owned_parts(const ShardIndex& shard) const {
+  if (copy) return {};
   std::vector<Interval> held = parts(shard);
   if (cut == Cut::replicated && shard.tensor_index > 0) return {};
   if (shares_heads(shard) && shard.tensor_index % (shard.tensor / key_value_heads) > 0)

@@ -21,13 +21,19 @@ class LayerParameters {
   LayerParameters(std::vector<Parameter>& out, std::string prefix, int layer)
       : out_(out), prefix_(std::move(prefix)), layer_(layer) {}
 
-  void matrix(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
+  void matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
     const double deviation = 1 / std::sqrt(static_cast<double>(columns));
     out_.push_back(
         {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, true});
   }
+  void matrix_and_bias(const std::string& name, std::int64_t rows, std::int64_t columns, Cut cut,
+                       bool bias) {
+    matrix(name + ".weight", rows, columns, cut);
+    if (bias)
+      vector(name + ".bias", rows, cut == Cut::rows ? cut : Cut::replicated, Initial::zeros);
+  }
   // Rows laid out per key/value head (Cut::heads); `columns` 0: a bias.
-  void fused(const char* suffix, const Module& m, std::int64_t columns) {
+  void fused(const std::string& suffix, const Module& m, std::int64_t columns) {
     const std::int64_t rows = (std::int64_t{m.heads} + 2 * m.kv_heads) * m.head_dim;
     if (columns > 0)
       matrix(suffix, rows, columns, Cut::heads);
@@ -38,23 +44,32 @@ class LayerParameters {
     out_.back().head_dim = m.head_dim;
   }
   // One matrix per expert.
-  void experts(const char* suffix, const Module& m, std::int64_t rows, std::int64_t columns,
+  void experts(const std::string& suffix, const Module& m, std::int64_t rows, std::int64_t columns,
                Cut cut) {
     matrix(suffix, rows, columns, cut);
     out_.back().shape.insert(out_.back().shape.begin(), m.experts);
     out_.back().expert = true;
   }
-  void table(const char* suffix, std::int64_t rows, std::int64_t columns, Cut cut,
+  void table(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
              double deviation) {  // embeddings: no decay
     out_.push_back(
         {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, false});
   }
-  void zero_matrix(const char* suffix, std::int64_t rows, std::int64_t columns) {
+  void zero_matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns) {
     out_.push_back(
         {prefix_ + suffix, layer_, {rows, columns}, Cut::replicated, Initial::zeros, 0.0, true});
   }
-  void vector(const char* suffix, std::int64_t size, Cut cut, Initial initial) {
+  void vector(const std::string& suffix, std::int64_t size, Cut cut, Initial initial) {
     out_.push_back({prefix_ + suffix, layer_, {size}, cut, initial, 0.0, false});
+  }
+  void norm(const std::string& name, const Module& m) {
+    vector(name + ".weight", m.hidden, Cut::replicated, Initial::ones);
+    if (m.norm == Norm::layer) vector(name + ".bias", m.hidden, Cut::replicated, Initial::zeros);
+  }
+  // One weight for all heads: every tensor-parallel rank sees its own heads only.
+  void head_norm(const std::string& name, const Module& m) {
+    vector(name + ".weight", m.head_dim, Cut::replicated, Initial::ones);
+    out_.back().partial = Partial::always;
   }
 
  private:
@@ -63,39 +78,35 @@ class LayerParameters {
   int layer_;
 };
 
-void vision_block(const Module& m, LayerParameters add) {
-  const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
-  add.vector("norm1.weight", m.hidden, Cut::replicated, Initial::ones);
-  add.vector("norm1.bias", m.hidden, Cut::replicated, Initial::zeros);
-  add.fused("qkv.weight", m, m.hidden);
-  add.fused("qkv.bias", m, 0);
-  add.matrix("out.weight", m.hidden, width, Cut::columns);
-  add.vector("out.bias", m.hidden, Cut::replicated, Initial::zeros);
-  add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
-  add.vector("norm2.bias", m.hidden, Cut::replicated, Initial::zeros);
-  add.matrix("fc1.weight", m.ffn, m.hidden, Cut::rows);
-  add.vector("fc1.bias", m.ffn, Cut::rows, Initial::zeros);
-  add.matrix("fc2.weight", m.hidden, m.ffn, Cut::columns);
-  add.vector("fc2.bias", m.hidden, Cut::replicated, Initial::zeros);
-}
-
-void decoder_block(const Module& m, LayerParameters add) {
-  const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
-  add.vector("norm1.weight", m.hidden, Cut::replicated, Initial::ones);
-  add.fused("qkv.weight", m, m.hidden);
-  add.matrix("out.weight", m.hidden, width, Cut::columns);
-  add.vector("norm2.weight", m.hidden, Cut::replicated, Initial::ones);
-  if (m.experts == 0) {
-    add.matrix("gate_up.weight", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows);
-    add.matrix("down.weight", m.hidden, m.ffn, Cut::columns);
-    return;
-  }
+void sparse_feed_forward(const Module& m, LayerParameters& add) {
   add.matrix("router.weight", m.experts, m.hidden, Cut::replicated);
   add.experts("experts.gate_up.weight", m, 2 * std::int64_t{m.expert_ffn}, m.hidden, Cut::rows);
   add.experts("experts.down.weight", m, m.hidden, m.expert_ffn, Cut::columns);
   if (m.shared_ffn == 0) return;
   add.matrix("shared.gate_up.weight", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows);
   add.matrix("shared.down.weight", m.hidden, m.shared_ffn, Cut::columns);
+}
+
+void transformer_block(const Module& m, LayerParameters add) {
+  const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
+  add.norm("norm1", m);
+  add.fused("qkv.weight", m, m.hidden);
+  if (m.attention_bias || m.qkv_bias) add.fused("qkv.bias", m, 0);
+  if (m.qk_norm) {
+    add.head_norm("q_norm", m);
+    add.head_norm("k_norm", m);
+  }
+  add.matrix_and_bias("out", m.hidden, width, Cut::columns, m.attention_bias);
+  add.norm("norm2", m);
+  if (m.experts > 0) {
+    sparse_feed_forward(m, add);
+  } else if (m.gated) {
+    add.matrix_and_bias("gate_up", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows, m.mlp_bias);
+    add.matrix_and_bias("down", m.hidden, m.ffn, Cut::columns, m.mlp_bias);
+  } else {
+    add.matrix_and_bias("fc1", m.ffn, m.hidden, Cut::rows, m.mlp_bias);
+    add.matrix_and_bias("fc2", m.hidden, m.ffn, Cut::columns, m.mlp_bias);
+  }
 }
 
 // Shifts, scales and gates (`parts` of them) from the features of time. Blocks begin as the
@@ -113,22 +124,39 @@ void diffusion_block(const Module& m, LayerParameters add) {
   modulation(m, 6, add);
   add.fused("qkv.weight", m, m.hidden);
   add.fused("qkv.bias", m, 0);
-  add.matrix("out.weight", m.hidden, width, Cut::columns);
-  add.vector("out.bias", m.hidden, Cut::replicated, Initial::zeros);
+  add.matrix_and_bias("out", m.hidden, width, Cut::columns, true);
   if (m.condition > 0) {
     add.vector("cross_norm.weight", m.hidden, Cut::replicated, Initial::ones);
     add.vector("cross_norm.bias", m.hidden, Cut::replicated, Initial::zeros);
-    add.matrix("cross_query.weight", width, m.hidden, Cut::rows);
-    add.vector("cross_query.bias", width, Cut::rows, Initial::zeros);
-    add.matrix("cross_key_value.weight", 2 * width, m.condition, Cut::rows);  // by head [k | v]
-    add.vector("cross_key_value.bias", 2 * width, Cut::rows, Initial::zeros);
-    add.matrix("cross_out.weight", m.hidden, width, Cut::columns);
-    add.vector("cross_out.bias", m.hidden, Cut::replicated, Initial::zeros);
+    add.matrix_and_bias("cross_query", width, m.hidden, Cut::rows, true);
+    add.matrix_and_bias("cross_key_value", 2 * width, m.condition, Cut::rows,
+                        true);  // by head [k | v]
+    add.matrix_and_bias("cross_out", m.hidden, width, Cut::columns, true);
   }
-  add.matrix("fc1.weight", m.ffn, m.hidden, Cut::rows);
-  add.vector("fc1.bias", m.ffn, Cut::rows, Initial::zeros);
-  add.matrix("fc2.weight", m.hidden, m.ffn, Cut::columns);
-  add.vector("fc2.bias", m.hidden, Cut::replicated, Initial::zeros);
+  add.matrix_and_bias("fc1", m.ffn, m.hidden, Cut::rows, true);
+  add.matrix_and_bias("fc2", m.hidden, m.ffn, Cut::columns, true);
+}
+
+void patch_embedding(const Module& m, LayerParameters add) {
+  const std::int64_t side = m.image_size / m.patch;
+  add.matrix("weight", m.hidden, std::int64_t{m.channels} * m.patch * m.patch, Cut::replicated);
+  add.vector("bias", m.hidden, Cut::replicated, Initial::zeros);
+  if (m.class_token) add.table("class_token", 1, m.hidden, Cut::replicated, kPositionDeviation);
+  if (!m.rotary)
+    add.table("position", side * side + (m.class_token ? 1 : 0), m.hidden, Cut::replicated,
+              kPositionDeviation);
+}
+
+// Columns of a convolution's matrix: (frame of the three, input channel).
+void audio_embedding(const Module& m, LayerParameters add) {
+  add.matrix_and_bias("conv1", m.hidden, 3 * std::int64_t{m.mel_bins}, Cut::replicated, true);
+  add.matrix_and_bias("conv2", m.hidden, 3 * std::int64_t{m.hidden}, Cut::replicated, true);
+}
+
+// A tied matrix serves as an output matrix too, so it starts as one.
+void token_table(const Module& m, LayerParameters add) {
+  const double deviation = m.tied ? 1 / std::sqrt(static_cast<double>(m.hidden)) : kTokenDeviation;
+  add.table("weight", m.vocab, m.hidden, Cut::rows, deviation);
 }
 
 }  // namespace
@@ -142,43 +170,44 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
   for (int layer = range.begin; layer < range.end; ++layer) {
     const std::string block = module.name + ".block" + std::to_string(layer - 1) + ".";
     switch (stack[static_cast<std::size_t>(layer)]) {
-      case LayerKind::patch_embedding: {
-        LayerParameters add(out, module.name + ".patch_embedding.", layer);
-        const std::int64_t side = module.image_size / module.patch;
-        add.matrix("weight", module.hidden,
-                   std::int64_t{module.channels} * module.patch * module.patch, Cut::replicated);
-        add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
-        add.table("position", side * side, module.hidden, Cut::replicated, kPositionDeviation);
+      case LayerKind::patch_embedding:
+        patch_embedding(module, {out, module.name + ".patch_embedding.", layer});
         break;
-      }
+      case LayerKind::audio_embedding:
+        audio_embedding(module, {out, module.name + ".", layer});
+        break;
       case LayerKind::encoder_block:
-        vision_block(module, {out, block, layer});
+      case LayerKind::decoder_block:
+        transformer_block(module, {out, block, layer});
         break;
-      case LayerKind::encoder_norm: {
-        LayerParameters add(out, module.name + ".norm.", layer);
-        add.vector("weight", module.hidden, Cut::replicated, Initial::ones);
-        add.vector("bias", module.hidden, Cut::replicated, Initial::zeros);
+      case LayerKind::encoder_norm:
+        LayerParameters(out, module.name + ".", layer).norm("norm", module);
         break;
-      }
       case LayerKind::projector_mlp: {
         LayerParameters add(out, module.name + ".", layer);
-        add.matrix("fc1.weight", module.projector_hidden, module.projector_in, Cut::rows);
-        add.vector("fc1.bias", module.projector_hidden, Cut::rows, Initial::zeros);
-        add.matrix("fc2.weight", module.projector_out, module.projector_hidden, Cut::columns);
-        add.vector("fc2.bias", module.projector_out, Cut::replicated, Initial::zeros);
+        add.matrix_and_bias("fc1", module.projector_hidden, module.projector_in, Cut::rows, true);
+        add.matrix_and_bias("fc2", module.projector_out, module.projector_hidden, Cut::columns,
+                            true);
         break;
       }
-      case LayerKind::token_embedding:
-        LayerParameters(out, module.name + ".embedding.", layer)
-            .table("weight", module.vocab, module.hidden, Cut::rows, kTokenDeviation);
+      case LayerKind::projector_linear:
+        LayerParameters(out, module.name + ".", layer)
+            .matrix_and_bias("fc", module.projector_out, module.projector_in, Cut::replicated,
+                             true);
         break;
-      case LayerKind::decoder_block:
-        decoder_block(module, {out, block, layer});
+      case LayerKind::token_embedding:
+        token_table(module, {out, module.name + ".embedding.", layer});
+        out.back().tied = module.tied;
         break;
       case LayerKind::language_head: {
         LayerParameters add(out, module.name + ".head.", layer);
-        add.vector("norm.weight", module.hidden, Cut::replicated, Initial::ones);
-        add.matrix("output.weight", module.vocab, module.hidden, Cut::rows);
+        add.norm("norm", module);
+        if (!module.tied) {
+          add.matrix("output.weight", module.vocab, module.hidden, Cut::rows);
+        } else if (range.begin > 0) {
+          token_table(module, {out, module.name + ".embedding.", layer});
+          out.back().tied = out.back().copy = true;
+        }
         break;
       }
       case LayerKind::latent_embedding: {

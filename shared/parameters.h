@@ -15,7 +15,9 @@
 //   A diffusion layer makes its modulation (shift, scale, gate of each part) of the features of
 //   time by two matrices of its own, [R, 256] and [6H, R]. DiT (arXiv 2212.09748) has an MLP that
 //   all blocks share, 256·H + H², before [6H, H] in each: it would tie pipeline stages. With R = H
-//   here are 256·H more a block and H² fewer: of all of DiT-XL/2 0.8 % more.
+//   here are 256·H more a block and H² fewer: of all of DiT-XL/2 0.8 % more. A tied matrix has the
+//   embedding's name. A range with both layers has it once, in the embedding; a range with the
+//   output alone has a copy of it.
 // Names: "language.block3.qkv.weight", "vision.patch_embedding.weight", "projector.fc1.bias".
 #pragma once
 
@@ -74,6 +76,9 @@ struct Parameter {
   Partial partial = Partial::sequence;
   bool expert = false;      // dimension 0 counts experts, cut over the expert-parallel ranks
   bool trained = true;      // takes gradients and updates
+  bool tied = false;        // embedding and output matrix in one
+  bool copy = false;        // of a tied matrix, where a chunk has the output without the embedding:
+                            // owns nothing; the embedding's equal once their gradients are summed
   int key_value_heads = 0;  // of Cut::heads
   int group_heads = 0;      // of Cut::heads: query heads per key/value head
   int head_dim = 0;         // of Cut::heads

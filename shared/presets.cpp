@@ -8,51 +8,65 @@ namespace {
 struct Stack {
   int layers, hidden, heads, kv_heads, head_dim, ffn;
 };
-
-ModelPreset vision(const char* name, Stack stack, int patch, int image_size, double parameters,
-                   const char* source, std::vector<std::string> notes) {
-  ModelPreset preset{name, {}, parameters, source, std::move(notes)};
-  preset.module.kind = ModuleKind::vision;
-  preset.module.layers = stack.layers;
-  preset.module.hidden = stack.hidden;
-  preset.module.heads = stack.heads;
-  preset.module.kv_heads = stack.kv_heads;
-  preset.module.head_dim = stack.head_dim;
-  preset.module.ffn = stack.ffn;
-  preset.module.attention_bias = true;
-  preset.module.patch = patch;
-  preset.module.image_size = image_size;
-  return preset;
-}
-
 struct Words {
   int vocab;
   bool tied;
-  bool gated;
   double rope_theta;
 };
+struct Count {
+  std::int64_t published, beyond = 0;
+  double tolerance = 0;
+};
 
-ModelPreset language(const char* name, Stack stack, Words words, double parameters,
-                     const char* source, std::vector<std::string> notes) {
-  ModelPreset preset{name, {}, parameters, source, std::move(notes)};
-  preset.module.kind = ModuleKind::language;
-  preset.module.layers = stack.layers;
-  preset.module.hidden = stack.hidden;
-  preset.module.heads = stack.heads;
-  preset.module.kv_heads = stack.kv_heads;
-  preset.module.head_dim = stack.head_dim;
-  preset.module.ffn = stack.ffn;
-  preset.module.gated = words.gated;
-  preset.module.vocab = words.vocab;
-  preset.module.tied = words.tied;
-  preset.module.rope_theta = words.rope_theta;
+// Llama's form: RMSNorm, no biases, a gated feed-forward.
+ModelPreset language(const char* name, Stack stack, Words words, Count count, const char* source,
+                     std::vector<std::string> notes) {
+  ModelPreset preset{
+      name, {}, count.published, count.beyond, count.tolerance, source, std::move(notes)};
+  Module& m = preset.module;
+  m.kind = ModuleKind::language;
+  m.layers = stack.layers;
+  m.hidden = stack.hidden;
+  m.heads = stack.heads;
+  m.kv_heads = stack.kv_heads;
+  m.head_dim = stack.head_dim;
+  m.ffn = stack.ffn;
+  m.gated = true;
+  m.vocab = words.vocab;
+  m.tied = words.tied;
+  m.rope_theta = words.rope_theta;
+  return preset;
+}
+ModelPreset qwen2(const char* name, Stack stack, Count count, std::vector<int> sections = {}) {
+  ModelPreset preset =
+      language(name, stack, {152064, false, 1e6}, count, "Hugging Face config.json of Qwen/*", {});
+  preset.module.qkv_bias = true;
+  preset.module.rope_sections = std::move(sections);
+  return preset;
+}
+ModelPreset qwen3(const char* name, Stack stack, bool tied, Count count) {
+  ModelPreset preset = language(name, stack, {151936, tied, 1e6}, count,
+                                "Hugging Face config.json of Qwen/Qwen3-*", {});
+  preset.module.qk_norm = true;
+  return preset;
+}
+// GPT-3's form: LayerNorm, biases, two feed-forward matrices; `beyond`: 2048 learned positions.
+ModelPreset gpt(const char* name, int layers, int hidden, int heads, Count count) {
+  count.beyond = std::int64_t{2048} * hidden;
+  ModelPreset preset =
+      language(name, {layers, hidden, heads, heads, hidden / heads, 4 * hidden}, {51200, true, 1e4},
+               count, "arXiv 2205.05198 table 3; calculon-ai/calculon models/*.json",
+               {"rotary positions instead of learned ones"});
+  Module& m = preset.module;
+  m.gated = false;
+  m.attention_bias = m.mlp_bias = true;
+  m.norm = Norm::layer;
   return preset;
 }
 
 struct Sparse {
   int experts, experts_per_token, expert_ffn;
 };
-
 ModelPreset with_experts(ModelPreset preset, Sparse sparse) {
   preset.module.ffn = 0;
   preset.module.experts = sparse.experts;
@@ -61,92 +75,52 @@ ModelPreset with_experts(ModelPreset preset, Sparse sparse) {
   return preset;
 }
 
-constexpr const char* kClassToken = "the class token is left out: one token less per image";
-constexpr const char* kQuickGelu = "quick-GELU runs as GELU";
-constexpr const char* kQueryKeyNorm = "the norms of queries and keys are left out";
-constexpr const char* kNoBias = "linear layers have biases here";
-constexpr const char* kPostNorm = "norms stand before attention and feed-forward here, not after";
-constexpr const char* kRmsNorm = "RMSNorm runs as LayerNorm";
-constexpr const char* kQkvBias = "the bias on queries, keys and values is left out";
 constexpr const char* kRopeScaling =
     "the scaling of rotary frequencies for long contexts is left out";
 constexpr const char* kWindow =
     "sliding-window attention (4096 tokens) runs as full causal attention";
 
-std::vector<ModelPreset> make_vision_presets() {
-  const char* const clip = "mlfoundations/open_clip model_configs/ViT-L-14.json";
-  const char* const intern =
-      "Hugging Face config.json of OpenGVLab/InternViT-*; counts from the V1-2 model card";
-  const char* const eva = "LLaVA-VL/LLaVA-NeXT eva_clip/model_configs/EVA-CLIP-*.json";
-  const std::vector<std::string> intern_notes = {kClassToken, kQueryKeyNorm, kNoBias, kRmsNorm};
-  const std::vector<std::string> eva_notes = {kClassToken, kRmsNorm, kNoBias};
-  return {
-      vision("clip-vit-l-14", {24, 1024, 16, 16, 64, 4096}, 14, 224, 0.302e9, clip,
-             {kClassToken, kQuickGelu}),
-      vision("clip-vit-l-14-336", {24, 1024, 16, 16, 64, 4096}, 14, 336, 0.302e9, clip,
-             {kClassToken, kQuickGelu}),
-      // 384 is not a multiple of 14: the model drops the last 6 pixels, 27·14 = 378.
-      vision("siglip-so400m-14", {27, 1152, 16, 16, 72, 4304}, 14, 378, 0.411e9,
-             "google-research/big_vision models/vit.py decode_variant",
-             {"384 pixels are cut to the 378 that whole patches cover"}),
-      vision("internvit-300m", {24, 1024, 16, 16, 64, 4096}, 14, 448, 0.302e9, intern,
-             {kClassToken}),
-      vision("internvit-6b", {45, 3200, 25, 25, 128, 12800}, 14, 448, 5.54e9, intern, intern_notes),
-      vision("internvit-6b-224", {48, 3200, 25, 25, 128, 12800}, 14, 224, 5.903e9, intern,
-             intern_notes),
-      vision("qwen2-vl-vision", {32, 1280, 16, 16, 80, 5120}, 14, 448, 0.629e9,
-             "huggingface/transformers configuration_qwen2_vl.py",
-             {"temporal patches and rotary positions are left out: one learned position per patch "
-              "of a still image",
-              kQuickGelu}),
-      vision("eva2-clip-e", {63, 1792, 16, 16, 112, 15360}, 14, 224, 4.28e9,
-             "Hugging Face config.json of THUDM/cogvlm2-video-llama3-chat",
-             {kClassToken, kPostNorm}),
-      vision("eva-clip-8b", {32, 4096, 32, 32, 128, 20480}, 14, 224, 7.52e9, eva, eva_notes),
-      vision("eva-clip-18b", {48, 5120, 40, 40, 128, 25600}, 14, 224, 17.6e9, eva,
-             {kClassToken, kPostNorm, kRmsNorm, kNoBias}),
-      vision(
-          "vit-22b", {48, 6144, 48, 48, 128, 24576}, 14, 224, 21.74e9, "arXiv 2302.05442",
-          {"attention and feed-forward run one after the other, not in parallel", kQueryKeyNorm}),
-  };
-}
-
-std::vector<ModelPreset> make_language_presets() {
+// Published counts: the totals of the safetensors files on Hugging Face; of GPT: Narayanan et al.,
+// arXiv 2104.04473, table 1, in four digits (22B: its name).
+std::vector<ModelPreset> language_presets() {
   const char* const llama = "Hugging Face config.json of meta-llama/*";
-  const char* const qwen = "Hugging Face config.json of Qwen/Qwen2.5-*";
-  const char* const gpt = "arXiv 2205.05198 table 3; calculon-ai/calculon models/*.json";
+  const Stack llama_8b{32, 4096, 32, 8, 128, 14336}, llama_70b{80, 8192, 64, 8, 128, 28672};
+  const Stack qwen_7b{28, 3584, 28, 4, 128, 18944}, qwen_72b{80, 8192, 64, 8, 128, 29568};
+  const Words llama_words{128256, false, 5e5}, llama_tied{128256, true, 5e5};
+  const std::vector<int> axes = {16, 24, 24};
   return {
-      language("llama-3.2-1b", {16, 2048, 32, 8, 64, 8192}, {128256, true, true, 5e5}, 1.236e9,
-               llama, {kRopeScaling}),
-      language("llama-3.2-3b", {28, 3072, 24, 8, 128, 8192}, {128256, true, true, 5e5}, 3.213e9,
-               llama, {kRopeScaling}),
-      language("llama-3-8b", {32, 4096, 32, 8, 128, 14336}, {128256, false, true, 5e5}, 8.03e9,
-               llama, {}),
-      language("llama-3.1-8b", {32, 4096, 32, 8, 128, 14336}, {128256, false, true, 5e5}, 8.03e9,
-               llama, {kRopeScaling}),
-      language("llama-3-70b", {80, 8192, 64, 8, 128, 28672}, {128256, false, true, 5e5}, 70.55e9,
-               llama, {}),
-      language("llama-3.1-70b", {80, 8192, 64, 8, 128, 28672}, {128256, false, true, 5e5}, 70.55e9,
-               llama, {kRopeScaling}),
-      language("mistral-7b", {32, 4096, 32, 8, 128, 14336}, {32000, false, true, 1e4}, 7.24e9,
+      language("llama-3.2-1b", {16, 2048, 32, 8, 64, 8192}, llama_tied, {1'235'814'400}, llama,
+               {kRopeScaling}),
+      language("llama-3.2-3b", {28, 3072, 24, 8, 128, 8192}, llama_tied, {3'212'749'824}, llama,
+               {kRopeScaling}),
+      language("llama-3-8b", llama_8b, llama_words, {8'030'261'248}, llama, {}),
+      language("llama-3.1-8b", llama_8b, llama_words, {8'030'261'248}, llama, {kRopeScaling}),
+      language("llama-3-70b", llama_70b, llama_words, {70'553'706'496}, llama, {}),
+      language("llama-3.1-70b", llama_70b, llama_words, {70'553'706'496}, llama, {kRopeScaling}),
+      language("mistral-7b", llama_8b, {32000, false, 1e4}, {7'241'732'096},
                "NVIDIA-NeMo/Megatron-Bridge mistral_provider.py", {kWindow}),
-      language("qwen2.5-7b", {28, 3584, 28, 4, 128, 18944}, {152064, false, true, 1e6}, 7.62e9,
-               qwen, {kQkvBias}),
-      language("qwen2.5-32b", {64, 5120, 40, 8, 128, 27648}, {152064, false, true, 1e6}, 32.76e9,
-               qwen, {kQkvBias}),
-      language("qwen2.5-72b", {80, 8192, 64, 8, 128, 29568}, {152064, false, true, 1e6}, 72.70e9,
-               qwen, {kQkvBias}),
-      with_experts(language("mixtral-8x7b", {32, 4096, 32, 8, 128, 0}, {32000, false, true, 1e6},
-                            46.70e9, "Hugging Face config.json of mistralai/Mixtral-8x7B-v0.1", {}),
-                   {8, 2, 14336}),
+      qwen2("qwen2.5-7b", qwen_7b, {7'615'616'512}),
+      qwen2("qwen2.5-32b", {64, 5120, 40, 8, 128, 27648}, {32'763'876'352}),
+      qwen2("qwen2-72b", qwen_72b, {72'706'203'648}),
+      qwen2("qwen2.5-72b", qwen_72b, {72'706'203'648}),
+      // The language parts: Qwen2-VL and Qwen2.5-VL share them.
+      qwen2("qwen2-vl-7b", qwen_7b, {7'615'616'512}, axes),
+      qwen2("qwen2-vl-72b", qwen_72b, {72'706'203'648}, axes),
+      qwen3("qwen3-0.6b", {28, 1024, 16, 8, 128, 3072}, true, {596'049'920}),
+      qwen3("qwen3-4b", {36, 2560, 32, 8, 128, 9728}, true, {4'022'468'096}),
+      qwen3("qwen3-8b", {36, 4096, 32, 8, 128, 12288}, false, {8'190'735'360}),
+      qwen3("qwen3-14b", {40, 5120, 40, 8, 128, 17408}, false, {14'768'307'200}),
+      qwen3("qwen3-32b", {64, 5120, 64, 8, 128, 25600}, false, {32'762'123'264}),
       with_experts(
-          language("qwen3-30b-a3b", {48, 2048, 32, 4, 128, 0}, {151936, false, true, 1e6}, 30.53e9,
-                   "Hugging Face config.json of Qwen/Qwen3-30B-A3B", {kQueryKeyNorm}),
-          {128, 8, 768}),
-      language("gpt-22b", {48, 6144, 64, 64, 96, 24576}, {51200, true, false, 1e4}, 22.06e9, gpt,
-               {}),
-      language("gpt-175b", {96, 12288, 96, 96, 128, 49152}, {51200, true, false, 1e4}, 174.6e9, gpt,
-               {}),
+          language("mixtral-8x7b", {32, 4096, 32, 8, 128, 0}, {32000, false, 1e6}, {46'702'792'704},
+                   "Hugging Face config.json of mistralai/Mixtral-8x7B-v0.1", {}),
+          {8, 2, 14336}),
+      with_experts(qwen3("qwen3-30b-a3b", {48, 2048, 32, 4, 128, 0}, false, {30'532'122'624}),
+                   {128, 8, 768}),
+      gpt("gpt-22b", 48, 6144, 64, {22'000'000'000, 0, 0.01}),
+      gpt("gpt-175b", 96, 12288, 96, {174'600'000'000, 0, 0.0005}),
+      gpt("gpt-530b", 105, 20480, 128, {529'600'000'000, 0, 0.0005}),
+      gpt("gpt-1t", 128, 25600, 160, {1'008'000'000'000, 0, 0.0005}),
   };
 }
 
@@ -154,11 +128,9 @@ std::vector<ModelPreset> make_language_presets() {
 
 const std::vector<ModelPreset>& model_presets() {
   static const std::vector<ModelPreset> presets = [] {
-    std::vector<ModelPreset> all = make_vision_presets();
-    const std::vector<ModelPreset> language_presets = make_language_presets();
-    all.insert(all.end(), language_presets.begin(), language_presets.end());
-    const std::vector<ModelPreset> diffusion = diffusion_presets();
-    all.insert(all.end(), diffusion.begin(), diffusion.end());
+    std::vector<ModelPreset> all = encoder_presets();
+    for (const auto& part : {language_presets(), diffusion_presets()})
+      all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
   return presets;

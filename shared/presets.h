@@ -1,11 +1,12 @@
 // Published models by name, as modules: dimensions with their source, checked against the published
 // parameter count.
-//   `parameters` counts the matrices (attention, feed-forward, embeddings): no norms, biases, patch
-//   or position embedding. `notes` say in what the published model differs from the module that
-//   stands for it; answers repeat them.
+//   parameter_count(module) + beyond = parameters · (1 ± tolerance)
+//   `beyond` counts what the published model has besides the module (negative: less); `notes` say
+//   in what else it differs; answers repeat them.
 // Source: the model's own configuration file, named in each row.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,19 @@
 namespace polyphony {
 
 struct ModelPreset {
-  std::string name;       // "llama-3.1-70b"
-  Module module;          // without a name
-  double parameters = 0;  // published
+  std::string name;             // "llama-3.1-70b"
+  Module module;                // without a name
+  std::int64_t parameters = 0;  // published
+  std::int64_t beyond = 0;
+  double tolerance = 0;  // of a count published in a few digits
   std::string source;
   std::vector<std::string> notes;
 };
 
 const std::vector<ModelPreset>& model_presets();
-// Those of diffusion modules (shared/diffusion_presets.cpp).
+// Its parts of vision and audio (shared/encoder_presets.cpp), and of diffusion
+// (shared/diffusion_presets.cpp).
+std::vector<ModelPreset> encoder_presets();
 std::vector<ModelPreset> diffusion_presets();
 // Of one kind, in table order.
 std::vector<std::string> preset_names(ModuleKind kind);

@@ -29,15 +29,19 @@ class Digest {
 
 auto fields(const Module& value) {
   const auto& [name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
-               attention_bias, image_size, patch, channels, vocab, tied, rope_theta, merge,
-               projector_in, projector_hidden, projector_out, latent_channels, latent_tokens,
-               modulation, condition, loss_weight, experts, experts_per_token, expert_ffn,
-               shared_ffn, balance_weight, lora_rank, lora_alpha] = value;
+               attention_bias, qkv_bias, mlp_bias, qk_norm, norm, image_size, patch, channels,
+               class_token, rotary, window, full_attention_blocks, mel_bins, audio_tokens, vocab,
+               tied, rope_theta, rope_sections, source, merge, projector_in, projector_hidden,
+               projector_out, latent_channels, latent_tokens, modulation, condition, loss_weight,
+               experts, experts_per_token, expert_ffn, shared_ffn, balance_weight, lora_rank,
+               lora_alpha] = value;
   return std::tie(name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
-                  attention_bias, image_size, patch, channels, vocab, tied, rope_theta, merge,
-                  projector_in, projector_hidden, projector_out, latent_channels, latent_tokens,
-                  modulation, condition, loss_weight, experts, experts_per_token, expert_ffn,
-                  shared_ffn, balance_weight, lora_rank, lora_alpha);
+                  attention_bias, qkv_bias, mlp_bias, qk_norm, norm, image_size, patch, channels,
+                  class_token, rotary, window, full_attention_blocks, mel_bins, audio_tokens, vocab,
+                  tied, rope_theta, rope_sections, source, merge, projector_in, projector_hidden,
+                  projector_out, latent_channels, latent_tokens, modulation, condition, loss_weight,
+                  experts, experts_per_token, expert_ffn, shared_ffn, balance_weight, lora_rank,
+                  lora_alpha);
 }
 auto fields(const Edge& value) {
   const auto& [from, to, to_layer, from_layer] = value;
@@ -67,9 +71,9 @@ auto fields(const Group& value) {
 }
 auto fields(const WorkSize& value) {
   const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
-               cross_pairs] = value;
+               cross_pairs, window_pairs] = value;
   return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
-                  cross_pairs);
+                  cross_pairs, window_pairs);
 }
 auto fields(const Work& value) {
   const auto& [branch, lane, context, index, samples, items, rows] = value;

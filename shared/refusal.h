@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "shared/scenario.h"
 
@@ -22,6 +23,18 @@ class Refusal {
 
 // The model's part of validate(), in validate_model.cpp.
 void validate_model(const Refusal& refuse, const Model& model);
+struct ModuleSize {
+  const char* key;
+  std::int64_t value, most;
+};
+// Every one from 1 to its most.
+void check_sizes(const Refusal& refuse, const std::string& where,
+                 const std::vector<ModuleSize>& sizes);
+// Of a transformer stack.
+void check_stack(const Refusal& refuse, const Module& module, const std::string& where);
+// In validate_encoders.cpp.
+void check_vision(const Refusal& refuse, const Module& module, const std::string& where);
+void check_audio(const Refusal& refuse, const Module& module, const std::string& where);
 // In validate_diffusion.cpp: a diffusion module beyond the sizes of its stack, and the layers that
 // edges name.
 void check_diffusion(const Refusal& refuse, const Model& model, ModuleId module);

@@ -64,7 +64,7 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& w
     return preset->module;
   }
   if (value.has("hf")) {
-    if (kind != ModuleKind::vision && kind != ModuleKind::language)
+    if (kind != ModuleKind::vision && kind != ModuleKind::language && kind != ModuleKind::audio)
       value.refuse_at("hf", std::string("no reader for ") + name(kind) + " configurations yet",
                       "write the dimensions");
     const HfModule read =
@@ -74,9 +74,12 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& w
   }
   Module module;
   module.kind = kind;
-  module.gated = kind == ModuleKind::language;  // Llama's form
-  module.attention_bias =
-      kind == ModuleKind::vision || kind == ModuleKind::diffusion;  // CLIP's form, and DiT's
+  // Llama's form; CLIP's, Whisper's and DiT's.
+  const bool encoder = kind == ModuleKind::vision || kind == ModuleKind::audio;
+  module.gated = kind == ModuleKind::language;
+  module.attention_bias = encoder || kind == ModuleKind::diffusion;
+  module.mlp_bias = encoder;
+  module.norm = encoder ? Norm::layer : Norm::rms;
   return module;
 }
 
@@ -126,10 +129,12 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   module.name = key;
   if (value.has("train")) module.trainable = enum_named(value.at("train").text(), Trainable::lora);
   if (kind == ModuleKind::projector) {
-    value.read("hidden", module.projector_hidden);
-    std::string merge = "1x1";
-    value.read("merge", merge);
-    module.merge = merge.front() - '0';
+    if (!value.read("hidden", module.projector_hidden)) module.projector_hidden = kSizeNotSaid;
+    if (value.has("merge")) {
+      const JsonValue merge = value.at("merge");
+      module.merge =
+          merge.is_text() ? merge.text().front() - '0' : static_cast<int>(merge.integer());
+    }
     return module;
   }
   value.read("lora_rank", module.lora_rank);
@@ -140,12 +145,23 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   value.read("ffn", module.ffn);
   value.read("gated", module.gated);
   value.read("attention_bias", module.attention_bias);
+  value.read("qkv_bias", module.qkv_bias);
+  value.read("mlp_bias", module.mlp_bias);
+  value.read("qk_norm", module.qk_norm);
+  if (value.has("norm")) module.norm = enum_named(value.at("norm").text(), Norm::layer);
   value.read("image_size", module.image_size);
   value.read("patch", module.patch);
   value.read("channels", module.channels);
+  value.read("class_token", module.class_token);
+  value.read("rotary", module.rotary);
+  value.read("window", module.window);
+  value.read("full_attention_blocks", module.full_attention_blocks);
+  value.read("mel_bins", module.mel_bins);
+  value.read("audio_tokens", module.audio_tokens);
   value.read("vocab", module.vocab);
   value.read("tied", module.tied);
   value.read("rope_theta", module.rope_theta);
+  value.read("rope_sections", module.rope_sections);
   read_experts(value, module);
   value.read("latent_channels", module.latent_channels);
   value.read("latent_tokens", module.latent_tokens);
@@ -160,6 +176,10 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   if (kind == ModuleKind::vision) {
     need(value, "image_size", module.image_size, kind);
     need(value, "patch", module.patch, kind);
+  }
+  if (kind == ModuleKind::audio) {
+    need(value, "mel_bins", module.mel_bins, kind);
+    need(value, "audio_tokens", module.audio_tokens, kind);
   }
   if (kind == ModuleKind::language) need(value, "vocab", module.vocab, kind);
   if (kind == ModuleKind::diffusion) {
@@ -210,35 +230,6 @@ std::vector<std::string> topological(const JsonValue& value, const std::vector<N
   return order;
 }
 
-// What a diffusion module takes from the one that conditions it. The head of a language module
-// makes no rows: its last block does.
-void derive_conditioning(Model& model) {
-  for (Edge& edge : model.edges) {
-    Module& module = model.modules[edge.to.value];
-    if (module.kind != ModuleKind::diffusion) continue;
-    const Module& source = model.modules[edge.from.value];
-    module.condition = output_width(source);
-    if (edge.from_layer < 0 && source.kind == ModuleKind::language) edge.from_layer = source.layers;
-  }
-}
-
-// Widths that a projector takes from its neighbours.
-void derive_projectors(Model& model) {
-  for (std::size_t m = 0; m < model.modules.size(); ++m) {
-    Module& module = model.modules[m];
-    if (module.kind != ModuleKind::projector) continue;
-    for (const Edge& edge : model.edges) {
-      if (edge.to == ModuleId(m))
-        module.projector_in =
-            module.merge * module.merge * output_width(model.modules[edge.from.value]);
-      if (edge.from == ModuleId(m)) module.projector_out = model.modules[edge.to.value].hidden;
-    }
-    // Two layers of the language model's width. Source: LLaVA-1.5, arXiv 2310.03744; InternVL's
-    // mlp1.
-    if (module.projector_hidden == 0) module.projector_hidden = module.projector_out;
-  }
-}
-
 }  // namespace
 
 Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<std::string>& notes) {
@@ -266,8 +257,7 @@ Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<st
   std::sort(model.edges.begin(), model.edges.end(), [](const Edge& a, const Edge& b) {
     return std::pair(a.from, a.to) < std::pair(b.from, b.to);
   });
-  derive_projectors(model);
-  derive_conditioning(model);
+  take_from_neighbours(value, model);
   return model;
 }
 

@@ -18,6 +18,9 @@ struct OtherFiles {
 };
 
 Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<std::string>& notes);
+// Of a model whose modules and edges are read: widths and layers that follow from the edges.
+void take_from_neighbours(const JsonValue& value, Model& model);
+inline constexpr int kSizeNotSaid = -1;  // a projector's hidden size until then
 Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
 Training read_training(const JsonValue& value);

@@ -38,7 +38,10 @@ Json module_json(const Model& model, std::size_t m) {
   if (module.lora_rank > 0) json["lora_rank"] = module.lora_rank;
   if (module.lora_alpha > 0) json["lora_alpha"] = module.lora_alpha;
   if (module.kind == ModuleKind::projector) {
-    json["merge"] = std::to_string(module.merge) + "x" + std::to_string(module.merge);
+    if (module.source == ModuleKind::audio)
+      json["merge"] = module.merge;
+    else
+      json["merge"] = std::to_string(module.merge) + "x" + std::to_string(module.merge);
     json["hidden"] = module.projector_hidden;
     return json;
   }
@@ -50,10 +53,26 @@ Json module_json(const Model& model, std::size_t m) {
   if (module.experts == 0) json["ffn"] = module.ffn;
   json["gated"] = module.gated;
   json["attention_bias"] = module.attention_bias;
+  if (module.kind != ModuleKind::diffusion) {
+    json["qkv_bias"] = module.qkv_bias;
+    json["mlp_bias"] = module.mlp_bias;
+    json["qk_norm"] = module.qk_norm;
+    json["norm"] = name(module.norm);
+  }
   if (module.kind == ModuleKind::vision) {
     json["image_size"] = module.image_size;
     json["patch"] = module.patch;
     json["channels"] = module.channels;
+    json["class_token"] = module.class_token;
+    json["rotary"] = module.rotary;
+    if (module.rotary) json["rope_theta"] = module.rope_theta;
+    if (module.window > 0) json["window"] = module.window;
+    if (!module.full_attention_blocks.empty())
+      json["full_attention_blocks"] = module.full_attention_blocks;
+  }
+  if (module.kind == ModuleKind::audio) {
+    json["mel_bins"] = module.mel_bins;
+    json["audio_tokens"] = module.audio_tokens;
   }
   if (module.kind == ModuleKind::diffusion) {
     json["patch"] = module.patch;
@@ -66,6 +85,7 @@ Json module_json(const Model& model, std::size_t m) {
     json["vocab"] = module.vocab;
     json["tied"] = module.tied;
     json["rope_theta"] = module.rope_theta;
+    if (!module.rope_sections.empty()) json["rope_sections"] = module.rope_sections;
     if (module.experts > 0) {
       json["experts"] = module.experts;
       json["experts_per_token"] = module.experts_per_token;

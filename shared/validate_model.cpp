@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "shared/refusal.h"
 #include "shared/scenario_form.h"
@@ -10,37 +11,10 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-struct Size {
-  const char* key;
-  std::int64_t value;
-  std::int64_t most;
-};
-
-void check_sizes(const Refusal& refuse, const std::string& where, const std::vector<Size>& sizes) {
-  for (const Size& size : sizes)
-    if (size.value < 1 || size.value > size.most)
-      refuse(where + "/" + size.key, number(size.value) + " is out of range",
-             "write a whole number from 1 to " + number(size.most));
-}
-
 void check_unsupported(const Refusal& refuse, const Module& m, const std::string& where) {
-  if (m.kind == ModuleKind::audio || m.kind == ModuleKind::diffusion)
+  if (m.kind == ModuleKind::diffusion)
     refuse(where, std::string(name(m.kind)) + " modules are not supported yet",
-           "vision, projector and language are");
-  if (m.tied)
-    refuse(where + "/tied", "tied embeddings are not supported yet",
-           "\"tied\": false gives the output a matrix of its own");
-  if (m.kind == ModuleKind::projector) return;
-  if (m.gated != (m.kind == ModuleKind::language))
-    refuse(where + "/gated",
-           m.gated ? "a gated vision feed-forward is not supported yet"
-                   : "a language feed-forward of two matrices is not supported yet",
-           m.gated ? "use \"gated\": false" : "use \"gated\": true");
-  if (m.attention_bias != (m.kind == ModuleKind::vision))
-    refuse(where + "/attention_bias",
-           m.attention_bias ? "attention biases in a language module are not supported yet"
-                            : "a vision module without attention biases is not supported yet",
-           "remove the key");
+           "vision, audio, projector and language are");
 }
 
 void check_low_rank(const Refusal& refuse, const Module& m, const std::string& where) {
@@ -57,21 +31,6 @@ void check_low_rank(const Refusal& refuse, const Module& m, const std::string& w
   if (lora && m.lora_rank > m.hidden)
     refuse(where + "/lora_rank", number(m.lora_rank) + " is more than hidden " + number(m.hidden),
            "an update of full rank is what \"train\": \"full\" gives");
-}
-
-void check_stack(const Refusal& refuse, const Module& m, const std::string& where) {
-  check_sizes(refuse, where,
-              {{"layers", m.layers, kMostLayers},
-               {"hidden", m.hidden, kMostWidth},
-               {"heads", m.heads, kMostWidth},
-               {"kv_heads", m.kv_heads, kMostWidth},
-               {"head_dim", m.head_dim, kMostWidth}});
-  if (m.experts == 0) check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
-  if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
-    refuse(where + "/head_dim",
-           number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +
-               number(kMostWidth),
-           "heads · head_dim is usually the hidden size");
 }
 
 // Of every kind of module; only language modules may have experts.
@@ -105,26 +64,6 @@ void check_experts(const Refusal& refuse, const Module& m, const std::string& wh
            "leave it out, or remove \"experts\"");
 }
 
-void check_vision(const Refusal& refuse, const Module& m, const std::string& where) {
-  check_stack(refuse, m, where);
-  check_sizes(refuse, where,
-              {{"image_size", m.image_size, 1 << 16},
-               {"patch", m.patch, 1 << 16},
-               {"channels", m.channels, 64}});
-  if (m.kv_heads != m.heads)
-    refuse(where, "a vision module has as many key/value heads as heads", "remove \"kv_heads\"");
-  if (std::int64_t{m.image_size} / m.patch > 1024)
-    refuse(where + "/image_size",
-           number(m.image_size / m.patch) + " patches on a side are out of range", "at most 1024");
-  if (m.image_size % m.patch != 0)
-    refuse(where + "/image_size",
-           number(m.image_size) + " pixels are not a multiple of patches of " + number(m.patch),
-           "nearest: " +
-               (m.image_size > m.patch ? number(m.image_size / m.patch * m.patch) + " or "
-                                       : std::string()) +
-               number((m.image_size / m.patch + 1) * m.patch));
-}
-
 void check_language(const Refusal& refuse, const Module& m, const std::string& where) {
   check_stack(refuse, m, where);
   check_sizes(refuse, where, {{"vocab", m.vocab, 1 << 24}});
@@ -138,6 +77,14 @@ void check_language(const Refusal& refuse, const Module& m, const std::string& w
            "use an even width");
   if (!(m.rope_theta >= 1))
     refuse(where + "/rope_theta", "it must be at least 1", "10000 is usual");
+  const std::vector<int>& sections = m.rope_sections;
+  if (sections.empty()) return;
+  if (sections.size() != 3 || *std::min_element(sections.begin(), sections.end()) < 0 ||
+      std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != m.head_dim / 2)
+    refuse(where + "/rope_sections",
+           "frequencies for time, row and column must make up the " + number(m.head_dim / 2) +
+               " of a head",
+           "Qwen2-VL has [16, 24, 24] for heads of 128");
 }
 
 const Module* source_of(const Model& model, ModuleId to) {
@@ -152,10 +99,21 @@ void check_projector(const Refusal& refuse, const Model& model, std::size_t id,
   const Module* source = source_of(model, ModuleId(id));
   if (source == nullptr)
     refuse(where, "key \"from\" is missing", "name the module whose output it projects");
-  if (source->kind != ModuleKind::vision)
-    refuse(where + "/from", "a projector reads from a vision module, not from " + source->name,
+  if (source->kind != ModuleKind::vision && source->kind != ModuleKind::audio)
+    refuse(where + "/from",
+           "a projector reads from a vision or audio module, not from " + source->name,
            "chains of projectors are not supported");
-  check_sizes(refuse, where, {{"hidden", m.projector_hidden, kMostWidth}});
+  if (m.projector_hidden < 0 || m.projector_hidden > kMostWidth)
+    refuse(where + "/hidden", number(m.projector_hidden) + " is out of range",
+           "write a whole number from 0 to " + number(kMostWidth));
+  if (source->kind == ModuleKind::audio) {
+    if (m.merge < 1 || source->audio_tokens % m.merge != 0)
+      refuse(
+          where + "/merge",
+          number(source->audio_tokens) + " tokens of a clip cannot be merged by " + number(m.merge),
+          "use a divisor");
+    return;
+  }
   const int side = source->image_size / source->patch;
   if (m.merge < 1 || side % m.merge != 0)
     refuse(where + "/merge",
@@ -176,8 +134,8 @@ void check_chain(const Refusal& refuse, const Model& model) {
     refuse("/model", "there is no language module", "add \"language\": {…}");
   if (count(ModuleKind::language) > 1)
     refuse("/model", "there are several language modules", "keep one");
-  if (count(ModuleKind::vision) > 1)
-    refuse("/model", "several encoders are not supported yet", "keep one vision module");
+  if (count(ModuleKind::vision) + count(ModuleKind::audio) > 1)
+    refuse("/model", "several encoders are not supported yet", "keep one vision or audio module");
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const Module& module = model.modules[m];
     const std::string where = "/model/" + module.name;
@@ -186,6 +144,9 @@ void check_chain(const Refusal& refuse, const Model& model) {
       inputs += edge.to == ModuleId(m) ? 1 : 0;
       outputs += edge.from == ModuleId(m) ? 1 : 0;
       if (edge.to != ModuleId(m)) continue;
+      if (edge.from_layer >= 0 && model.modules[edge.from.value].class_token)
+        refuse(where + "/from", "inner layers of an encoder with a class token are not supported",
+               "use its last layer, or \"class_token\": false");
       if (edge.to_layer != 0)
         refuse(where + "/from", "edges into inner layers are not supported yet",
                "remove \"to_layer\"");
@@ -201,8 +162,11 @@ void check_chain(const Refusal& refuse, const Model& model) {
     if (outputs > 1)
       refuse(where, "an output read by several modules is not supported yet",
              "let one module read it");
-    if (module.kind == ModuleKind::vision && inputs > 0)
-      refuse(where + "/from", "a vision module reads images only", "remove the key");
+    if ((module.kind == ModuleKind::vision || module.kind == ModuleKind::audio) && inputs > 0)
+      refuse(where + "/from",
+             std::string("the module reads ") +
+                 (module.kind == ModuleKind::vision ? "images" : "audio") + " only",
+             "remove the key");
     if (module.kind != ModuleKind::language && outputs == 0)
       refuse(where, "nothing reads its output", "name it in another module's \"from\"");
     if (module.kind == ModuleKind::language && inputs == 0 && model.modules.size() > 1)
@@ -211,6 +175,29 @@ void check_chain(const Refusal& refuse, const Model& model) {
 }
 
 }  // namespace
+
+void check_sizes(const Refusal& refuse, const std::string& where,
+                 const std::vector<ModuleSize>& sizes) {
+  for (const ModuleSize& size : sizes)
+    if (size.value < 1 || size.value > size.most)
+      refuse(where + "/" + size.key, number(size.value) + " is out of range",
+             "write a whole number from 1 to " + number(size.most));
+}
+
+void check_stack(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_sizes(refuse, where,
+              {{"layers", m.layers, kMostLayers},
+               {"hidden", m.hidden, kMostWidth},
+               {"heads", m.heads, kMostWidth},
+               {"kv_heads", m.kv_heads, kMostWidth},
+               {"head_dim", m.head_dim, kMostWidth}});
+  if (m.experts == 0) check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
+  if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
+    refuse(where + "/head_dim",
+           number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +
+               number(kMostWidth),
+           "heads · head_dim is usually the hidden size");
+}
 
 void validate_model(const Refusal& refuse, const Model& model) {
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
@@ -224,6 +211,7 @@ void validate_model(const Refusal& refuse, const Model& model) {
     check_low_rank(refuse, module, where);
     check_experts(refuse, module, where);
     if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
+    if (module.kind == ModuleKind::audio) check_audio(refuse, module, where);
     if (module.kind == ModuleKind::language) check_language(refuse, module, where);
   }
   check_edge_layers(refuse, model);
@@ -249,7 +237,8 @@ std::int64_t patches_per_image(const Model& model) {
 std::int64_t tokens_per_image(const Model& model) {
   std::int64_t merged = 1;
   for (const Module& module : model.modules)
-    if (module.kind == ModuleKind::projector) merged = std::int64_t{module.merge} * module.merge;
+    if (module.kind == ModuleKind::projector && module.source == ModuleKind::vision)
+      merged = merged_rows(module);
   return patches_per_image(model) / std::max<std::int64_t>(1, merged);
 }
 

@@ -5,6 +5,7 @@
 
 #include "shared/error.h"
 #include "shared/plan/tokens.h"
+#include "shared/rows.h"
 
 namespace polyphony {
 namespace {
@@ -197,6 +198,7 @@ void add_item(const Model& model, ModuleId module, const Sample& sample, const I
   size.tokens += rows;
   size.gathered += rows;
   size.pairs += rows * rows;
+  size.window_pairs += window_pairs(model.modules[module.value], rows);
   ++size.sequences;
   if (model.modules[module.value].kind == ModuleKind::diffusion) {
     size.condition += language_rows(model, sample);

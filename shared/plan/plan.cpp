@@ -24,10 +24,12 @@ bool is_block(LayerKind kind) {
     case LayerKind::diffusion_block:
       return true;
     case LayerKind::patch_embedding:
+    case LayerKind::audio_embedding:
     case LayerKind::token_embedding:
     case LayerKind::latent_embedding:
     case LayerKind::encoder_norm:
     case LayerKind::projector_mlp:
+    case LayerKind::projector_linear:
     case LayerKind::language_head:
     case LayerKind::diffusion_head:
       return false;
@@ -37,6 +39,7 @@ bool is_block(LayerKind kind) {
 bool is_input(LayerKind kind) {
   switch (kind) {
     case LayerKind::patch_embedding:
+    case LayerKind::audio_embedding:
     case LayerKind::token_embedding:
     case LayerKind::latent_embedding:
       return true;
@@ -45,6 +48,7 @@ bool is_input(LayerKind kind) {
     case LayerKind::diffusion_block:
     case LayerKind::encoder_norm:
     case LayerKind::projector_mlp:
+    case LayerKind::projector_linear:
     case LayerKind::language_head:
     case LayerKind::diffusion_head:
       return false;

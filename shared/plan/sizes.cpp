@@ -51,6 +51,16 @@ std::int64_t core_bytes(const Module& module, const WorkSize& size, const ChunkC
   return query_bytes(module, size, context) + 4 * size.tokens * module.heads / context.tp;
 }
 
+// q, k and v before the norms of heads, and their scales.
+std::int64_t head_norm_bytes(const Module& module, const WorkSize& size,
+                             const ChunkContext& context) {
+  const std::int64_t element = size_of(context.precision).value;
+  const std::int64_t heads = module.heads / context.tp,
+                     kv_heads = std::max(1, module.kv_heads / context.tp);
+  return size.tokens * (element * (heads + 2 * kv_heads) * module.head_dim +
+                        std::max<std::int64_t>(4, element) * (heads + kv_heads));
+}
+
 std::int64_t block_bytes(const Module& module, LayerKind kind, const WorkSize& size,
                          const ChunkContext& context, Recompute recompute) {
   const std::int64_t element = size_of(context.precision).value;
@@ -66,13 +76,15 @@ std::int64_t block_bytes(const Module& module, LayerKind kind, const WorkSize& s
                        query_bytes(module, size, context) + key_bytes(module, size, context) +
                        feed_forward_bytes(module, size, context);
   if (kind == LayerKind::diffusion_block) bytes += diffusion_bytes(module, kind, size, context);
+  if (module.qk_norm) bytes += head_norm_bytes(module, size, context);
   return recompute == Recompute::selective ? bytes : bytes + core_bytes(module, size, context);
 }
 
 // Rows that a matrix is multiplied with.
 std::int64_t weight_rows(const Module& module, const Parameter& parameter, const WorkSize& size) {
   const auto is = [&](const char* part) { return parameter.name.find(part) != std::string::npos; };
-  if (module.kind != ModuleKind::diffusion) return is(".head.") ? size.loss_tokens : size.tokens;
+  if (module.kind != ModuleKind::diffusion)
+    return parameter.copy || is(".head.") ? size.loss_tokens : size.tokens;
   if (is(".time_")) return size.sequences;
   return is(".cross_key_value.") ? size.condition : size.tokens;
 }
@@ -84,20 +96,24 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
   const int tp = context.tp;
   const std::vector<LayerKind> stack = layers(module);
   const std::int64_t element = size_of(context.precision).value;
-  const std::int64_t tokens = size.tokens, hidden = module.hidden;
+  const std::int64_t hidden = module.hidden;
   const auto own_rows = [&](std::int64_t rows) {
     return context.sp ? RowShares{rows, tp}.share() : rows;
   };
-  const std::int64_t own = own_rows(tokens);
   const bool lora = module.trainable == Trainable::lora;
   std::int64_t bytes =
       module.kind == ModuleKind::diffusion ? element * size.condition * module.condition : 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
+    const WorkSize inside = layer_size(module, layer, size);
+    const std::int64_t tokens = inside.tokens, own = own_rows(tokens);
     const LayerKind kind = stack[static_cast<std::size_t>(layer)];
     switch (kind) {
       case LayerKind::latent_embedding:
       case LayerKind::diffusion_head:
         bytes += diffusion_bytes(module, kind, size, context);
+        break;
+      case LayerKind::audio_embedding:
+        if (!lora) bytes += element * own * 6 * (module.mel_bins + hidden);
         break;
       case LayerKind::patch_embedding:
         if (!lora) bytes += element * own * module.channels * module.patch * module.patch;
@@ -105,19 +121,22 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
       case LayerKind::diffusion_block:
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
-        bytes += block_bytes(module, kind, size, context,
+        bytes += block_bytes(module, kind, inside, context,
                              recompute_of(kind, layer, context.recompute, context.recomputed));
         break;
       case LayerKind::encoder_norm:
         bytes += element * own * hidden;
         break;
       case LayerKind::projector_mlp: {
-        // fc1's input, by the rows that come in: merge² of them make one.
-        const std::int64_t merged = std::int64_t{module.merge} * module.merge;
+        // fc1's input, by the rows that come in: merge² of them (audio: merge) make one.
+        const std::int64_t merged = merged_rows(module);
         bytes += element * (own_rows(tokens * merged) * (module.projector_in / merged) +
                             tokens * 2 * module.projector_hidden / tp);
         break;
       }
+      case LayerKind::projector_linear:
+        bytes += element * own * module.projector_in;
+        break;
       case LayerKind::token_embedding:
         break;
       case LayerKind::language_head:
@@ -127,10 +146,6 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
     }
   }
   return Bytes(bytes);
-}
-
-std::int64_t rows_leaving(const Module& /*module*/, int /*end*/, const WorkSize& size) {
-  return size.tokens;
 }
 
 std::int64_t local_parameters(const Module& module, LayerRange range, const ShardIndex& shard) {
@@ -145,6 +160,7 @@ Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& si
   const std::vector<LayerKind> stack = layers(module);
   std::int64_t most = 0;  // one block at a time
   for (int layer = range.begin; layer < range.end; ++layer) {
+    const WorkSize inside = layer_size(module, layer, size);
     const LayerKind kind = stack[static_cast<std::size_t>(layer)];
     switch (recompute_of(kind, layer, context.recompute, context.recomputed)) {
       case Recompute::none:
@@ -154,13 +170,13 @@ Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& si
         const std::int64_t copies =
             gathers_keys(module, context)
                 ? 0
-                : query_bytes(module, size, context) + key_bytes(module, size, context);
-        most = std::max(most, core_bytes(module, size, context) + copies);
+                : query_bytes(module, inside, context) + key_bytes(module, inside, context);
+        most = std::max(most, core_bytes(module, inside, context) + copies);
         break;
       }
       case Recompute::full:
-        most = std::max(most, block_bytes(module, kind, size, context, Recompute::none) -
-                                  block_bytes(module, kind, size, context, Recompute::full));
+        most = std::max(most, block_bytes(module, kind, inside, context, Recompute::none) -
+                                  block_bytes(module, kind, inside, context, Recompute::full));
         break;
     }
   }

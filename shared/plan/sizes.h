@@ -8,6 +8,7 @@
 #include "shared/expand.h"
 #include "shared/parameters.h"
 #include "shared/program.h"
+#include "shared/rows.h"
 
 namespace polyphony {
 
@@ -30,10 +31,13 @@ namespace polyphony {
 //                             q, the attention output and its rows, k and v, log-sum-exp
 //   diffusion chunk e·C·W · latent embedding e·q·p, p features of a patch · diffusion head
 //   e·q·2H + e·n·(4H + 2R) + (e or, less, 4)·q·p
-//   patch embedding e·q·C·p² · norm e·q·H · projector e·(q·in + T·2·hidden/t) · head
-//   e·L·(2H + V/t), L loss rows (2H: of ⌈L/t⌉ under sequence parallelism)
-//   LoRA: a block + 4·e·T·r (across + e·(2·T + C)·r); patch embedding 0, head e·L·(H + V/t): inputs
-//   of frozen matrices go
+//   norms of heads            + T·(e·(A·D + 2·K·D)/t + 4·(A + K)/t): q, k, v before them, a scale a
+//                             head (wide formats: e each)
+//   patch embedding e·q·C·p² · audio embedding e·q·6(bins + H): rows of 3 frames for 2q and q
+//   outputs, as many activation inputs · norm e·q·H
+//   projector e·(q·in + T·2·hidden/t), linear e·q·in · head e·L·(2H + V/t), L loss rows (2H: of
+//   ⌈L/t⌉ under sequence parallelism) LoRA: a block + 4·e·T·r (across + e·(2·T + C)·r); patch and
+//   audio embedding 0, head e·L·(H + V/t): inputs of frozen matrices go
 // Recomputed blocks: full, the input e·q·H only, and the choice of experts, 8·S; selective, without
 // the attention output and the log-sum-exp. Source: own count of what exec/ saves; compare
 // 34·s·b·h bytes of Korthikanti et al., arXiv 2205.05198 §4.1, which includes dropout masks.
@@ -47,9 +51,6 @@ Bytes workspace_bytes(const Module& module, LayerRange layers, const WorkSize& s
 // {x, dy} of every linear layer, when the weight part is an op of its own.
 Bytes held_for_weights(const Module& module, LayerRange layers, const WorkSize& size,
                        const ChunkContext& context);
-
-// Rows of a work item that leave the first `end` layers of a module.
-std::int64_t rows_leaving(const Module& module, int end, const WorkSize& size);
 
 // Of it, what a diffusion layer keeps beyond the common part of a block.
 std::int64_t diffusion_bytes(const Module& module, LayerKind layer, const WorkSize& size,

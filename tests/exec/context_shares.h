@@ -76,7 +76,7 @@ inline std::vector<Share> deal(const TestWork& whole, int ranks, const Deal& ran
     out.text_rows = text;
     out.token_ids = in.token_ids.index_select(0, text_found);
     out.edge_rows[0] = image;
-    out.positions = in.positions.index_select(0, share.rows);
+    out.positions = in.positions.index_select(-1, share.rows);
     out.lengths = lengths[c];
     out.loss_rows = loss;
     out.labels = in.labels.index_select(0, loss_found);

@@ -20,7 +20,8 @@ inline Module tiny_vision() {
   m.heads = m.kv_heads = 4;
   m.head_dim = 4;
   m.ffn = 24;
-  m.attention_bias = true;
+  m.attention_bias = m.mlp_bias = true;
+  m.norm = Norm::layer;
   m.image_size = 8;  // 4 × 4 patches of 2 × 2 pixels
   m.patch = 2;
   return m;

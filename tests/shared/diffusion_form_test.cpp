@@ -156,7 +156,7 @@ TEST_CASE("latents among the items of samples") {
     }
     return std::string();
   };
-  CHECK(refused(R"({"items": [["latent", 4, 1]]})").find("a latent has no labels") !=
+  CHECK(refused(R"({"items": [["latent", 4, 1]]})").find("only text has labels") !=
         std::string::npos);
   CHECK(refused(R"({"items": [["latent", 0]]})").find("a latent of no patches") !=
         std::string::npos);

@@ -16,7 +16,8 @@ inline Module vision_12b() {
   module.heads = module.kv_heads = 40;
   module.head_dim = 128;
   module.ffn = 20480;
-  module.attention_bias = true;
+  module.attention_bias = module.mlp_bias = true;
+  module.norm = Norm::layer;
   module.image_size = 448;
   module.patch = 14;
   return module;

@@ -197,9 +197,11 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "llama-3.2-1b)"},
       {"\"layers\": 4, ", "\"preset\": \"clip-vit-l-14\", ",
        "s.json: /model/language/preset: clip-vit-l-14 is a vision model (for language there are: "
-       "llama-3.2-1b, llama-3.2-3b, "
-       "llama-3-8b, llama-3.1-8b, llama-3-70b, llama-3.1-70b, mistral-7b, qwen2.5-7b, qwen2.5-32b, "
-       "qwen2.5-72b, mixtral-8x7b, qwen3-30b-a3b, gpt-22b, gpt-175b)"},
+       "llama-3.2-1b, llama-3.2-3b, llama-3-8b, llama-3.1-8b, llama-3-70b, llama-3.1-70b, "
+       "mistral-7b, "
+       "qwen2.5-7b, qwen2.5-32b, qwen2-72b, qwen2.5-72b, qwen2-vl-7b, qwen2-vl-72b, qwen3-0.6b, "
+       "qwen3-4b, qwen3-8b, qwen3-14b, qwen3-32b, mixtral-8x7b, qwen3-30b-a3b, gpt-22b, gpt-175b, "
+       "gpt-530b, gpt-1t)"},
       {"\"vision\": {", "\"all\": {",
        "s.json: /model/all: no module can be called \"all\" (the word has a meaning in layouts)"},
       {"\"vision\": {", "\"eyes\": {",

@@ -162,8 +162,8 @@ TEST_CASE(
 
 TEST_CASE("every key of a module belongs to some kind") {
   std::set<std::string> known;
-  for (const ModuleKind kind :
-       {ModuleKind::vision, ModuleKind::language, ModuleKind::projector, ModuleKind::diffusion})
+  for (const ModuleKind kind : {ModuleKind::vision, ModuleKind::audio, ModuleKind::language,
+                                ModuleKind::projector, ModuleKind::diffusion})
     for (const std::string& key : module_keys(kind)) known.insert(key);
   std::set<std::string> in_form;
   for (const Field& field : model_form().others.front().object->fields) in_form.insert(field.key);

@@ -49,17 +49,39 @@ TEST_CASE("the model's sizes") {
         "s.json: /model/vision/image_size: 16 pixels are not a multiple of patches of 5 (nearest: "
         "15 or 20)");
   CHECK(vision([](Module& m) { m.kv_heads = 2; }) ==
-        "s.json: /model/vision: a vision module has as many key/value heads as heads (remove "
+        "s.json: /model/vision: vision modules have as many key/value heads as heads (remove "
         "\"kv_heads\")");
-  CHECK(vision([](Module& m) { m.gated = true; }) ==
-        "s.json: /model/vision/gated: a gated vision feed-forward is not supported yet (use "
-        "\"gated\": false)");
+  CHECK(vision([](Module& m) { m.window = -1; }) ==
+        "s.json: /model/vision/window: negative (0: blocks attend over whole images)");
+  CHECK(vision([](Module& m) { m.full_attention_blocks = {0}; }) ==
+        "s.json: /model/vision/full_attention_blocks: without a window all blocks attend over "
+        "whole images (remove the key, or give a \"window\")");
+  CHECK(vision([](Module& m) {
+          m.window = 2;
+          m.full_attention_blocks = {1, 2};
+        }) ==
+        "s.json: /model/vision/full_attention_blocks: there is no block 2 (blocks are 0 to 1)");
+  CHECK(vision([](Module& m) {
+          m.window = 2;
+          m.class_token = true;
+        }) ==
+        "s.json: /model/vision/class_token: a class token belongs to no window (use "
+        "\"class_token\": false or \"window\": 0)");
+  CHECK(vision([](Module& m) {
+          m.rotary = true;
+          m.head_dim = 6;
+        }) ==
+        "s.json: /model/vision/head_dim: a head of width 6 has no rotary pairs for rows and "
+        "columns (use a multiple of 4)");
   CHECK(language([](Module& m) { m.kv_heads = 3; }) ==
         "s.json: /model/language/kv_heads: 3 key/value heads do not divide 4 heads (each serves an "
         "equal group of heads)");
   CHECK(language([](Module& m) { m.head_dim = 7; }) ==
         "s.json: /model/language/head_dim: a head of odd width 7 has no rotary pairs (use an even "
         "width)");
+  CHECK(language([](Module& m) { m.rope_sections = {1, 1, 1}; }) ==
+        "s.json: /model/language/rope_sections: frequencies for time, row and column must make up "
+        "the 4 of a head (Qwen2-VL has [16, 24, 24] for heads of 128)");
   CHECK(language([](Module& m) { m.vocab = -1; }) ==
         "s.json: /model/language/vocab: -1 is out of range (write a whole number from 1 to "
         "16777216)");
@@ -98,18 +120,8 @@ TEST_CASE("what is not supported yet is refused by name") {
   const auto with = [](int module, const std::function<void(Module&)>& change) {
     return refusal([&](Scenario& s) { change(s.model.modules[static_cast<std::size_t>(module)]); });
   };
-  CHECK(with(0, [](Module& m) { m.kind = ModuleKind::audio; }) ==
-        "s.json: /model/vision: audio modules are not supported yet (vision, projector and "
-        "language are)");
-  CHECK(with(2, [](Module& m) { m.tied = true; }) ==
-        "s.json: /model/language/tied: tied embeddings are not supported yet (\"tied\": false "
-        "gives the output a matrix of its own)");
-  CHECK(with(2, [](Module& m) { m.gated = false; }) ==
-        "s.json: /model/language/gated: a language feed-forward of two matrices is not supported "
-        "yet (use \"gated\": true)");
-  CHECK(with(2, [](Module& m) { m.attention_bias = true; }) ==
-        "s.json: /model/language/attention_bias: attention biases in a language module are not "
-        "supported yet (remove the key)");
+  CHECK(with(0, [](Module& m) { m.kind = ModuleKind::diffusion; }).find("/model/vision") !=
+        std::string::npos);
   CHECK(refusal([](Scenario& s) { s.model.edges[1].to_layer = 2; }) ==
         "s.json: /model/language/from: edges into inner layers are not supported yet (remove "
         "\"to_layer\")");
