@@ -23,7 +23,7 @@ BalancePlan plan_balance(const Module& module, const WorkInput& data, int contex
         0, std::accumulate(data.context_rows.begin(), mine, std::int64_t{0}), *mine);
   }
   POLYPHONY_CHECK(
-      plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.numel(),
+      plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.size(-1),
       plan.samples << " samples, " << plan.tokens.numel() << " of the sequence's; "
                    << plan.sample.numel() << " rows, " << data.positions.numel());
   return plan;

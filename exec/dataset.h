@@ -52,10 +52,11 @@ class Dataset {
 // damaged files: InputError.
 std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::string& default_path);
 
-// What this rank's chunks read of a work item: pixels, tokens, latents with their noise; and what
-// noise and times are drawn with.
+// What this rank's chunks read of a work item: pixels, frames, tokens, latents with their noise;
+// and what noise and times are drawn with.
 struct PackParts {
   bool images = false;
+  bool audio = false;
   bool text = false;
   bool latents = false;
   Draw draw{};

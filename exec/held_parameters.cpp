@@ -186,6 +186,15 @@ void HeldParameters::reduce_partial(Communicator& tensor) {
   for (const auto& [place, part] : own) part.copy_(sums.narrow(0, place, part.numel()));
 }
 
+void HeldParameters::reduce_tied(Communicator& copies) {
+  const torch::NoGradGuard no_grad;
+  for (const Place& place : trained_.places) {
+    if (!place.parameter->spec.tied) continue;
+    Tensor part = gradient_.narrow(0, place.offset, place.count);
+    copies.all_reduce(part, Reduction::sum);
+  }
+}
+
 void HeldParameters::reduce_scatter(Communicator& shards) {
   const torch::NoGradGuard no_grad;
   POLYPHONY_CHECK(gradient_.numel() == trained_.count && shards.size() == options_.shards,

@@ -65,6 +65,8 @@ class HeldParameters {
   // Partial gradients become their sums over the tensor-parallel group, in one all_reduce of
   // partial_gradient_elements(). Linear: before or after others, but before a reduce_scatter.
   void reduce_partial(Communicator& tensor);
+  // Sums the gradient of the tied matrix over the ranks that have it in other layers.
+  void reduce_tied(Communicator& copies);
   // Adds the sum over the shard group to this rank's own part (optimizer: replaces it).
   void reduce_scatter(Communicator& shards);
   // Sums what this rank owns over the group that holds copies of it.

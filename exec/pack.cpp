@@ -4,6 +4,7 @@
 #include "exec/dataset.h"
 #include "exec/dataset_model.h"
 #include "exec/latents.h"
+#include "exec/positions.h"
 #include "shared/error.h"
 #include "shared/plan/assign.h"
 
@@ -22,11 +23,13 @@ class TokenPacker {
       if (program.model.edges[e].to == language_module(program.model))
         edges_.push_back(static_cast<int>(e));
     edge_rows_.resize(edges_.size());
+    by_axis_ = !program.model.modules[language_module(program.model).value].rope_sections.empty();
   }
 
   // `content` may be null: then ids and labels stay out. In the order of the samples.
   void add(const Sample& sample, const SampleContent* content) {
     lengths_.push_back(0);
+    const std::size_t held = positions_.size();
     std::size_t text = 0, label = 0;
     std::int64_t position = 0;
     for (const Item& item : sample.items) {
@@ -53,13 +56,17 @@ class TokenPacker {
         label += labelled ? 1 : 0;
       }
     }
+    if (by_axis_)
+      add_axes(sample, {positions_.begin() + static_cast<std::ptrdiff_t>(held), positions_.end()});
   }
 
   void finish(WorkInput& input, bool with_text) && {
     input.text_rows = indices(text_rows_);
     for (std::size_t e = 0; e < edges_.size(); ++e)
       input.edge_rows[edges_[e]] = indices(edge_rows_[e]);
-    input.positions = indices(positions_);
+    input.positions = by_axis_
+                          ? axes_.empty() ? at::empty({3, 0}, torch::kInt64) : at::cat(axes_, 1)
+                          : indices(positions_);
     input.loss_rows = indices(loss_rows_);
     input.lengths = std::move(lengths_);
     if (!with_text) return;
@@ -81,8 +88,15 @@ class TokenPacker {
         edge_rows_[e].push_back(local_);
   }
 
+  // Time, row and column of the sample's tokens that this work item holds.
+  void add_axes(const Sample& sample, const std::vector<std::int64_t>& held) {
+    axes_.push_back(rope_positions(program_.model, sample).index_select(1, indices(held)));
+  }
+
   const Program& program_;
   const Work& work_;
+  bool by_axis_ = false;             // exec/positions.h
+  std::vector<torch::Tensor> axes_;  // of each sample, [3, its tokens here]
   std::uint32_t interval_ = 0;
   std::int64_t at_ = 0, local_ = 0;
   std::vector<int> edges_;
@@ -159,13 +173,34 @@ void add_images(const Program& program, const Work& work, const Dataset& dataset
   std::uint32_t loaded = 0xffffffffu;
   for (const WorkItem& place : images) {
     const Sample& sample = program.batch.samples[place.sample];
-    if (loaded != place.sample) content = dataset.content(sample, {true, false, false});
+    if (loaded != place.sample)
+      content = dataset.content(sample, {.text = false, .latents = false, .audio = false});
     loaded = place.sample;
     const std::int64_t rows = sample.items[place.item].tokens;
     write_patches(content.images.at(place_of(sample, place.item)), vision->patch,
                   input.patches.narrow(0, row, rows));
     row += rows;
   }
+}
+
+void add_clips(const Program& program, const Work& work, const Dataset& dataset, torch::Dtype dtype,
+               bool with_frames, WorkInput& input) {
+  const Module* audio = audio_module(program.model);
+  std::vector<torch::Tensor> clips;
+  for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
+    const WorkItem& place = program.work_items[i];
+    const Sample& sample = program.batch.samples[place.sample];
+    const Item& item = sample.items[place.item];
+    if (item.modality != Modality::audio) continue;
+    input.audio_lengths.push_back(item.tokens);
+    if (!with_frames) continue;
+    clips.push_back(dataset.content(sample, {.images = false, .text = false, .latents = false})
+                        .audio.at(place_of(sample, place.item)));
+    POLYPHONY_CHECK(clips.back().size(0) == 2 * item.tokens,
+                    clips.back().size(0) << " frames for " << item.tokens << " tokens");
+  }
+  if (!with_frames || !audio) return;
+  input.frames = clips.empty() ? at::empty({0, audio->mel_bins}, dtype) : at::cat(clips).to(dtype);
 }
 
 void add_latents(const Program& program, const Work& work, const Dataset& dataset,
@@ -185,8 +220,8 @@ void add_latents(const Program& program, const Work& work, const Dataset& datase
                       found->condition > 0 ? language_rows(program.model, sample) : 0,
                       {}};
     if (parts.latents)
-      latent.latent =
-          dataset.content(sample, {false, false, true}).latents.at(place_of(sample, place.item));
+      latent.latent = dataset.content(sample, {.images = false, .text = false, .audio = false})
+                          .latents.at(place_of(sample, place.item));
     items.push_back(std::move(latent));
   }
   pack_latents(input, *found, items, parts.draw, dtype, parts.latents);
@@ -203,12 +238,14 @@ WorkInput pack_work(const Program& program, WorkId id, const Dataset& dataset, t
   input.balance_scale =
       1.0 / static_cast<double>(std::max<std::size_t>(1, program.batch.samples.size()));
   add_images(program, work, dataset, dtype, parts.images, input);
+  add_clips(program, work, dataset, dtype, parts.audio, input);
   add_latents(program, work, dataset, dtype, parts, input);
   TokenPacker tokens(program, work);
   for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
     const Sample& sample = program.batch.samples[program.work_samples[i]];
     SampleContent content;
-    if (with_text) content = dataset.content(sample, {false, true, false});
+    if (with_text)
+      content = dataset.content(sample, {.images = false, .latents = false, .audio = false});
     tokens.add(sample, with_text ? &content : nullptr);
   }
   std::move(tokens).finish(input, with_text);

@@ -301,6 +301,8 @@ void Runner::Impl::collective(const Collective& what) {
       store.gather(group);
       break;
     case Purpose::tied_gradients:
+      store.reduce_tied(group);
+      break;
     case Purpose::scalars:
       POLYPHONY_CHECK(false, name(what.purpose));
   }

@@ -11,6 +11,7 @@ void move_to(torch::Device device, WorkInput& input) {
     if (tensor.defined()) tensor = tensor.to(device);
   };
   move(input.patches);
+  move(input.frames);
   move(input.latents);
   move(input.noise);
   move(input.token_ids);
@@ -38,6 +39,7 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
     PackParts& parts = wanted[what->work];
     parts.draw = draw;
     parts.images |= module.kind == ModuleKind::vision && first;
+    parts.audio |= module.kind == ModuleKind::audio && first;
     parts.text |= module.kind == ModuleKind::language;
     parts.latents |= module.kind == ModuleKind::diffusion && (first || last);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 
 #include "exec/checkpoint.h"
 #include "exec/clock.h"
@@ -73,8 +74,8 @@ class Control {
 };
 
 // Tensor-parallel index of the rank in the language module's grid; only index 0 counts predictions.
-bool counts_predictions(const Layout& layout, Rank rank) {
-  const ModuleLayout& grid = layout.modules.back();
+bool counts_predictions(const Program& program, Rank rank) {
+  const ModuleLayout& grid = program.layout.modules[language_module(program.model).value];
   return (static_cast<int>(rank.value) - grid.first_rank) % grid.tp == 0;
 }
 
@@ -135,7 +136,7 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
         pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0}, device);
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
-    if (!counts_predictions(layout, transport.rank())) continue;
+    if (!counts_predictions(program, transport.rank())) continue;
     const auto [right, asked] = count_right(program, predictions, inputs, questions.size() - begin);
     counts[0] += right;
     counts[1] += asked;
@@ -216,6 +217,10 @@ void Trainer::step(std::int64_t number, MetricsFile& metrics) {
   result_.loss = scalars.loss;
   seconds_.push_back(last_seconds_.count());
   metrics.step(number, scalars, rate, last_seconds_, scenario_.data.global_batch);
+  if (!scalars.not_finite.empty())
+    std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": step " << number
+              << " is skipped on all ranks: a number is not finite in " << scalars.not_finite
+              << "\n";
   if (number >= options_.trace_first && number < options_.trace_last)
     traced_.push_back({number, std::move(data.program), runner_.times()});
 }

@@ -62,6 +62,9 @@ Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_im
         std::clamp(draw(data.loss_tokens, mix64(seed) + 3, draw_number), 0, text);
     for (std::int32_t k = 0; k < images; ++k)
       sample.items.push_back({Modality::image, patches_per_image, 0});
+    const std::int32_t clips = draw(data.clips, mix64(seed) + 5, draw_number);
+    for (std::int32_t k = 0; k < clips; ++k)
+      sample.items.push_back({Modality::audio, data.clip_tokens, 0});
     sample.items.push_back({Modality::text, text, loss});
     const std::int32_t latents = draw(data.latents, mix64(seed) + 4, draw_number);
     for (std::int32_t k = 0; k < latents; ++k)

@@ -47,12 +47,15 @@ struct Distribution {
   bool operator==(const Distribution&) const = default;
 };
 
-struct SyntheticData {  // text of `text_tokens`, preceded by `images` images, followed by a latent
+// Images, then audio clips, then text of `text_tokens`, then a latent.
+struct SyntheticData {
   Distribution images{};           // per sample
   Distribution text_tokens{};      // per sample
   Distribution loss_tokens{};      // per sample, at most text_tokens
   Distribution latents{};          // per sample, at most 1
   std::int32_t latent_tokens = 0;  // of each: the diffusion module's
+  Distribution clips{};            // per sample
+  std::int32_t clip_tokens = 0;    // of each: the audio module's, a clip of full length
   bool operator==(const SyntheticData&) const = default;
 };
 struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}, one sample a line

@@ -14,9 +14,12 @@ std::int64_t square_side(std::int64_t patches) {
   return side;
 }
 
+bool has_class_rows(const Module& module, int layer_end) {
+  return module.class_token && layer_end >= 1 && layer_end <= 1 + module.layers;
+}
+
 std::int64_t rows_leaving(const Module& module, int layer_end, const WorkSize& size) {
-  const bool inside = module.class_token && layer_end >= 1 && layer_end <= 1 + module.layers;
-  return size.tokens + (inside ? size.sequences : 0);
+  return size.tokens + (has_class_rows(module, layer_end) ? size.sequences : 0);
 }
 
 bool sees_all(const Module& module, int block) {

@@ -12,6 +12,8 @@ namespace polyphony {
 
 // Rows that leave the layers before `layer_end`; of the whole work, before any cut over ranks.
 std::int64_t rows_leaving(const Module& module, int layer_end, const WorkSize& size);
+// Whether each image has a row of a class token then.
+bool has_class_rows(const Module& module, int layer_end);
 // `size` as one layer of the stack sees it: rows that enter it (patch_embedding: patches;
 // encoder_norm: rows that leave it) and pairs.
 WorkSize layer_size(const Module& module, int layer, const WorkSize& size);

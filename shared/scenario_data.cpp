@@ -19,20 +19,22 @@ Distribution read_distribution(const JsonValue& value) {
 // A lognormal without ends ends where the sequence does. Two open ones would have to share it:
 // refused.
 void close_ends(const JsonValue& value, SyntheticData& data, std::int64_t sequence,
-                std::int64_t image_tokens) {
+                const Model& model) {
+  const std::int64_t image_tokens = tokens_per_image(model);
   constexpr const char* kHow = "write lognormal(mu,sigma,low,high)";
   const bool open_images = is_open(data.images), open_text = is_open(data.text_tokens);
   if (!open_images && !open_text) return;
   const JsonValue place =
       open_images ? value.at("images").at("per_sample") : value.at("text").at("tokens");
+  const std::int64_t left = sequence - largest(data.clips) * tokens_per_clip(model);
   if (sequence == 0) place.refuse("a lognormal without ends needs a \"sequence\" to end at", kHow);
   if (open_images && open_text)
     place.refuse("images and text both have no upper end: which gives way?", kHow);
   if (open_images) {
-    const std::int64_t room = std::max<std::int64_t>(0, sequence - largest(data.text_tokens));
+    const std::int64_t room = std::max<std::int64_t>(0, left - largest(data.text_tokens));
     data.images.high = static_cast<std::int32_t>(image_tokens > 0 ? room / image_tokens : 0);
   } else {
-    const std::int64_t room = sequence - largest(data.images) * image_tokens;
+    const std::int64_t room = left - largest(data.images) * image_tokens;
     data.text_tokens.low = 1;
     data.text_tokens.high = static_cast<std::int32_t>(std::max<std::int64_t>(1, room));
   }
@@ -49,6 +51,10 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
     if (module.kind == ModuleKind::diffusion) data.latent_tokens = module.latent_tokens;
   data.latents = constant(data.latent_tokens > 0 ? 1 : 0);
   if (value.has("latents")) data.latents = read_distribution(value.at("latents").at("per_sample"));
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::audio) data.clip_tokens = module.audio_tokens;
+  data.clips = constant(data.clip_tokens > 0 ? 1 : 0);
+  if (value.has("audio")) data.clips = read_distribution(value.at("audio").at("per_sample"));
   if (!value.has("text"))
     value.refuse("key \"text\" is missing", "synthetic samples have text: {\"tokens\": 256}");
   const JsonValue text = value.at("text");
@@ -61,7 +67,7 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
     if (is_open(data.loss_tokens))
       data.loss_tokens.high = kAllTokens - 1;  // cut to the text anyway
   }
-  close_ends(value, data, sequence, tokens_per_image(model));
+  close_ends(value, data, sequence, model);
   return data;
 }
 
@@ -77,7 +83,7 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
     data.source = read_synthetic(value, model, data.sequence);
     return data;
   }
-  for (const char* key : {"images", "text", "latents"})
+  for (const char* key : {"images", "audio", "text", "latents"})
     if (value.has(key))
       value.refuse_at(key, "the data come from files",
                       "leave it out, or \"source\": \"synthetic\"");

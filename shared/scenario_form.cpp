@@ -83,6 +83,15 @@ const ObjectForm& images_form() {
   return form;
 }
 
+const ObjectForm& audio_form() {
+  static const ObjectForm form{
+      "audio",
+      "Clips of full length of synthetic samples",
+      {{"per_sample", distribution_form(), "how many: a number, \"uniform(0,3)\"", true}},
+      {}};
+  return form;
+}
+
 const ObjectForm& latents_form() {
   static const ObjectForm form{
       "latents",
@@ -110,6 +119,8 @@ const ObjectForm& data_form() {
         "drawn from distributions, or read from files; synthetic when absent"},
        {"images", object_form(images_form()),
         "synthetic: images per sample; one when absent and the model sees images"},
+       {"audio", object_form(audio_form()),
+        "synthetic: audio clips per sample; one when absent and the model hears"},
        {"text", object_form(text_data_form()), "synthetic: text per sample"},
        {"latents", object_form(latents_form()),
         "synthetic: latents per sample; one when absent and the model generates them"},

@@ -70,7 +70,7 @@ bool says_first(const JsonValue& layout, const std::string& module) {
 
 void read_homogeneous(const JsonValue& value, const Model& model, const Cluster& cluster,
                       Layout& layout) {
-  const std::string& language = model.modules.back().name;
+  const std::string& language = model.modules[language_module(model).value].name;
   const std::vector<std::string> words = module_words(value);
   for (const std::string& key : words)
     if (key != "all" && key != language)

@@ -138,6 +138,7 @@ struct SourceJson {
     data["text"]["tokens"] = distribution_json(source.text_tokens);
     const bool all = source.loss_tokens == constant(kAllTokens);
     data["text"]["loss_tokens"] = all ? Json("all") : distribution_json(source.loss_tokens);
+    if (source.clip_tokens > 0) data["audio"]["per_sample"] = distribution_json(source.clips);
     if (source.latent_tokens > 0) data["latents"]["per_sample"] = distribution_json(source.latents);
   }
   void operator()(const RecordedData& source) const { data["source"]["recorded"] = source.path; }

@@ -60,10 +60,19 @@ void check_synthetic(const Refusal& refuse, const SyntheticData& data, const Mod
     refuse("/data/latents/per_sample",
            "up to " + number(largest(data.latents)) + " latents in a sample",
            "0, 1, or \"uniform(0,1)\"");
-  const std::int64_t longest = images * tokens_per_image(model) + text;
+  const std::int64_t clips = largest(data.clips);
+  if (clips > 0 && data.clip_tokens == 0)
+    refuse("/data/audio", "the model has no audio module",
+           "remove the key, or add an audio module");
+  if (clips > kMostImages)
+    refuse("/data/audio/per_sample", "up to " + number(clips) + " clips in a sample",
+           "at most " + number(kMostImages));
+  const std::int64_t heard = clips * tokens_per_clip(model);
+  const std::int64_t longest = images * tokens_per_image(model) + heard + text;
   if (sequence > 0 && longest > sequence)
     refuse("/data/sequence",
-           number(images) + " images of " + number(tokens_per_image(model)) + " tokens and " +
+           number(images) + " images of " + number(tokens_per_image(model)) + " tokens" +
+               (heard > 0 ? ", " + number(heard) + " tokens of audio" : std::string()) + " and " +
                number(text) + " of text make " + number(longest) + ", more than " +
                number(sequence),
            "a sequence of " + number(longest) + ", fewer images, or less text");
@@ -79,13 +88,17 @@ void check_data(const Refusal& refuse, const Data& data, const Model& model) {
   if (!std::holds_alternative<EasyVqaData>(data.source)) return;
   // Without a vision module its questions are asked alone. Source: the package's README, 64×64
   // colour PNGs.
-  const Module& encoder = model.modules.front();
-  if (encoder.kind != ModuleKind::vision) return;
-  const std::string where = "/model/" + encoder.name;
-  if (encoder.image_size != 64)
-    refuse(where + "/image_size", "easy-vqa has images of 64×64 pixels", "use 64");
-  if (encoder.channels != 3)
-    refuse(where + "/channels", "easy-vqa has three colour channels", "use 3");
+  for (const Module& module : model.modules) {
+    const std::string where = "/model/" + module.name;
+    if (module.kind == ModuleKind::audio || module.kind == ModuleKind::diffusion)
+      refuse(where, std::string("easy-vqa has nothing for ") + name(module.kind) + " modules",
+             "use synthetic or recorded data, or remove the module");
+    if (module.kind != ModuleKind::vision) continue;
+    if (module.image_size != 64)
+      refuse(where + "/image_size", "easy-vqa has images of 64×64 pixels", "use 64");
+    if (module.channels != 3)
+      refuse(where + "/channels", "easy-vqa has three colour channels", "use 3");
+  }
 }
 
 void check_training(const Refusal& refuse, const Training& t, const Device& device) {

@@ -16,5 +16,7 @@ void validate(const Scenario& scenario);
 // sees no images or does not divide.
 std::int64_t patches_per_image(const Model& model);
 std::int64_t tokens_per_image(const Model& model);
+// Of an audio clip of full length; 0 without an audio module.
+std::int64_t tokens_per_clip(const Model& model);
 
 }  // namespace polyphony

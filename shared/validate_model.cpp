@@ -11,12 +11,6 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-void check_unsupported(const Refusal& refuse, const Module& m, const std::string& where) {
-  if (m.kind == ModuleKind::diffusion)
-    refuse(where, std::string(name(m.kind)) + " modules are not supported yet",
-           "vision, audio, projector and language are");
-}
-
 void check_low_rank(const Refusal& refuse, const Module& m, const std::string& where) {
   const bool lora = m.trainable == Trainable::lora;
   if (lora && m.kind == ModuleKind::projector)
@@ -123,9 +117,9 @@ void check_projector(const Refusal& refuse, const Model& model, std::size_t id,
                number(std::int64_t{m.merge} * source->patch) + " pixels");
 }
 
-// The shape that this version plans: one chain, vision > projector > language, or a language module
-// alone.
-void check_chain(const Refusal& refuse, const Model& model) {
+// Any graph whose edges go from encoders through projectors into one language module, and from
+// there into a diffusion module. What a layout makes of it: shared/plan/check_model.cpp.
+void check_graph(const Refusal& refuse, const Model& model) {
   const auto count = [&](ModuleKind kind) {
     return std::count_if(model.modules.begin(), model.modules.end(),
                          [&](const Module& m) { return m.kind == kind; });
@@ -134,8 +128,10 @@ void check_chain(const Refusal& refuse, const Model& model) {
     refuse("/model", "there is no language module", "add \"language\": {…}");
   if (count(ModuleKind::language) > 1)
     refuse("/model", "there are several language modules", "keep one");
-  if (count(ModuleKind::vision) + count(ModuleKind::audio) > 1)
-    refuse("/model", "several encoders are not supported yet", "keep one vision or audio module");
+  for (const ModuleKind kind : {ModuleKind::vision, ModuleKind::audio, ModuleKind::diffusion})
+    if (count(kind) > 1)
+      refuse("/model", std::string("several ") + name(kind) + " modules are not supported yet",
+             "keep one");
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const Module& module = model.modules[m];
     const std::string where = "/model/" + module.name;
@@ -143,34 +139,23 @@ void check_chain(const Refusal& refuse, const Model& model) {
     for (const Edge& edge : model.edges) {
       inputs += edge.to == ModuleId(m) ? 1 : 0;
       outputs += edge.from == ModuleId(m) ? 1 : 0;
-      if (edge.to != ModuleId(m)) continue;
-      if (edge.from_layer >= 0 && model.modules[edge.from.value].class_token)
-        refuse(where + "/from", "inner layers of an encoder with a class token are not supported",
-               "use its last layer, or \"class_token\": false");
-      if (edge.to_layer != 0)
-        refuse(where + "/from", "edges into inner layers are not supported yet",
-               "remove \"to_layer\"");
-      if (module.kind == ModuleKind::language &&
+      if (edge.to == ModuleId(m) && module.kind == ModuleKind::language &&
           model.modules[edge.from.value].kind != ModuleKind::projector)
         refuse(where + "/from",
                "a language module reads from a projector, not from " +
                    model.modules[edge.from.value].name,
                "put a projector between");
     }
-    if (inputs > 1)
-      refuse(where + "/from", "several inputs are not supported yet", "name one module");
-    if (outputs > 1)
-      refuse(where, "an output read by several modules is not supported yet",
-             "let one module read it");
-    if ((module.kind == ModuleKind::vision || module.kind == ModuleKind::audio) && inputs > 0)
+    const bool encoder = module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
+    if (module.kind == ModuleKind::projector && inputs > 1)
+      refuse(where + "/from", "a projector has one input", "name one module");
+    if (encoder && inputs > 0)
       refuse(where + "/from",
              std::string("the module reads ") +
                  (module.kind == ModuleKind::vision ? "images" : "audio") + " only",
              "remove the key");
-    if (module.kind != ModuleKind::language && outputs == 0)
+    if ((encoder || module.kind == ModuleKind::projector) && outputs == 0)
       refuse(where, "nothing reads its output", "name it in another module's \"from\"");
-    if (module.kind == ModuleKind::language && inputs == 0 && model.modules.size() > 1)
-      refuse(where, "key \"from\" is missing", "name the projector that it reads from");
   }
 }
 
@@ -207,7 +192,6 @@ void validate_model(const Refusal& refuse, const Model& model) {
       check_stack(refuse, module, where);
       check_diffusion(refuse, model, ModuleId(m));
     }
-    check_unsupported(refuse, module, where);
     check_low_rank(refuse, module, where);
     check_experts(refuse, module, where);
     if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
@@ -215,12 +199,12 @@ void validate_model(const Refusal& refuse, const Model& model) {
     if (module.kind == ModuleKind::language) check_language(refuse, module, where);
   }
   check_edge_layers(refuse, model);
-  check_chain(refuse, model);
+  check_graph(refuse, model);
   for (std::size_t m = 0; m < model.modules.size(); ++m)
     if (model.modules[m].kind == ModuleKind::projector)
       check_projector(refuse, model, m, "/model/" + model.modules[m].name);
   if (std::none_of(model.modules.begin(), model.modules.end(),
-                   [](const Module& m) { return m.trainable == Trainable::full; }))
+                   [](const Module& m) { return m.trainable != Trainable::frozen; }))
     refuse("/model", "every module is frozen: nothing would be trained",
            "set \"train\": \"full\" in one of them");
 }
@@ -234,12 +218,26 @@ std::int64_t patches_per_image(const Model& model) {
   return 0;
 }
 
-std::int64_t tokens_per_image(const Model& model) {
-  std::int64_t merged = 1;
+namespace {
+
+std::int64_t merged_from(const Model& model, ModuleKind source) {
   for (const Module& module : model.modules)
-    if (module.kind == ModuleKind::projector && module.source == ModuleKind::vision)
-      merged = merged_rows(module);
-  return patches_per_image(model) / std::max<std::int64_t>(1, merged);
+    if (module.kind == ModuleKind::projector && module.source == source)
+      return std::max(1, merged_rows(module));
+  return 1;
+}
+
+}  // namespace
+
+std::int64_t tokens_per_image(const Model& model) {
+  return patches_per_image(model) / merged_from(model, ModuleKind::vision);
+}
+
+std::int64_t tokens_per_clip(const Model& model) {
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::audio)
+      return module.audio_tokens / merged_from(model, ModuleKind::audio);
+  return 0;
 }
 
 }  // namespace polyphony

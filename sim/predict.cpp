@@ -111,12 +111,17 @@ Figures figures(const Scenario& scenario, const Prediction& prediction) {
 }
 
 std::string describe_layout(const Scenario& scenario, const Layout& layout) {
-  const std::size_t last = layout.modules.size() - 1;
+  const std::size_t last = language_module(scenario.model).value;
   const ModuleLayout& encoder = layout.modules.front();
   std::string text = name(layout.placement);
-  if (layout.placement != Placement::homogeneous && last > 0)
-    text += "  " + scenario.model.modules.front().name + " " + describe(encoder) + " |";
-  text += "  " + scenario.model.modules[last].name + " " + describe(layout.modules[last]);
+  const char* between = "  ";
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    const Module& module = scenario.model.modules[m];
+    const bool one_grid = layout.placement == Placement::homogeneous && m != last;
+    if (module.kind == ModuleKind::projector || one_grid) continue;
+    text += between + module.name + " " + describe(layout.modules[m]);
+    between = " |  ";
+  }
   text += std::string("  ") + name(layout.schedule) + " x" + std::to_string(layout.microbatches);
   if (layout.placement == Placement::homogeneous &&
       encoder.recompute != layout.modules[last].recompute)

@@ -108,6 +108,11 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
 }  // namespace
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
+  const Model& model = scenario.model;
+  if (model.modules.size() > 3 || model.modules.back().kind != ModuleKind::language)
+    throw InputError(scenario.file, "/model",
+                     "the search proposes layouts of at most one encoder before a language module",
+                     "write a \"layout\" and compare with `polyphony simulate`");
   Sweep result;
   const Batch batch = typical_batch(scenario);
   std::map<Placement, std::vector<Candidate>> waiting =

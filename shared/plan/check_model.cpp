@@ -1,3 +1,4 @@
+#include "shared/plan/assign.h"
 #include "shared/plan/checks.h"
 
 namespace polyphony::checks {
@@ -44,16 +45,34 @@ Verdict check_edge(const Model& model, const Edge& edge) {
   return {};
 }
 
+// Tokens of one modality come from one place: a second edge into the first layer would write the
+// same rows.
+Verdict check_sources(const Model& model) {
+  for (const Modality modality : {Modality::image, Modality::audio}) {
+    const Module* first = nullptr;
+    for (const Edge& edge : model.edges) {
+      if (edge.to != language_module(model) || edge.to_layer != 0 ||
+          !takes(model, edge.from, modality))
+        continue;
+      const Module& from = model.modules[edge.from.value];
+      if (first)
+        return refuse(from.name + ": the rows it makes are those of " + first->name +
+                      "; one of them must enter a later layer");
+      first = &from;
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Verdict check_model(const Model& model) {
   int languages = 0;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const Module& module = model.modules[m];
-    if (module.kind == ModuleKind::audio)
-      return refuse(module.name + ": audio modules are not supported yet");
-    if (module.tied) return refuse(module.name + ": tied embeddings are not supported yet");
     languages += module.kind == ModuleKind::language ? 1 : 0;
+    if (module.class_token && module.window > 0)
+      return refuse(module.name + ": a class token belongs to no window; use one or the other");
     int inputs = 0, outputs = 0;
     for (const Edge& edge : model.edges) {
       inputs += edge.to == ModuleId(m) ? 1 : 0;
@@ -71,7 +90,7 @@ Verdict check_model(const Model& model) {
     return refuse("the model has " + std::to_string(languages) + " language modules; it needs 1");
   for (const Edge& edge : model.edges)
     if (Verdict verdict = check_edge(model, edge)) return verdict;
-  return {};
+  return check_sources(model);
 }
 
 }  // namespace polyphony::checks

@@ -55,6 +55,26 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
   return {};
 }
 
+// The embedding and the output matrix that is its copy must lie in one chunk, or on two ranks.
+Verdict check_tied(const Model& model, const Layout& layout) {
+  const ModuleId language = language_module(model);
+  const Module& module = model.modules[language.value];
+  if (!module.tied) return {};
+  const bool chain = layout.placement == Placement::homogeneous && model.modules.size() > 1;
+  const int pp = layout.modules[language.value].pp, vpp = layout.modules[language.value].vpp;
+  if (pp > 1 && !chain) return {};
+  const bool cut = std::any_of(model.edges.begin(), model.edges.end(), [&](const Edge& edge) {
+    return edge.from == language || (edge.to == language && edge.to_layer > 0);
+  });
+  const std::string who = module.name + ": tied embeddings ";
+  if (cut)
+    return refuse(who + "with edges into or out of its inner layers need pp 2 or more and a grid " +
+                  "of its own; or untie them");
+  if (vpp > 1)
+    return refuse(who + "with virtual stages need pp 2 or more and a grid of its own; use vpp 1");
+  return {};
+}
+
 }  // namespace
 
 Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& layout) {
@@ -91,6 +111,7 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
   if (orphan != owned.end())
     return refuse("rank " + number(orphan - owned.begin()) +
                   " belongs to no module; the grids must tile [0, " + number(world) + ")");
+  if (Verdict verdict = check_tied(model, layout)) return verdict;
   const ModuleId language = language_module(model);
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const ModuleLayout& grid = layout.modules[m];

@@ -5,6 +5,7 @@
 
 #include "shared/error.h"
 #include "shared/plan/sizes.h"
+#include "shared/rows.h"
 
 namespace polyphony {
 namespace {
@@ -37,13 +38,15 @@ class Axes {
   Axes(const Model& model, const WorkTable& table, const Batch& batch)
       : model_(model), table_(table), batch_(batch) {}
 
-  // The rows that a module makes of a work item.
-  void made(ModuleId module, const Work& work, std::uint32_t number,
+  // The rows that the first `layers_run` layers of a module make of a work item. Class tokens have
+  // rows, but belong to no item.
+  void made(ModuleId module, int layers_run, const Work& work, std::uint32_t number,
             std::vector<Piece>& pieces) const {
     if (is_language(model_, module))
       tokens(work, number, pieces);
     else
-      items(module, work, number, pieces);
+      items(module, has_class_rows(model_.modules[module.value], layers_run) ? 1 : 0, work, number,
+            pieces);
   }
 
   // The rows that arrive over an edge from `source` at a module's work item.
@@ -59,7 +62,7 @@ class Axes {
         row += rows;
       });
     } else {
-      items(source, work, number, pieces);  // a projector takes what its source made
+      items(source, 0, work, number, pieces);  // a projector takes what its source made
     }
   }
 
@@ -73,11 +76,13 @@ class Axes {
     }
   }
 
-  void items(ModuleId module, const Work& work, std::uint32_t number,
+  // `before` rows of no item stand before those of each.
+  void items(ModuleId module, std::int64_t before, const Work& work, std::uint32_t number,
              std::vector<Piece>& pieces) const {
     std::int64_t row = 0;
     each_item(module, work, [&](std::uint32_t sample, std::uint32_t place, const Item& item) {
       const std::int64_t rows = item_rows(model_, module, item);
+      row += before;
       pieces.push_back({{sample, place}, 0, rows, number, row});
       row += rows;
     });
@@ -193,7 +198,10 @@ std::vector<ChunkLink> make_links(const Model& model, const Plan& plan) {
       // its tokens a diffusion module takes those of samples that it works on.
       const bool makes_tokens = is_language(model, input.source),
                  takes_tokens = is_language(model, chunk.module);
-      const bool same_rows = makes_tokens == takes_tokens || (takes_tokens && branch.grid.cp == 1);
+      const bool drops_rows =
+          input.edge >= 0 && has_class_rows(model.modules[input.source.value], input.source_end);
+      const bool same_rows =
+          !drops_rows && (makes_tokens == takes_tokens || (takes_tokens && branch.grid.cp == 1));
       links.push_back({from, place, static_cast<std::uint8_t>(slot), input,
                        from.branch == place.branch && from.stage == place.stage && same_rows});
     }
@@ -223,7 +231,7 @@ std::vector<Run> make_runs(const Model& model, const Plan& plan, const ChunkLink
   const Axes axes(model, table, batch);
   std::vector<Piece> pieces;
   for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(plan.branches[from_branch].works()); ++w)
-    axes.made(link.input.source, work(from_branch, w), w, pieces);
+    axes.made(link.input.source, link.input.source_end, work(from_branch, w), w, pieces);
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::pair(a.source, a.begin) < std::pair(b.source, b.begin);
   });

@@ -128,8 +128,11 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
   group.replicas = experts ? mine.expert_replicas : mine.replicas;
   const bool embeds = chunk.layers.begin == 0,
              heads = chunk.layers.end == static_cast<int>(layers(module).size());
-  if (module.tied && !experts && (embeds || heads)) group.tied = mine.tied;
   const std::vector<Parameter> list = parameters_of(module, group);
+  if ((embeds || heads) && std::any_of(list.begin(), list.end(), [](const Parameter& parameter) {
+        return parameter.tied && parameter.trained;
+      }))
+    group.tied = mine.tied;
   const HeldElements local = held_elements(list, group.shard);
   group.elements = local.trained + local.frozen;
   group.trained = b_.training_ ? local.trained : 0;

@@ -7,6 +7,7 @@
 #include "exec/in_process.h"
 #include "exec/runner.h"
 #include "exec/step_data.h"
+#include "shared/error.h"
 #include "shared/plan/lower.h"
 #include "tests/exec/parity_judge.h"
 
@@ -69,7 +70,10 @@ class Trainee {
     double group = 0;
     for (HeldParameters* store : runner.stores()) {
       for (const HeldPiece& piece : store->pieces()) {
-        const auto found = std::find(all.begin(), all.end(), piece.parameter->spec);
+        const auto found = std::find_if(all.begin(), all.end(), [&](const Parameter& parameter) {
+          return parameter.name == piece.parameter->spec.name;  // a copy too has the matrix's place
+        });
+        POLYPHONY_CHECK(found != all.end(), "no parameter " << piece.parameter->spec.name);
         places.insert(places.end(), {static_cast<double>(found - all.begin()), group,
                                      static_cast<double>(piece.elements.begin),
                                      static_cast<double>(piece.elements.end)});

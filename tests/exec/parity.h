@@ -8,6 +8,7 @@
 //   collectives are expand()'s (RunnerOptions::check_collectives).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,11 +24,13 @@ struct Case {
   Layout layout;
   std::vector<ModuleKind> frozen;
   std::vector<ModuleKind> lora;
-  bool diffusion = false;      // a diffusion module behind the language module, on some samples
-  bool deep = false;           // features of an inner vision layer enter an inner language layer
-  int experts = 0;             // of the language module; 2 a token, and a shared one
-  bool text_only = false;      // no sample has an image
-  bool language_only = false;  // nor has the model an encoder
+  bool diffusion = false;  // a diffusion module behind the language module, on some samples
+  bool deep = false;       // features of an inner vision layer enter an inner language layer
+  int experts = 0;         // of the language module; 2 a token, and a shared one
+  bool audio = false;      // an audio encoder beside that of images, and clips
+  std::function<void(Model&)> variant;  // changes the modules; may be empty
+  bool text_only = false;               // no sample has an image or a clip
+  bool language_only = false;           // nor has the model an encoder
   NumberFormat precision = NumberFormat::fp64;
   double clip_norm = 0.5;  // below the norm of these models' gradients: clips
   int steps = 1;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
+#include "shared/scenario_json.h"
 #include "shared/verify.h"
 #include "tests/exec/parity_order.h"
 #include "tests/exec/shards.h"
@@ -69,12 +69,9 @@ Truth make_truth(const Case& c, const Scenario& scenario, const Dataset& dataset
 // this.
 const Truth& truth_of(const Case& c, const Scenario& scenario, const Dataset& dataset) {
   static std::map<std::string, Truth> known;
-  std::ostringstream key;
-  key << name(c.precision) << c.steps << ' ' << c.clip_norm << c.text_only << c.language_only;
-  for (const ModuleKind kind : c.frozen) key << name(kind);
-  key << c.experts << c.diffusion << c.deep;
-  for (const ModuleKind kind : c.lora) key << " lora " << name(kind);
-  const auto [entry, fresh] = known.try_emplace(key.str());
+  const std::string key =
+      resolved_text(scenario) + std::to_string(c.steps) + (c.text_only ? " without images" : "");
+  const auto [entry, fresh] = known.try_emplace(key);
   if (fresh) entry->second = make_truth(c, scenario, dataset);
   return entry->second;
 }

@@ -40,6 +40,16 @@ Feature on_language(const std::string& name, std::function<void(ModuleLayout&)> 
   return {name, [change](Draft& draft) { change(draft.language); }};
 }
 
+// Adds a change of every module to what others change.
+std::function<void(Draft&)> on_modules(std::function<void(Module&)> change) {
+  return [change](Draft& draft) {
+    draft.rest.variant = [change, before = draft.rest.variant](Model& model) {
+      if (before) before(model);
+      for (Module& module : model.modules) change(module);
+    };
+  };
+}
+
 const std::vector<Feature>& features() {
   static const std::vector<Feature> list = {
       {"colocated", [](Draft& d) { d.placement = Placement::colocated; }},
@@ -132,6 +142,32 @@ const std::vector<Feature>& features() {
          d.rest.lora = {ModuleKind::language};
        }},
       {"text only", [](Draft& d) { d.rest.text_only = true; }},
+      {"audio", [](Draft& d) { d.rest.audio = true; }},
+      {"class token", on_modules([](Module& m) { m.class_token |= m.kind == ModuleKind::vision; })},
+      {"rotary windows", on_modules([](Module& m) {
+         if (m.kind != ModuleKind::vision) return;
+         m.rotary = true;
+         m.window = 3;  // of 4 × 4 patches: 3 × 3, 3 × 1, 1 × 3, 1 × 1
+         m.full_attention_blocks = {1};
+       })},
+      {"tied", on_modules([](Module& m) { m.tied |= m.kind == ModuleKind::language; })},
+      {"norms and biases of heads", on_modules([](Module& m) {
+         if (m.kind != ModuleKind::projector && m.kind != ModuleKind::diffusion)
+           m.qk_norm = m.qkv_bias = true;
+       })},
+      {"time, row and column", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) m.rope_sections = {1, 1, 1};
+       })},
+      {"tp4 over 2 key heads",
+       [](Draft& d) {
+         d.language.tp = 4;
+         on_modules([](Module& m) {
+           if (m.kind == ModuleKind::language) m.kv_heads = 2;
+         })(d);
+       }},
+      {"linear projectors", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::projector) m.projector_hidden = 0;
+       })},
   };
   return list;
 }
@@ -163,6 +199,14 @@ Case finish(Draft draft, std::string name) {
   c.layout.encoder_microbatches = draft.encoder_microbatches;
   c.layout.modules = {encoder, encoder};
   if (c.deep) c.layout.modules.push_back(encoder);
+  if (c.audio) {
+    ModuleLayout audio = encoder;
+    if (draft.placement == Placement::non_colocated) {  // ranks of its own
+      audio.first_rank = encoder.ranks;
+      language.first_rank += audio.ranks;
+    }
+    c.layout.modules.insert(c.layout.modules.end(), 2, audio);
+  }
   c.layout.modules.push_back(language);
   if (!c.diffusion) return c;
   ModuleLayout& diffusion = draft.diffusion;

@@ -122,9 +122,13 @@ TEST_CASE("what is not supported yet is refused by name") {
   };
   CHECK(with(0, [](Module& m) { m.kind = ModuleKind::diffusion; }).find("/model/vision") !=
         std::string::npos);
-  CHECK(refusal([](Scenario& s) { s.model.edges[1].to_layer = 2; }) ==
-        "s.json: /model/language/from: edges into inner layers are not supported yet (remove "
-        "\"to_layer\")");
+  CHECK(refusal([](Scenario& s) {
+          s.model.modules.insert(s.model.modules.begin() + 1, s.model.modules[0]);
+          s.model.modules[1].name = "eyes";
+          for (Edge& edge : s.model.edges)
+            edge = {ModuleId(edge.from.value + 1), ModuleId(edge.to.value + 1), 0, -1};
+          s.model.edges.push_back({ModuleId(0), ModuleId(2), 0, -1});
+        }) == "s.json: /model: several vision modules are not supported yet (keep one)");
   CHECK(refusal([](Scenario& s) { s.training.precision = NumberFormat::fp16; }) ==
         "s.json: /training/precision: fp16 is not supported yet (use fp32, fp64 or bf16)");
   CHECK(refusal([](Scenario& s) { s.training.precision = NumberFormat::bf16; }) ==
@@ -140,8 +144,10 @@ TEST_CASE("the shape of the model") {
       refusal([](Scenario& s) { s.model.edges.pop_back(); }) ==
       "s.json: /model/projector: nothing reads its output (name it in another module's \"from\")");
   CHECK(refusal([](Scenario& s) { s.model.edges.push_back({ModuleId(0), ModuleId(2), 0, -1}); }) ==
-        "s.json: /model/vision: an output read by several modules is not supported yet (let one "
-        "module read it)");
+        "s.json: /model/language/from: a language module reads from a projector, not from vision "
+        "(put a projector between)");
+  CHECK(refusal([](Scenario& s) { s.model.edges.push_back({ModuleId(0), ModuleId(1), 0, 1}); }) ==
+        "s.json: /model/projector/from: a projector has one input (name one module)");
   CHECK(refusal([](Scenario& s) {
           for (Module& m : s.model.modules) m.trainable = Trainable::frozen;
         }) ==
