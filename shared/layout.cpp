@@ -77,6 +77,15 @@ const char* name(TokenAssignment tokens) {
   return "?";
 }
 
+const char* name(Bridge bridge) {
+  switch (bridge) {
+    case Bridge::sharded:
+      return "sharded";
+    case Bridge::leader:
+      return "leader";
+  }
+  return "?";
+}
 const char* name(Spread spread) {
   switch (spread) {
     case Spread::samples:

@@ -33,6 +33,9 @@ enum class Recompute : std::uint8_t { none, selective, full };
 enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced };
 // What an encoder's ranks divide among them: samples with their images, or images one by one.
 enum class Spread : std::uint8_t { samples, images };
+// Rows between grids: from every tensor-parallel rank straight to where they are wanted; or from
+// the first tensor-parallel rank to the first, which passes them on to the others.
+enum class Bridge : std::uint8_t { sharded, leader };
 
 struct ModuleLayout {
   int tp = 1;
@@ -69,6 +72,7 @@ struct Layout {
   int microbatches = 1;          // per data-parallel lane of the language module and step
   int encoder_microbatches = 0;  // colocated: encoder work items a step; 0: as many as microbatches
                                  // when the language pp is 1, else 1 (the whole step, three phases)
+  Bridge bridge = Bridge::sharded;
   bool operator==(const Layout&) const = default;
 };
 
@@ -79,6 +83,7 @@ const char* name(Shard shard);
 const char* name(Recompute recompute);
 const char* name(TokenAssignment tokens);
 const char* name(Spread spread);
+const char* name(Bridge bridge);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);
 

@@ -58,8 +58,8 @@ auto fields(const ModuleLayout& value) {
                   expert_tp, tokens, spread, first_rank, ranks, blocks);
 }
 auto fields(const Layout& value) {
-  const auto& [placement, modules, schedule, microbatches, encoder_microbatches] = value;
-  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches);
+  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, bridge] = value;
+  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, bridge);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

@@ -184,7 +184,9 @@ const ObjectForm& layout_form() {
        {"microbatches", integer_form(1, kMostSamples),
         "per data-parallel lane of the language module and step"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
-        "colocated: encoder work items per step; 0: chosen"}},
+        "colocated: encoder work items per step; 0: chosen"},
+       {"bridge", choice_form(enum_names(Bridge::leader)),
+        "how rows go between grids; leader: by way of each one's first tensor-parallel rank"}},
       {object_form(grid_form())}};
   return form;
 }

@@ -191,6 +191,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
     layout.schedule = enum_named(value.at("schedule").text(), ScheduleKind::zero_bubble);
   value.read("microbatches", layout.microbatches);
   value.read("encoder_microbatches", layout.encoder_microbatches);
+  if (value.has("bridge")) layout.bridge = enum_named(value.at("bridge").text(), Bridge::leader);
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);
   } else {

@@ -186,6 +186,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   json["schedule"] = name(layout.schedule);
   json["microbatches"] = layout.microbatches;
   if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
+  if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
   if (layout.placement == Placement::homogeneous) {
     json["all"] = grid_json(layout.modules.back());
     return json;

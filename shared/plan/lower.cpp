@@ -140,7 +140,8 @@ void Builder::add_run(const Run& run, Side& source, Side& destination) {
     source.messages[a].emplace_back(program_.messages.size() - 1);
     destination.messages[b].emplace_back(program_.messages.size() - 1);
   };
-  for (int t = 0; t < to.tp; ++t) {
+  const bool led = leads(source, destination);
+  for (int t = 0; t < (led ? 1 : to.tp); ++t) {
     Interval own{run.to, run.to + run.rows};
     std::int64_t first = 0;
     if (destination.sharded) {
@@ -151,7 +152,9 @@ void Builder::add_run(const Run& run, Side& source, Side& destination) {
     if (own.begin >= own.end) continue;
     if (!source.sharded) {
       const Rank receiver = to.rank_at(t, to_context, to_lane, to_stage);
-      send(t, choose_replica(from, from_context, from_lane, from_stage, receiver, t), own, first);
+      const int replica =
+          led ? 0 : choose_replica(from, from_context, from_lane, from_stage, receiver, t);
+      send(t, replica, own, first);
       continue;
     }
     const std::int64_t all = source.rows[run.producer_work],
@@ -169,6 +172,28 @@ void Builder::add_run(const Run& run, Side& source, Side& destination) {
 
 void Builder::make_messages(const std::vector<Run>& runs, Side& source, Side& destination) {
   for (const Run& run : runs) add_run(run, source, destination);
+  if (leads(source, destination)) add_relays(destination);
+}
+
+bool Builder::leads(const Side& source, const Side& destination) const {
+  return program_.layout.bridge == Bridge::leader &&
+         source.place.branch != destination.place.branch;
+}
+
+// Whole buffers, once all their rows are there.
+void Builder::add_relays(Side& destination) {
+  destination.relays.resize(destination.buffers.size());
+  for (std::size_t first = 0; first < destination.buffers.size(); first += destination.tp) {
+    if (destination.messages[first].empty()) continue;
+    const Buffer& whole = program_.buffers[destination.buffers[first].value];
+    for (std::size_t i = first + 1; i < first + destination.tp; ++i) {
+      const BufferId to = destination.buffers[i];
+      program_.messages.push_back({whole.rank, program_.buffers[to.value].rank,
+                                   destination.buffers[first], to, 0, 0, whole.rows, whole.bytes});
+      destination.relays[first].emplace_back(program_.messages.size() - 1);
+      destination.messages[i].emplace_back(program_.messages.size() - 1);
+    }
+  }
 }
 
 void Builder::make_crossing(const ChunkLink& link) {

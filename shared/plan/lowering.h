@@ -23,6 +23,9 @@ struct Side {
   std::vector<std::int64_t> rows;  // by work item, over the tensor-parallel ranks together
   std::vector<BufferId> buffers;   // invalid where there are no rows
   std::vector<std::vector<MessageId>> messages;
+  // Of a destination whose first tensor-parallel rank leads (Bridge::leader): what that one passes
+  // on; empty: nothing.
+  std::vector<std::vector<MessageId>> relays = {};
 };
 // A link that changes ranks or rows.
 struct Crossing {
@@ -62,6 +65,8 @@ class Builder {
                  const ChunkLink& link);
   void make_messages(const std::vector<Run>& runs, Side& source, Side& destination);
   void add_run(const Run& run, Side& source, Side& destination);
+  bool leads(const Side& source, const Side& destination) const;
+  void add_relays(Side& destination);
   std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
   BufferId add_buffer(Rank rank, BufferKind kind, Bytes bytes);
   BufferId add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows,
@@ -184,6 +189,10 @@ class RankLowering {
   OpId add_exchange(const Port& port, bool backward, bool sends,
                     const std::vector<MessageId>& messages, const std::vector<OpId>& waits,
                     BufferId buffer);
+  OpId add_relay(const Port& port, bool backward, const std::vector<MessageId>& messages,
+                 OpId received, BufferId buffer);
+  std::string name_of_exchange(const ChunkLink& link, bool backward) const;
+  Exchange exchange_of(bool sends, const std::vector<MessageId>& messages);
   OpId add_collective(GroupId group, CollectiveKind kind, Purpose purpose, ParamGroupId params,
                       Bytes bytes, const std::vector<OpId>& waits,
                       const std::vector<BufferUse>& uses = {});

@@ -70,11 +70,7 @@ const Side& RankLowering::side(const Port& port, bool backward, bool source) con
   return source ? crossing.forward_source : crossing.forward_destination;
 }
 
-OpId RankLowering::add_exchange(const Port& port, bool backward, bool sends,
-                                const std::vector<MessageId>& messages,
-                                const std::vector<OpId>& waits, BufferId buffer) {
-  if (messages.empty()) return {};
-  const ChunkLink& link = *port.link;
+std::string RankLowering::name_of_exchange(const ChunkLink& link, bool backward) const {
   const auto name_of = [&](const ChunkPlace& place) {
     return program_.model.modules[b_.chunk_at(place).module.value].name + "." +
            std::to_string(place.stage);
@@ -84,16 +80,35 @@ OpId RankLowering::add_exchange(const Port& port, bool backward, bool sends,
   if (const Chunk& consumer = b_.chunk_at(link.consumer);
       link.input.edge >= 0 && consumer.layers.begin > 0)
     name += "@" + std::to_string(consumer.layers.begin);
-  name += sends ? " send" : " receive";
+  return name;
+}
+
+Exchange RankLowering::exchange_of(bool sends, const std::vector<MessageId>& messages) {
   Exchange exchange{sends, {static_cast<std::uint32_t>(program_.exchange_messages.size()), 0}};
   program_.exchange_messages.insert(program_.exchange_messages.end(), messages.begin(),
                                     messages.end());
   exchange.messages.end = static_cast<std::uint32_t>(program_.exchange_messages.size());
+  return exchange;
+}
+
+OpId RankLowering::add_exchange(const Port& port, bool backward, bool sends,
+                                const std::vector<MessageId>& messages,
+                                const std::vector<OpId>& waits, BufferId buffer) {
+  if (messages.empty()) return {};
+  const std::string name = name_of_exchange(*port.link, backward) + (sends ? " send" : " receive");
   const std::vector<BufferUse> uses =
       sends ? std::vector<BufferUse>{{buffer, Use::read}, {buffer, Use::free}}
             : std::vector<BufferUse>{{buffer, Use::allocate}, {buffer, Use::write}};
-  return add_op(stream(sends ? StreamKind::send : StreamKind::receive, name), {}, exchange, waits,
-                uses);
+  return add_op(stream(sends ? StreamKind::send : StreamKind::receive, name), {},
+                exchange_of(sends, messages), waits, uses);
+}
+
+// A leader passes on what it received, before it computes with it.
+OpId RankLowering::add_relay(const Port& port, bool backward,
+                             const std::vector<MessageId>& messages, OpId received,
+                             BufferId buffer) {
+  return add_op(stream(StreamKind::send, name_of_exchange(*port.link, backward) + " relay"), {},
+                exchange_of(true, messages), {received}, {{buffer, Use::read}});
 }
 
 OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
@@ -107,6 +122,8 @@ OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int micro
     buffer = end.buffers[i];
     received = add_exchange(port, backward, false, end.messages[i], {slot}, buffer);
     if (!received.valid()) return {};  // a gradient of zeros
+    if (!end.relays.empty() && !end.relays[i].empty())
+      received = add_relay(port, backward, end.relays[i], received, buffer);
   }
   uses.push_back({buffer, Use::read});
   uses.push_back({buffer, Use::free});

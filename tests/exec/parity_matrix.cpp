@@ -19,6 +19,7 @@ struct Draft {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   int microbatches = 4;
   int encoder_microbatches = 0;
+  Bridge bridge = Bridge::sharded;
   Case rest;  // what trains on what
 };
 
@@ -142,6 +143,13 @@ const std::vector<Feature>& features() {
          d.rest.lora = {ModuleKind::language};
        }},
       {"text only", [](Draft& d) { d.rest.text_only = true; }},
+      {"leaders between grids of tp2",
+       [](Draft& d) {
+         d.bridge = Bridge::leader;
+         d.encoder.tp = std::max(d.encoder.tp, 2);
+         d.language.tp = std::max(d.language.tp, 2);
+         if (d.placement == Placement::homogeneous) d.placement = Placement::non_colocated;
+       }},
       {"audio", [](Draft& d) { d.rest.audio = true; }},
       {"class token", on_modules([](Module& m) { m.class_token |= m.kind == ModuleKind::vision; })},
       {"rotary windows", on_modules([](Module& m) {
@@ -197,6 +205,7 @@ Case finish(Draft draft, std::string name) {
   c.layout.schedule = draft.schedule;
   c.layout.microbatches = draft.microbatches;
   c.layout.encoder_microbatches = draft.encoder_microbatches;
+  c.layout.bridge = draft.bridge;
   c.layout.modules = {encoder, encoder};
   if (c.deep) c.layout.modules.push_back(encoder);
   if (c.audio) {
