@@ -1,0 +1,167 @@
+// Not a test: how long each stage of one prediction takes, as one line of JSON.
+// scripts/bench_simulator runs it and reads it.
+//   Seconds: the median of as many repetitions as fit into --seconds (at least one). Bytes: the
+//   largest resident size of this process, and of its simulating child, after the first prediction.
+//   `digest` changes when any bit of a predicted start or end does.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cxxopts.hpp>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "shared/cost_model.h"
+#include "shared/devices.h"
+#include "shared/memory.h"
+#include "shared/plan/lower.h"
+#include "shared/verify.h"
+#include "sim/simulate.h"
+#include "tests/sim/bench_scenario.h"
+#include "tests/sim/prebuilt_graph.h"
+#include "traces/chrome_json.h"
+
+namespace polyphony::tests {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Resident bytes at most until now; Linux counts KiB.
+std::int64_t peak_bytes(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+// FNV-1a over the bits of every start and end.
+std::string digest(const Timeline& timeline) {
+  std::uint64_t state = 0xcbf29ce484222325ull;
+  for (const OpTime& op : timeline.ops)
+    for (const Seconds time : {op.start, op.end})
+      state = (state ^ std::bit_cast<std::uint64_t>(time.count())) * 0x100000001b3ull;
+  return std::to_string(state);
+}
+
+class Stopwatch {
+ public:
+  template <class Work>
+  auto time(const std::string& name, const Work& work) {
+    const auto before = Clock::now();
+    auto result = work();
+    seconds_[name].push_back(Seconds(Clock::now() - before).count());
+    return result;
+  }
+  void note(const std::string& name, Seconds time) { seconds_[name].push_back(time.count()); }
+  nlohmann::json medians() const {
+    nlohmann::json result;
+    for (auto [name, list] : seconds_) {
+      std::sort(list.begin(), list.end());
+      result[name] = list[list.size() / 2];
+    }
+    return result;
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> seconds_;
+};
+
+struct Prepared {
+  Scenario scenario;
+  HardwareProfile profile;
+  Plan plan;
+  Batch batch;
+};
+
+nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch& watch) {
+  const auto begin = Clock::now();
+  const Program program = watch.time(
+      "lower", [&] { return lower(in.scenario, *in.scenario.layout, in.plan, in.batch); });
+  const Compiled compiled =
+      watch.time("compile", [&] { return std::get<Compiled>(compile(program)); });
+  const CostTable costs = watch.time(
+      "price", [&] { return price(program, compiled, in.scenario.cluster, in.profile); });
+  const Estimate bound = watch.time("estimate", [&] { return estimate(program, compiled, costs); });
+  const sim::Playback playback = watch.time(
+      "simulate", [&] { return std::get<sim::Playback>(sim::play(program, compiled, costs)); });
+  watch.note("play", playback.wall);
+  watch.note("whole", Seconds(Clock::now() - begin));
+  nlohmann::json result = {{"ranks", program.ranks},
+                           {"ops", program.ops.size()},
+                           {"nodes", compiled.nodes.size()},
+                           {"activities", count_activities(compiled, costs)},
+                           {"estimate_step", bound.step().count()},
+                           {"step", playback.timeline.makespan.count()},
+                           {"digest", digest(playback.timeline)},
+                           {"peak_bytes", peak_bytes(RUSAGE_SELF)},
+                           {"child_peak_bytes", peak_bytes(RUSAGE_CHILDREN)}};
+  if (prebuilt) {
+    const PrebuiltRun other = run_prebuilt(program, compiled, costs);
+    watch.note("prebuilt build", other.build);
+    watch.note("prebuilt run", other.run);
+    result["prebuilt_step"] = other.step.count();
+  }
+  if (extras) {
+    const std::size_t faults = watch.time("verify", [&] { return verify(program).size(); });
+    POLYPHONY_CHECK(faults == 0, faults << " faults");
+    watch.time("hash", [&] { return hash(program); });
+    watch.time("memory", [&] { return predict_memory(program, playback.timeline); });
+    result["trace_bytes"] = watch
+                                .time("trace",
+                                      [&] {
+                                        return traces::write_trace(program, playback.timeline,
+                                                                   traces::TraceKind::predicted, 0);
+                                      })
+                                .size();
+  }
+  return result;
+}
+
+int run(int argc, char** argv) {
+  cxxopts::Options options("simulator_bench", "Times every stage of one prediction.");
+  BenchShape shape;
+  options.add_options()("stages", "pipeline stages", cxxopts::value(shape.stages))(
+      "replicas", "data-parallel replicas", cxxopts::value(shape.replicas))(
+      "microbatches", "per replica", cxxopts::value(shape.microbatches))(
+      "tensor", "tensor-parallel ranks", cxxopts::value(shape.tensor))(
+      "varied", "samples of different lengths", cxxopts::value(shape.varied))(
+      "prebuilt", "play the same activities as a prebuilt SimGrid graph too")(
+      "extras", "verify, hash, memory and trace writing too")(
+      "seconds", "repeat for so long", cxxopts::value<double>()->default_value("0.3"))("help", "");
+  const cxxopts::ParseResult arguments = options.parse(argc, argv);
+  if (arguments.count("help") > 0) {
+    std::cout << options.help();
+    return 0;
+  }
+  Prepared in{bench_scenario(shape), {}, {}, {}};
+  in.profile = shipped_profile(in.scenario.cluster).value();
+  in.plan = make_plan(in.scenario, *in.scenario.layout);
+  in.batch = typical_batch(in.scenario);
+  Stopwatch watch;
+  nlohmann::json result;
+  const auto begin = Clock::now();
+  do {
+    const nlohmann::json one =
+        measure(in, arguments.count("prebuilt") > 0, arguments.count("extras") > 0, watch);
+    if (result.is_null()) result = one;
+  } while (Seconds(Clock::now() - begin).count() < arguments["seconds"].as<double>());
+  result["seconds"] = watch.medians();
+  std::cout << result.dump() << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace polyphony::tests
+
+int main(int argc, char** argv) {
+  try {
+    return polyphony::tests::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "simulator_bench: " << error.what() << "\n";
+    return 1;
+  }
+}
