@@ -106,6 +106,9 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
     result["prebuilt_step"] = other.step.count();
   }
   if (extras) {
+    const Estimate longest =
+        watch.time("estimate, ops", [&] { return estimate(program, compiled, costs); });
+    POLYPHONY_CHECK(longest.step() == bound.step(), longest.step().count());
     const std::size_t faults = watch.time("verify", [&] { return verify(program).size(); });
     POLYPHONY_CHECK(faults == 0, faults << " faults");
     watch.time("hash", [&] { return hash(program); });
