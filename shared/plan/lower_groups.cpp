@@ -1,6 +1,7 @@
 // The groups of ranks of one branch (shared/layout.h says how ranks are numbered).
 #include <algorithm>
 
+#include "shared/error.h"
 #include "shared/held_sizes.h"
 #include "shared/plan/lowering.h"
 
@@ -9,7 +10,9 @@ namespace polyphony::lowering {
 PlaceInGroup place_in(const Program& program, GroupId group, Rank rank) {
   if (!group.valid()) return {};
   const std::vector<Rank>& members = program.groups[group.value].members;
-  const auto found = std::find(members.begin(), members.end(), rank);
+  const auto found = std::lower_bound(members.begin(), members.end(), rank);  // made in rank order
+  POLYPHONY_CHECK(found != members.end() && *found == rank,
+                  "rank " << rank.value << " is not in group " << group.value);
   return {static_cast<int>(members.size()), static_cast<int>(found - members.begin())};
 }
 

@@ -33,7 +33,7 @@ Scenario bench_scenario(const BenchShape& shape) {
        {{"placement", "homogeneous"},
         {"schedule", "1f1b"},
         {"microbatches", shape.microbatches},
-        {"all", {{"pp", shape.stages}, {"tp", shape.tensor}}}}},
+        {"all", {{"pp", shape.stages}, {"tp", shape.tensor}, {"shard", shape.shard}}}}},
       {"training", {{"precision", "bf16"}}}};
   return read_scenario(scenario.dump(), "bench_scenario", [](const std::string&) {
     return std::string();  // it names no other file

@@ -4,6 +4,8 @@
 // `varied`: samples of 1,024 to 8,192 tokens instead, so that no two work items cost the same.
 #pragma once
 
+#include <string>
+
 #include "shared/scenario.h"
 
 namespace polyphony::tests {
@@ -14,6 +16,7 @@ struct BenchShape {
   int microbatches = 64;  // per replica
   int tensor = 1;
   bool varied = false;
+  std::string shard = "none";
   int ranks() const { return stages * replicas * tensor; }
 };
 

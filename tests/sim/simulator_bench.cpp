@@ -131,6 +131,7 @@ int run(int argc, char** argv) {
       "replicas", "data-parallel replicas", cxxopts::value(shape.replicas))(
       "microbatches", "per replica", cxxopts::value(shape.microbatches))(
       "tensor", "tensor-parallel ranks", cxxopts::value(shape.tensor))(
+      "shard", "none, optimizer, gradients or full", cxxopts::value(shape.shard))(
       "varied", "samples of different lengths", cxxopts::value(shape.varied))(
       "prebuilt", "play the same activities as a prebuilt SimGrid graph too")(
       "extras", "verify, hash, memory and trace writing too")(
