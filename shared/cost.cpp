@@ -35,22 +35,20 @@ Seconds busiest(const LinkLoads& loads, const Network& network) {
                    longest(loads.fabric_down, network.fabric_rate)});
 }
 
-// One pass over the graph: most of its time is waiting for memory. `alone` receives what
-// unshared_time() gives of every node, `start` when it starts. Returns the last end.
+// One pass over the graph; most of its time is waiting for memory. `start` receives when each node
+// starts. Returns the last end.
 Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
-             std::vector<Seconds>& start, std::vector<Seconds>& alone) {
+             std::vector<Seconds>& start) {
   const std::size_t count = compiled.nodes.size();
   POLYPHONY_CHECK(costs.nodes.size() == count, costs.nodes.size()
                                                    << " costs, " << count << " nodes");
   start.assign(count, Seconds(0));
-  alone.resize(count);
   Seconds last{};
   for (std::uint32_t node = 0; node < count; ++node) {
     const Range flows = costs.nodes[node].flows;
     for (std::uint32_t i = flows.begin; i < flows.end; ++i)
       loads.add(costs.flows[i], costs.network);
-    alone[node] = unshared_time(costs, node);
-    const Seconds end = start[node] + alone[node];
+    const Seconds end = start[node] + unshared_time(costs, node);
     last = std::max(last, end);
     const std::uint32_t stop = compiled.successor_begin[node + 1];
     for (std::uint32_t i = compiled.successor_begin[node]; i < stop; ++i) {
@@ -61,24 +59,23 @@ Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
   return last;
 }
 
-Seconds busiest_stream(const Compiled& compiled, const std::vector<Seconds>& alone) {
+Seconds busiest_stream(const Compiled& compiled, const CostTable& costs) {
   Seconds most{};
   for (std::size_t stream = 0; stream + 1 < compiled.busy_begin.size(); ++stream) {
     Seconds busy{};
     for (auto i = compiled.busy_begin[stream]; i < compiled.busy_begin[stream + 1]; ++i)
-      busy += alone[compiled.busy_nodes[i]];
+      busy += unshared_time(costs, compiled.busy_nodes[i]);
     most = std::max(most, busy);
   }
   return most;
 }
 
-StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<Seconds>& start,
-                  std::vector<Seconds>& alone) {
+StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<Seconds>& start) {
   LinkLoads loads(costs.network.node_of.size());
   StepBounds result;
-  result.longest_path = walk(compiled, costs, loads, start, alone);
+  result.longest_path = walk(compiled, costs, loads, start);
   result.busiest_link = busiest(loads, costs.network);
-  result.busiest_stream = busiest_stream(compiled, alone);
+  result.busiest_stream = busiest_stream(compiled, costs);
   return result;
 }
 
@@ -86,6 +83,7 @@ StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<
 
 Seconds unshared_time(const CostTable& costs, std::uint32_t node) {
   const NodeCost& cost = costs.nodes[node];
+  if (cost.flows.size() == 0) return cost.duration + cost.delay;
   Seconds slowest{};
   for (std::uint32_t i = cost.flows.begin; i < cost.flows.end; ++i) {
     const Flow& flow = costs.flows[i];
@@ -99,25 +97,27 @@ Seconds StepBounds::step() const { return std::max({longest_path, busiest_link, 
 
 Seconds walk_longest_path(const Compiled& compiled, const CostTable& costs, PathTimes& times) {
   LinkLoads loads(costs.network.node_of.size());
-  const Seconds last = walk(compiled, costs, loads, times.start, times.end);
-  for (std::size_t node = 0; node < times.end.size(); ++node)
-    times.end[node] = times.start[node] + times.end[node];
+  const Seconds last = walk(compiled, costs, loads, times.start);
+  times.end.resize(times.start.size());
+  for (std::uint32_t node = 0; node < times.end.size(); ++node)
+    times.end[node] = times.start[node] + unshared_time(costs, node);
   return last;
 }
 
 StepBounds estimate_step(const Compiled& compiled, const CostTable& costs) {
-  std::vector<Seconds> start, alone;
-  return bounds(compiled, costs, start, alone);
+  std::vector<Seconds> start;
+  return bounds(compiled, costs, start);
 }
 
 Estimate estimate(const Program& program, const Compiled& compiled, const CostTable& costs) {
-  std::vector<Seconds> start, alone;
-  Estimate result{bounds(compiled, costs, start, alone), {}};
+  std::vector<Seconds> start;
+  Estimate result{bounds(compiled, costs, start), {}};
   result.timeline.makespan = result.longest_path;
   result.timeline.ops.resize(program.ops.size());
   for (std::size_t op = 0; op < program.ops.size(); ++op) {
     const std::uint32_t end = compiled.op_end[op];
-    result.timeline.ops[op] = {OpId(op), start[compiled.op_start[op]], start[end] + alone[end]};
+    result.timeline.ops[op] = {OpId(op), start[compiled.op_start[op]],
+                               start[end] + unshared_time(costs, end)};
   }
   return result;
 }
