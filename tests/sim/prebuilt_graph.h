@@ -13,6 +13,7 @@ namespace polyphony::tests {
 struct PrebuiltRun {
   Seconds build{};  // platform, activities and dependencies
   Seconds run{};    // starting them, and Engine::run()
+  Seconds cpu_build{}, cpu_run{};  // the same, of the processor
   Seconds step{};   // what it predicts
 };
 

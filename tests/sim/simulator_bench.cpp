@@ -1,9 +1,12 @@
 // Not a test: how long each stage of one prediction takes, as one line of JSON.
 // scripts/bench_simulator runs it and reads it.
-//   Seconds: the median of as many repetitions as fit into --seconds (at least one). Bytes: the
-//   largest resident size of this process, and of its simulating child, after the first prediction.
+//   Seconds: the median of as many repetitions as fit into --seconds (at least one), by the wall
+//   clock and of the processor (of this process and its ended children), which other programs
+//   disturb less. Bytes: the largest resident size of this process, and of its simulating child,
+//   after the first prediction.
 //   `digest` changes when any bit of a predicted start or end does.
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 #include <bit>
@@ -38,6 +41,15 @@ std::int64_t peak_bytes(int who) {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
+Seconds cpu_time(int who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  const auto of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return Seconds(of(usage.ru_utime) + of(usage.ru_stime));
+}
+
 // FNV-1a over the bits of every start and end.
 std::string digest(const Timeline& timeline) {
   std::uint64_t state = 0xcbf29ce484222325ull;
@@ -47,27 +59,43 @@ std::string digest(const Timeline& timeline) {
   return std::to_string(state);
 }
 
+// A process's own processor time is known to the nanosecond, its children's to the microsecond.
+Seconds cpu_now() {
+  timespec own{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  return Seconds(static_cast<double>(own.tv_sec) + static_cast<double>(own.tv_nsec) * 1e-9) +
+         cpu_time(RUSAGE_CHILDREN);
+}
+
 class Stopwatch {
  public:
   template <class Work>
   auto time(const std::string& name, const Work& work) {
     const auto before = Clock::now();
+    const Seconds cpu_before = cpu_now();
     auto result = work();
-    seconds_[name].push_back(Seconds(Clock::now() - before).count());
+    note(name, Clock::now() - before, cpu_now() - cpu_before);
     return result;
   }
-  void note(const std::string& name, Seconds time) { seconds_[name].push_back(time.count()); }
-  nlohmann::json medians() const {
+  void note(const std::string& name, Seconds wall, Seconds cpu) {
+    wall_[name].push_back(wall.count());
+    cpu_[name].push_back(cpu.count());
+  }
+  nlohmann::json wall() const { return medians(wall_); }
+  nlohmann::json cpu() const { return medians(cpu_); }
+
+ private:
+  using Lists = std::map<std::string, std::vector<double>>;
+  static nlohmann::json medians(const Lists& lists) {
     nlohmann::json result;
-    for (auto [name, list] : seconds_) {
+    for (auto [name, list] : lists) {
       std::sort(list.begin(), list.end());
       result[name] = list[list.size() / 2];
     }
     return result;
   }
 
- private:
-  std::map<std::string, std::vector<double>> seconds_;
+  Lists wall_, cpu_;
 };
 
 struct Prepared {
@@ -79,6 +107,7 @@ struct Prepared {
 
 nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch& watch) {
   const auto begin = Clock::now();
+  const Seconds cpu_begin = cpu_now();
   const Program program = watch.time(
       "lower", [&] { return lower(in.scenario, *in.scenario.layout, in.plan, in.batch); });
   const Compiled compiled =
@@ -86,10 +115,11 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
   const CostTable costs = watch.time(
       "price", [&] { return price(program, compiled, in.scenario.cluster, in.profile); });
   const Estimate bound = watch.time("estimate", [&] { return estimate(program, compiled, costs); });
+  const Seconds children_before = cpu_time(RUSAGE_CHILDREN);
   const sim::Playback playback = watch.time(
       "simulate", [&] { return std::get<sim::Playback>(sim::play(program, compiled, costs)); });
-  watch.note("play", playback.wall);
-  watch.note("whole", Seconds(Clock::now() - begin));
+  watch.note("play", playback.wall, cpu_time(RUSAGE_CHILDREN) - children_before);
+  watch.note("whole", Clock::now() - begin, cpu_now() - cpu_begin);
   nlohmann::json result = {{"ranks", program.ranks},
                            {"ops", program.ops.size()},
                            {"nodes", compiled.nodes.size()},
@@ -101,8 +131,8 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
                            {"child_peak_bytes", peak_bytes(RUSAGE_CHILDREN)}};
   if (prebuilt) {
     const PrebuiltRun other = run_prebuilt(program, compiled, costs);
-    watch.note("prebuilt build", other.build);
-    watch.note("prebuilt run", other.run);
+    watch.note("prebuilt build", other.build, other.cpu_build);
+    watch.note("prebuilt run", other.run, other.cpu_run);
     result["prebuilt_step"] = other.step.count();
   }
   if (extras) {
@@ -153,7 +183,8 @@ int run(int argc, char** argv) {
         measure(in, arguments.count("prebuilt") > 0, arguments.count("extras") > 0, watch);
     if (result.is_null()) result = one;
   } while (Seconds(Clock::now() - begin).count() < arguments["seconds"].as<double>());
-  result["seconds"] = watch.medians();
+  result["seconds"] = watch.wall();
+  result["cpu_seconds"] = watch.cpu();
   std::cout << result.dump() << "\n";
   return 0;
 }
