@@ -11,10 +11,10 @@
 namespace polyphony::tests {
 
 struct PrebuiltRun {
-  Seconds build{};  // platform, activities and dependencies
-  Seconds run{};    // starting them, and Engine::run()
+  Seconds build{};                 // platform, activities and dependencies
+  Seconds run{};                   // starting them, and Engine::run()
   Seconds cpu_build{}, cpu_run{};  // the same, of the processor
-  Seconds step{};   // what it predicts
+  Seconds step{};                  // what it predicts
 };
 
 // In a forked child, as sim::play().
