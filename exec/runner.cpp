@@ -53,7 +53,7 @@ struct Runner::Impl {
   void compute(OpId id, const Op& op, const Compute& what);
   void forward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
   void backward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
-  void exchange(const Exchange& what);
+  void exchange(const Op& op, const Exchange& what);
   void collective(const Collective& what);
   void update();
   torch::Tensor step_scalars();
@@ -116,7 +116,7 @@ void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
 
 void Runner::Impl::perform(OpId id, const Op& op) {
   if (const auto* what = std::get_if<Compute>(&op.what)) return compute(id, op, *what);
-  if (const auto* what = std::get_if<Exchange>(&op.what)) return exchange(*what);
+  if (const auto* what = std::get_if<Exchange>(&op.what)) return exchange(op, *what);
   if (const auto* what = std::get_if<Collective>(&op.what)) return collective(*what);
   update();
 }
@@ -229,8 +229,11 @@ void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChun
   });
 }
 
-void Runner::Impl::exchange(const Exchange& what) {
+void Runner::Impl::exchange(const Op& op, const Exchange& what) {
   const Program& program = state->program();
+  bool last = false;  // nobody reads what it sends after it; a relay's is still to be computed with
+  for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
+    last |= program.buffer_uses[u].use == Use::free;
   std::vector<Transfer> transfers;
   transfers.reserve(what.messages.size());
   torch::Tensor whole;
@@ -244,7 +247,7 @@ void Runner::Impl::exchange(const Exchange& what) {
         slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
                              : torch::empty({buffer.rows, buffer.width}, format());
       whole = slot.contiguous();
-      slot = what.sends ? torch::Tensor() : whole;
+      slot = what.sends && last ? torch::Tensor() : whole;
     }
     POLYPHONY_CHECK(whole.size(0) == buffer.rows, "an exchange's buffer has " << buffer.rows
                                                                               << " rows, tensor "

@@ -90,12 +90,16 @@ class NodeMaker {
         message_node_[message] = add({NodeKind::message, message});
       draft_.edges.push_back({start, message_node_[message]});
     }
+    draft_.op_start[op] = start;
+    if (exchange.messages.size() == 1) {
+      draft_.op_end[op] = draft_.edges.back().to;
+      return;
+    }
     const std::uint32_t end = add({NodeKind::join, op});
     for (std::uint32_t i = exchange.messages.begin; i < exchange.messages.end; ++i) {
       draft_.edges.push_back({message_node_[program_.exchange_messages[i].value], end});
     }
     if (exchange.messages.size() == 0) draft_.edges.push_back({start, end});
-    draft_.op_start[op] = start;
     draft_.op_end[op] = end;
   }
 
@@ -237,6 +241,28 @@ Fault cycle_fault(const Program& program, const Draft& draft,
   return {FaultKind::cycle, text};
 }
 
+// What a compute stream runs is one node an op.
+void list_busy_nodes(const Program& program, Compiled& result) {
+  std::vector<std::uint32_t> place(program.streams.size(), kNone);
+  std::uint32_t count = 0;
+  for (std::size_t i = 0; i < program.streams.size(); ++i) {
+    if (program.streams[i].kind == StreamKind::compute) place[i] = count++;
+  }
+  result.busy_begin.assign(count + 2, 0);
+  for (const Op& op : program.ops) {
+    if (place[op.stream.value] != kNone) ++result.busy_begin[place[op.stream.value] + 2];
+  }
+  for (std::size_t i = 2; i < result.busy_begin.size(); ++i) {
+    result.busy_begin[i] += result.busy_begin[i - 1];
+  }
+  result.busy_nodes.resize(result.busy_begin.back());
+  for (std::size_t op = 0; op < program.ops.size(); ++op) {
+    const std::uint32_t stream = place[program.ops[op].stream.value];
+    if (stream != kNone) result.busy_nodes[result.busy_begin[stream + 1]++] = result.op_start[op];
+  }
+  result.busy_begin.pop_back();
+}
+
 Compiled renumber(Draft&& draft, const Adjacency& graph,
                   const std::vector<std::uint32_t>& predecessors,
                   const std::vector<std::uint32_t>& order) {
@@ -275,7 +301,9 @@ std::variant<Compiled, Fault> compile(const Program& program) {
   const std::vector<std::uint32_t> predecessors = count_predecessors(graph, draft.nodes.size());
   const std::vector<std::uint32_t> order = topological_order(graph, predecessors);
   if (order.size() != draft.nodes.size()) return cycle_fault(program, draft, order);
-  return renumber(std::move(draft), graph, predecessors, order);
+  Compiled result = renumber(std::move(draft), graph, predecessors, order);
+  list_busy_nodes(program, result);
+  return result;
 }
 
 }  // namespace polyphony

@@ -2,8 +2,9 @@
 // runner plays.
 //   node kinds: `join` (takes no time: the start or end of an op made of several parts), `compute`,
 //   `message`, `collective`. An exchange op is a start join, one node per message (shared with the
-//   other end), an end join. A collective instance, and a compute op with inner collectives, is one
-//   node shared by its group. Edges: 2 per member and message, never n×n.
+//   other end), and an end join unless it has one message, which then ends it. A collective
+//   instance, and a compute op with inner collectives, is one node shared by its group. Edges: 2
+//   per member and message, never n×n.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,8 @@ struct Compiled {
   std::vector<std::uint32_t> predecessors;     // how many, per node
   std::vector<std::uint32_t> op_start;         // by op: the node whose start is the op's start
   std::vector<std::uint32_t> op_end;           // by op: the node whose end is the op's end
+  std::vector<std::uint32_t> busy_begin;       // compute streams + 1 entries
+  std::vector<std::uint32_t> busy_nodes;       // of each compute stream's ops, in order
 };
 
 // A cycle comes back as a Fault whose text is the path. Needs valid indices (verify's first check).

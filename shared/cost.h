@@ -57,13 +57,18 @@ struct PathTimes {
 // Returns the last end. Allocates only on the first use of `times`.
 Seconds walk_longest_path(const Compiled& compiled, const CostTable& costs, PathTimes& times);
 
-struct Estimate {
+// Lower bounds of simulate().
+struct StepBounds {
   Seconds longest_path{};    // no two flows ever share a link
   Seconds busiest_link{};    // work ÷ capacity of the most loaded link
   Seconds busiest_stream{};  // sum of op durations of the most loaded compute stream
-  Timeline timeline;         // of the longest path
-  Seconds step() const;      // the largest of the three: a lower bound of simulate()
+  Seconds step() const;      // the largest of the three
+};
+struct Estimate : StepBounds {
+  Timeline timeline;  // of the longest path
 };
 Estimate estimate(const Program& program, const Compiled& compiled, const CostTable& costs);
+// The same bounds, to the last bit, without a Timeline.
+StepBounds estimate_step(const Compiled& compiled, const CostTable& costs);
 
 }  // namespace polyphony

@@ -78,22 +78,23 @@ std::string where(const Program& program, ParamGroupId params) {
          "," + std::to_string(value.layers.end) + ")";
 }
 
-Order::Order(const Compiled& compiled)
-    : compiled_(compiled), depth_(compiled.nodes.size(), 0), rise_(compiled.nodes.size(), 0) {
+Order::Order(const Compiled& compiled) : compiled_(compiled), levels_(compiled.nodes.size()) {
   const auto count = static_cast<std::uint32_t>(compiled.nodes.size());
   std::uint32_t deepest = 0;
   for (std::uint32_t node = 0; node < count; ++node) {
-    deepest = std::max(deepest, depth_[node]);
+    const std::uint32_t depth = levels_[node].depth;
+    deepest = std::max(deepest, depth);
     for (auto i = compiled.successor_begin[node]; i < compiled.successor_begin[node + 1]; ++i) {
-      std::uint32_t& next = depth_[compiled.successors[i]];
-      next = std::max(next, depth_[node] + 1);
+      std::uint32_t& next = levels_[compiled.successors[i]].depth;
+      next = std::max(next, depth + 1);
     }
   }
   for (std::uint32_t node = count; node-- > 0;) {
-    rise_[node] = deepest;
+    std::uint32_t rise = deepest;
     for (auto i = compiled.successor_begin[node]; i < compiled.successor_begin[node + 1]; ++i) {
-      rise_[node] = std::min(rise_[node], rise_[compiled.successors[i]] - 1);
+      rise = std::min(rise, levels_[compiled.successors[i]].rise - 1);
     }
+    levels_[node].rise = rise;
   }
 }
 

@@ -48,9 +48,12 @@ class Order {
   bool before(OpId a, OpId b) const { return a == b || end(a).before(start(b)); }
 
  private:
-  Moment at(std::uint32_t node) const { return {node, depth_[node], rise_[node]}; }
+  struct Level {
+    std::uint32_t depth = 0, rise = 0;
+  };
+  Moment at(std::uint32_t node) const { return {node, levels_[node].depth, levels_[node].rise}; }
   const Compiled& compiled_;
-  std::vector<std::uint32_t> depth_, rise_;
+  std::vector<Level> levels_;  // by node
 };
 
 // Some ops, of which each must have ended before another op starts.

@@ -4,6 +4,7 @@
 //   A work contributes through its `backward` or `backward_weight` op over exactly the group's
 //   layers. Once one work of a lane runs forward through a group, all works of that lane must.
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "shared/held_sizes.h"
@@ -250,11 +251,18 @@ class GradientCheck {
     const std::vector<ModuleLayout>& grids = program_.layout.modules;
     return params.module.value < grids.size() ? grids[params.module.value].shard : Shard::none;
   }
-  bool has_partial_gradients(const ParamGroup& params) const {
+  // Equal in all copies of a chunk's place in its tensor-parallel and expert groups.
+  bool has_partial_gradients(const ParamGroup& params) {
     if (!params.tensor.valid() || params.elements == 0) return false;
-    return partial_gradient_elements(
-               parameters_of(program_.model.modules[params.module.value], params), params.shard,
-               program_.layout.modules[params.module.value].sp) > 0;
+    const ShardIndex& at = params.shard;
+    const auto [known, fresh] =
+        partial_.try_emplace({params.module, params.layers, params.experts, at.tensor,
+                              at.tensor_index, at.expert, at.expert_index});
+    if (fresh)
+      known->second = partial_gradient_elements(
+                          parameters_of(program_.model.modules[params.module.value], params), at,
+                          program_.layout.modules[params.module.value].sp) > 0;
+    return known->second;
   }
 
   void check_fate(ParamGroupId id) {
@@ -293,6 +301,7 @@ class GradientCheck {
   ParamIndex index_;
   std::vector<Fate> fates_;
   std::vector<WorkId> by_lane_;
+  std::map<std::tuple<ModuleId, LayerRange, bool, int, int, int, int>, bool> partial_;
   std::vector<Passage> passages_;  // of one rank
   OpId scalars_{};                 // of one rank
 };

@@ -69,6 +69,7 @@ class IndexCheck {
       if (members.empty() || twice || !inside(members.back())) {
         bad(numbered("group", i) + ": empty, a member twice, or no such rank");
       }
+      members_.push_back(std::move(members));
     }
     for (std::size_t i = 0; i < p.buffers.size(); ++i) {
       if (!inside(p.buffers[i].rank)) bad(numbered("buffer", i) + ": no such rank");
@@ -115,83 +116,94 @@ class IndexCheck {
 
   bool is_member(GroupId group, Rank rank) const {
     if (!inside(group, program_.groups)) return false;
-    const std::vector<Rank>& members = program_.groups[group.value].members;
-    return std::find(members.begin(), members.end(), rank) != members.end();
+    const std::vector<Rank>& members = members_[group.value];
+    return std::binary_search(members.begin(), members.end(), rank);
   }
+
+  // Spelled out only for a fault.
+  struct Here {
+    OpId op;
+    Rank rank;
+    std::string text() const { return numbered("op", op.value) + numbered(" of rank", rank.value); }
+  };
 
   void check_op(Rank rank, OpId id) {
     const Op& op = program_.ops[id.value];
-    const std::string here = numbered("op", id.value) + numbered(" of rank", rank.value);
+    const Here here{id, rank};
     if (!inside(op.stream, program_.streams) || program_.rank_of(op) != rank) {
-      bad(here + ": its stream is not one of the rank's");
+      bad(here.text() + ": its stream is not one of the rank's");
       return;
     }
-    if (op.group.valid() && !is_member(op.group, rank)) bad(here + ": not a member of its group");
+    if (op.group.valid() && !is_member(op.group, rank))
+      bad(here.text() + ": not a member of its group");
     if (!inside(op.waits_for, program_.waits) || !inside(op.buffers, program_.buffer_uses)) {
-      bad(here + ": waits or buffers outside their tables");
+      bad(here.text() + ": waits or buffers outside their tables");
       return;
     }
     const Range own = program_.rank_ops[rank.value];
     for (std::uint32_t i = op.waits_for.begin; i < op.waits_for.end; ++i) {
       const std::uint32_t before = program_.waits[i].value;
       if (before < own.begin || before >= own.end) {
-        bad(here + ": waits for an op of another rank");
+        bad(here.text() + ": waits for an op of another rank");
       }
     }
     for (std::uint32_t i = op.buffers.begin; i < op.buffers.end; ++i) {
       if (program_.buffers[program_.buffer_uses[i].buffer.value].rank != rank) {
-        bad(here + ": uses a buffer of another rank");
+        bad(here.text() + ": uses a buffer of another rank");
       }
     }
     std::visit([&](const auto& what) { check_what(rank, here, what); }, op.what);
   }
 
-  void check_what(Rank, const std::string& here, const Compute& compute) {
+  void check_what(Rank, const Here& here, const Compute& compute) {
     if (!inside(compute.module, program_.model.modules) || !inside(compute.work, program_.works)) {
-      bad(here + ": no such module or work");
+      bad(here.text() + ": no such module or work");
       return;
     }
     const std::size_t stack = stacks_[compute.module.value];
     if (compute.layers.begin > compute.layers.end || compute.layers.end > stack) {
-      bad(here + ": layers outside the module's stack of " + std::to_string(stack));
+      bad(here.text() + ": layers outside the module's stack of " + std::to_string(stack));
     }
   }
 
-  void check_what(Rank rank, const std::string& here, const Exchange& exchange) {
+  void check_what(Rank rank, const Here& here, const Exchange& exchange) {
     if (!inside(exchange.messages, program_.exchange_messages)) {
-      bad(here + ": messages outside their table");
+      bad(here.text() + ": messages outside their table");
       return;
     }
     for (std::uint32_t i = exchange.messages.begin; i < exchange.messages.end; ++i) {
       const Message& message = program_.messages[program_.exchange_messages[i].value];
       if ((exchange.sends ? message.source : message.destination) != rank) {
-        bad(here + ": " + (exchange.sends ? "sends" : "receives") + " another rank's message");
+        bad(here.text() + ": " + (exchange.sends ? "sends" : "receives") +
+            " another rank's message");
       }
     }
   }
 
-  void check_what(Rank rank, const std::string& here, const Collective& collective) {
-    if (!is_member(collective.group, rank)) bad(here + ": not a member of its group");
-    if (collective.sequence >= program_.ops.size()) bad(here + ": sequence out of range");
+  void check_what(Rank rank, const Here& here, const Collective& collective) {
+    if (!is_member(collective.group, rank)) bad(here.text() + ": not a member of its group");
+    if (collective.sequence >= program_.ops.size()) bad(here.text() + ": sequence out of range");
     if (collective.params.valid() && (!inside(collective.params, program_.params) ||
                                       program_.params[collective.params.value].rank != rank)) {
-      bad(here + ": reduces parameters of another rank");
+      bad(here.text() + ": reduces parameters of another rank");
     }
   }
 
-  void check_what(Rank rank, const std::string& here, const Update& update) {
+  void check_what(Rank rank, const Here& here, const Update& update) {
     if (!inside(update.params, program_.params)) {
-      bad(here + ": parameter groups outside their table");
+      bad(here.text() + ": parameter groups outside their table");
       return;
     }
     for (std::uint32_t i = update.params.begin; i < update.params.end; ++i) {
-      if (program_.params[i].rank != rank) bad(here + ": updates parameters of another rank");
+      if (program_.params[i].rank != rank)
+        bad(here.text() + ": updates parameters of another rank");
     }
   }
 
   const Program& program_;
   Faults& faults_;
-  std::vector<std::size_t> stacks_;  // layers by module
+  std::vector<std::size_t> stacks_;         // layers by module
+  std::vector<std::vector<Rank>> members_;  // by group, sorted
 };
 
 }  // namespace

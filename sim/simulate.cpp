@@ -143,7 +143,7 @@ std::variant<Playback, Infeasible> play(const Program& program, const Compiled& 
   check_shape(program, compiled, costs);
   auto links = check_links(costs);
   if (auto* no = std::get_if<Infeasible>(&links)) return std::move(*no);
-  const Seconds precision = event_precision(estimate(program, compiled, costs).step());
+  const Seconds precision = event_precision(estimate_step(compiled, costs).step());
   const std::string bytes =
       run_in_child([&] { return play_here(program, compiled, costs, precision); });
   return parse(bytes, program.ops.size(), costs.network.node_of.size());

@@ -1,11 +1,14 @@
 #include "traces/chrome_json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cinttypes>
 #include <cmath>
+#include <concepts>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "shared/error.h"
 
@@ -14,21 +17,47 @@ namespace {
 
 std::int64_t nanoseconds(Seconds time) { return std::llround(time.count() * 1e9); }
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+// Text that grows at its end: traces have hundreds of megabytes.
+class Text {
+ public:
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
+  Text& operator<<(std::string_view text) {
+    bytes_.append(text);
+    return *this;
+  }
+  template <std::integral Integer>
+  Text& operator<<(Integer value) {
+    char digits[24];
+    bytes_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+    return *this;
+  }
+  Text& quoted(const std::string& text) {
+    const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+      return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+    });
+    if (plain) return *this << "\"" << text << "\"";
+    return *this << nlohmann::json(text).dump(-1, ' ', false,
+                                              nlohmann::json::error_handler_t::replace);
+  }
+  // Exact: never through a double.
+  Text& microseconds(std::int64_t ns) {
+    const std::int64_t size = ns < 0 ? -ns : ns, rest = size % 1000;
+    return *this << (ns < 0 ? "-" : "") << size / 1000
+                 << (rest < 10    ? ".00"
+                     : rest < 100 ? ".0"
+                                  : ".")
+                 << rest;
+  }
+  bool ends_with(std::string_view text) const { return bytes_.ends_with(text); }
+  void drop(std::size_t bytes) { bytes_.resize(bytes_.size() - bytes); }
+  std::string take() { return std::move(bytes_); }
 
-// Exact: never through a double.
-std::string microseconds(std::int64_t ns) {
-  char text[40];
-  const std::int64_t size = ns < 0 ? -ns : ns;
-  std::snprintf(text, sizeof text, "%s%" PRId64 ".%03d", ns < 0 ? "-" : "", size / 1000,
-                static_cast<int>(size % 1000));
-  return text;
-}
+ private:
+  std::string bytes_;
+};
 
-std::string layers_text(LayerRange layers) {
-  return "[" + std::to_string(layers.begin) + "," + std::to_string(layers.end) + ")";
+void write_layers(LayerRange layers, Text& text) {
+  text << ", \"layers\": \"[" << layers.begin << "," << layers.end << ")\"";
 }
 
 Bytes bytes_of(const Program& program, const Exchange& exchange) {
@@ -42,29 +71,32 @@ Bytes bytes_of(const Program& program, const Exchange& exchange) {
 // The fields of "args" after the op id, each led by a comma.
 struct ArgsOf {
   const Program& program;
-  std::string operator()(const Compute& op) const {
-    return ", \"module\": " + quoted(program.model.modules[op.module.value].name) +
-           ", \"layers\": \"" + layers_text(op.layers) + "\", \"phase\": \"" +
-           polyphony::name(op.phase) + "\", \"work\": " + std::to_string(op.work.value);
+  Text& text;
+  void operator()(const Compute& op) const {
+    text << ", \"module\": ";
+    text.quoted(program.model.modules[op.module.value].name);
+    write_layers(op.layers, text);
+    text << ", \"phase\": \"" << polyphony::name(op.phase) << "\", \"work\": " << op.work.value;
   }
-  std::string operator()(const Exchange& op) const {
-    return std::string(", \"phase\": \"") + (op.sends ? "send" : "receive") +
-           "\", \"messages\": " + std::to_string(op.messages.size()) +
-           ", \"bytes\": " + std::to_string(bytes_of(program, op).value);
+  void operator()(const Exchange& op) const {
+    text << ", \"phase\": \"" << (op.sends ? "send" : "receive")
+         << "\", \"messages\": " << op.messages.size()
+         << ", \"bytes\": " << bytes_of(program, op).value;
   }
-  std::string operator()(const Collective& op) const {
-    std::string text = std::string(", \"phase\": \"") + polyphony::name(op.kind) + "\"";
+  void operator()(const Collective& op) const {
+    text << ", \"phase\": \"" << polyphony::name(op.kind) << "\"";
     if (op.params.valid()) {
       const ParamGroup& params = program.params[op.params.value];
-      text += ", \"module\": " + quoted(program.model.modules[params.module.value].name) +
-              ", \"layers\": \"" + layers_text(params.layers) + "\"";
+      text << ", \"module\": ";
+      text.quoted(program.model.modules[params.module.value].name);
+      write_layers(params.layers, text);
     }
-    return text + ", \"bytes\": " + std::to_string(op.bytes.value);
+    text << ", \"bytes\": " << op.bytes.value;
   }
-  std::string operator()(const Update& op) const {
+  void operator()(const Update& op) const {
     Bytes sum{};
     for (auto i = op.params.begin; i < op.params.end; ++i) sum += program.params[i].bytes;
-    return ", \"phase\": \"optimizer\", \"bytes\": " + std::to_string(sum.value);
+    text << ", \"phase\": \"optimizer\", \"bytes\": " << sum.value;
   }
 };
 
@@ -74,67 +106,81 @@ class Writer {
       : program_(program), timeline_(timeline) {}
 
   std::string write(TraceKind kind, std::uint64_t step) {
+    constexpr std::size_t kOpBytes = 240, kFlowBytes = 130;  // as seen, of one event
+    std::size_t flows = 0;
     std::set<Rank> ranks;
-    for (const OpTime& time : timeline_.ops) ranks.insert(rank_of(time.op));
+    Rank last;
+    for (const OpTime& time : timeline_.ops) {
+      if (const Rank rank = rank_of(time.op); rank != last) ranks.insert(last = rank);
+      if (const auto* exchange = std::get_if<Exchange>(&program_.ops[time.op.value].what))
+        flows += exchange->messages.size();
+    }
+    text_.reserve(timeline_.ops.size() * kOpBytes + flows * kFlowBytes);
     write_head(kind, step, ranks);
-    for (Rank rank : ranks) write_names(rank);
+    write_names(ranks);
     for (const OpTime& time : timeline_.ops) write_op(time);
     write_flows();
-    if (text_.ends_with(",\n")) text_.resize(text_.size() - 2);
-    text_ += "\n]\n}\n";
-    return std::move(text_);
+    if (text_.ends_with(",\n")) text_.drop(2);
+    text_ << "\n]\n}\n";
+    return text_.take();
   }
 
  private:
   Rank rank_of(OpId op) const { return program_.rank_of(program_.ops[op.value]); }
 
-  std::string where(StreamId stream) const {
-    return "\"pid\": " + std::to_string(program_.streams[stream.value].rank.value + 1) +
-           ", \"tid\": " + std::to_string(program_.ranks + 1 + stream.value);
+  Text& where(StreamId stream) {
+    return text_ << "\"pid\": " << program_.streams[stream.value].rank.value + 1
+                 << ", \"tid\": " << program_.ranks + 1 + stream.value;
   }
 
   void write_head(TraceKind kind, std::uint64_t step, const std::set<Rank>& ranks) {
     char hash_text[20];
     std::snprintf(hash_text, sizeof hash_text, "%016" PRIx64, hash(program_));
-    text_ += "{\n\"displayTimeUnit\": \"ms\",\n";
-    if (ranks.size() == 1) {
-      text_ += "\"distributedInfo\": {\"rank\": " + std::to_string(ranks.begin()->value) +
-               ", \"world_size\": " + std::to_string(program_.ranks) + "},\n";
-    }
-    text_ += "\"polyphony\": {\"format\": 1, \"kind\": \"" + std::string(name(kind)) +
-             "\", \"program\": \"" + hash_text + "\", \"step\": " + std::to_string(step) +
-             ", \"ranks\": " + std::to_string(program_.ranks) +
-             ", \"ops\": " + std::to_string(timeline_.ops.size()) +
-             ", \"makespan_ns\": " + std::to_string(nanoseconds(timeline_.makespan)) + "},\n";
-    text_ += "\"traceEvents\": [\n";
+    text_ << "{\n\"displayTimeUnit\": \"ms\",\n";
+    if (ranks.size() == 1)
+      text_ << "\"distributedInfo\": {\"rank\": " << ranks.begin()->value
+            << ", \"world_size\": " << program_.ranks << "},\n";
+    text_ << "\"polyphony\": {\"format\": 1, \"kind\": \"" << name(kind) << "\", \"program\": \""
+          << hash_text << "\", \"step\": " << step << ", \"ranks\": " << program_.ranks
+          << ", \"ops\": " << timeline_.ops.size()
+          << ", \"makespan_ns\": " << nanoseconds(timeline_.makespan) << "},\n"
+          << "\"traceEvents\": [\n";
   }
 
-  void write_meta(const std::string& what, const std::string& place, const std::string& args) {
-    text_ +=
-        "{\"ph\": \"M\", \"name\": \"" + what + "\", " + place + ", \"args\": {" + args + "}},\n";
+  Text& begin_meta(std::string_view what) {
+    return text_ << "{\"ph\": \"M\", \"name\": \"" << what << "\", ";
   }
 
-  void write_names(Rank rank) {
-    const std::string pid = "\"pid\": " + std::to_string(rank.value + 1);
-    write_meta("process_name", pid, "\"name\": \"rank " + std::to_string(rank.value) + "\"");
-    write_meta("process_sort_index", pid, "\"sort_index\": " + std::to_string(rank.value));
-    for (std::size_t s = 0; s < program_.streams.size(); ++s) {
-      if (program_.streams[s].rank != rank) continue;
-      write_meta("thread_name", where(StreamId(s)),
-                 "\"name\": " + quoted(program_.streams[s].name));
-      write_meta("thread_sort_index", where(StreamId(s)), "\"sort_index\": " + std::to_string(s));
+  void write_names(const std::set<Rank>& ranks) {
+    std::vector<std::vector<StreamId>> streams(program_.ranks);
+    for (std::size_t s = 0; s < program_.streams.size(); ++s)
+      streams[program_.streams[s].rank.value].emplace_back(s);
+    for (const Rank rank : ranks) {
+      begin_meta("process_name") << "\"pid\": " << rank.value + 1
+                                 << ", \"args\": {\"name\": \"rank " << rank.value << "\"}},\n";
+      begin_meta("process_sort_index") << "\"pid\": " << rank.value + 1
+                                       << ", \"args\": {\"sort_index\": " << rank.value << "}},\n";
+      for (const StreamId stream : streams[rank.value]) {
+        begin_meta("thread_name");
+        where(stream) << ", \"args\": {\"name\": ";
+        text_.quoted(program_.streams[stream.value].name) << "}},\n";
+        begin_meta("thread_sort_index");
+        where(stream) << ", \"args\": {\"sort_index\": " << stream.value << "}},\n";
+      }
     }
   }
 
   void write_op(const OpTime& time) {
     const Op& op = program_.ops[time.op.value];
     const std::int64_t start = nanoseconds(time.start);
-    text_ += "{\"ph\": \"X\", \"name\": " + quoted(describe(program_, time.op)) + ", \"cat\": \"" +
-             polyphony::name(program_.streams[op.stream.value].kind) + "\", " + where(op.stream) +
-             ", \"ts\": " + microseconds(start) +
-             ", \"dur\": " + microseconds(nanoseconds(time.end) - start) +
-             ", \"args\": {\"op\": " + std::to_string(time.op.value) +
-             std::visit(ArgsOf{program_}, op.what) + "}},\n";
+    text_ << "{\"ph\": \"X\", \"name\": ";
+    text_.quoted(describe(program_, time.op))
+        << ", \"cat\": \"" << polyphony::name(program_.streams[op.stream.value].kind) << "\", ";
+    where(op.stream) << ", \"ts\": ";
+    text_.microseconds(start) << ", \"dur\": ";
+    text_.microseconds(nanoseconds(time.end) - start) << ", \"args\": {\"op\": " << time.op.value;
+    std::visit(ArgsOf{program_, text_}, op.what);
+    text_ << "}},\n";
   }
 
   // A flow leaves the send at its start and lands in the receive when both have started (but inside
@@ -165,15 +211,15 @@ class Writer {
   }
 
   void write_flow(const char* phase, MessageId message, const OpTime& time, std::int64_t at) {
-    text_ +=
-        std::string("{\"ph\": \"") + phase + "\", " + (phase[0] == 'f' ? "\"bp\": \"e\", " : "") +
-        "\"name\": \"message\", \"cat\": \"message\", \"id\": " + std::to_string(message.value) +
-        ", " + where(program_.ops[time.op.value].stream) + ", \"ts\": " + microseconds(at) + "},\n";
+    text_ << "{\"ph\": \"" << phase << "\", " << (phase[0] == 'f' ? "\"bp\": \"e\", " : "")
+          << "\"name\": \"message\", \"cat\": \"message\", \"id\": " << message.value << ", ";
+    where(program_.ops[time.op.value].stream) << ", \"ts\": ";
+    text_.microseconds(at) << "},\n";
   }
 
   const Program& program_;
   const Timeline& timeline_;
-  std::string text_;
+  Text text_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The groups of ranks of one branch (shared/layout.h says how ranks are numbered).
 #include <algorithm>
 
+#include "shared/error.h"
 #include "shared/held_sizes.h"
 #include "shared/plan/lowering.h"
 
@@ -9,7 +10,9 @@ namespace polyphony::lowering {
 PlaceInGroup place_in(const Program& program, GroupId group, Rank rank) {
   if (!group.valid()) return {};
   const std::vector<Rank>& members = program.groups[group.value].members;
-  const auto found = std::find(members.begin(), members.end(), rank);
+  const auto found = std::lower_bound(members.begin(), members.end(), rank);  // made in rank order
+  POLYPHONY_CHECK(found != members.end() && *found == rank,
+                  "rank " << rank.value << " is not in group " << group.value);
   return {static_cast<int>(members.size()), static_cast<int>(found - members.begin())};
 }
 
@@ -21,7 +24,8 @@ GroupId Builder::add_group(GroupKind kind, std::vector<Rank> members) {
 
 void Builder::make_groups(const Branch& branch) {
   std::vector<RankGroups> groups(static_cast<std::size_t>(branch.grid.ranks));
-  for (int p = 0; p < branch.grid.pp; ++p) make_stage_groups(branch, p, groups);
+  const bool partials = partial_sums(branch);
+  for (int p = 0; p < branch.grid.pp; ++p) make_stage_groups(branch, p, partials, groups);
   make_tied_groups(branch, groups);
   groups_.push_back(std::move(groups));
 }
@@ -37,7 +41,8 @@ bool Builder::partial_sums(const Branch& branch) const {
   return false;
 }
 
-void Builder::make_stage_groups(const Branch& branch, int stage, std::vector<RankGroups>& groups) {
+void Builder::make_stage_groups(const Branch& branch, int stage, bool partials,
+                                std::vector<RankGroups>& groups) {
   const ModuleLayout& grid = branch.grid;
   const int width = grid.tp * grid.cp * grid.dp(), base = width * stage;
   const auto rank = [&](int place) {
@@ -58,7 +63,7 @@ void Builder::make_stage_groups(const Branch& branch, int stage, std::vector<Ran
   };
   make(GroupKind::tensor, grid.tp, 1, &RankGroups::tensor);
   make(GroupKind::context, grid.cp, grid.tp, &RankGroups::context);
-  if (partial_sums(branch)) make(GroupKind::tensor, grid.tp, 1, &RankGroups::partials);
+  if (partials) make(GroupKind::tensor, grid.tp, 1, &RankGroups::partials);
   const bool spread = grid.experts_tp() == 1;  // an expert group spans tensor-parallel ranks
   make(GroupKind::expert, grid.ep, spread ? 1 : grid.tp, &RankGroups::expert);
 

@@ -4,6 +4,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,7 +54,8 @@ class Builder {
   friend class RankLowering;
   void make_works();
   void make_groups(const Branch& branch);
-  void make_stage_groups(const Branch& branch, int stage, std::vector<RankGroups>& groups);
+  void make_stage_groups(const Branch& branch, int stage, bool partials,
+                         std::vector<RankGroups>& groups);
   bool partial_sums(const Branch& branch) const;
   void make_tied_groups(const Branch& branch, std::vector<RankGroups>& groups);
   GroupId add_group(GroupKind kind, std::vector<Rank> members);
@@ -103,11 +106,22 @@ struct PlaceInGroup {
 };
 PlaceInGroup place_in(const Program& program, GroupId group, Rank rank);
 
+// relay: a leader passes on what it received, before it computes with it.
+enum class Way : std::uint8_t { receive, send, relay };
+
 // One end of a link on this rank.
 struct Port {
   const ChunkLink* link = nullptr;
   const Crossing* crossing = nullptr;         // null: local
   std::vector<BufferId> forwards, backwards;  // by microbatch
+  StreamId streams[2][3];                     // by direction (backward), then Way
+};
+
+// Of one chunk and work item; of equal works equal.
+struct ChunkBytes {
+  std::optional<WorkSize> of;  // empty: not known yet
+  Bytes tape{}, workspace{};
+  Bytes held{};  // what the weight part needs; only when it is an op of its own
 };
 
 struct ChunkState {
@@ -120,6 +134,8 @@ struct ChunkState {
   OpId last_scatter;     // the last reduce-scatter of them, when it follows every backward
   std::vector<OpId> forwards, backwards;  // by microbatch, for receive slots
   std::vector<BufferId> tapes, held;      // by microbatch; held: what the weight part needs
+  std::vector<ChunkBytes> bytes;          // by microbatch, once it is known
+  std::size_t sized = 0;                  // the microbatch of the last one made
 };
 
 // A rank's place in one stage of one branch.
@@ -181,18 +197,15 @@ class RankLowering {
   const RankGroups& groups(const Role& role) const;
   ChunkContext context(const ChunkState& chunk, WorkId work) const;
   bool gathers(const ChunkState& chunk) const;
+  const ChunkBytes& bytes(const Role& role, ChunkState& chunk, int microbatch);
   StreamId stream(StreamKind kind, const std::string& name);
-  OpId add_op(StreamId stream, GroupId group, decltype(Op::what) what,
-              const std::vector<OpId>& waits, const std::vector<BufferUse>& uses);
+  StreamId stream(Port& port, bool backward, Way way);
+  OpId add_op(StreamId stream, GroupId group, decltype(Op::what) what, std::span<const OpId> waits,
+              std::span<const BufferUse> uses);
   OpId add_compute(const Role& role, const ChunkState& chunk, Phase phase, int microbatch,
-                   const std::vector<OpId>& waits, std::vector<BufferUse> uses);
-  OpId add_exchange(const Port& port, bool backward, bool sends,
-                    const std::vector<MessageId>& messages, const std::vector<OpId>& waits,
-                    BufferId buffer);
-  OpId add_relay(const Port& port, bool backward, const std::vector<MessageId>& messages,
-                 OpId received, BufferId buffer);
-  std::string name_of_exchange(const ChunkLink& link, bool backward) const;
-  Exchange exchange_of(bool sends, const std::vector<MessageId>& messages);
+                   std::vector<OpId> waits, std::vector<BufferUse> uses);
+  OpId add_exchange(Port& port, bool backward, Way way, const std::vector<MessageId>& messages,
+                    OpId wait, BufferId buffer);
   OpId add_collective(GroupId group, CollectiveKind kind, Purpose purpose, ParamGroupId params,
                       Bytes bytes, const std::vector<OpId>& waits,
                       const std::vector<BufferUse>& uses = {});

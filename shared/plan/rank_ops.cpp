@@ -32,7 +32,7 @@ StreamId RankLowering::stream(StreamKind kind, const std::string& name) {
 }
 
 OpId RankLowering::add_op(StreamId stream, GroupId group, decltype(Op::what) what,
-                          const std::vector<OpId>& waits, const std::vector<BufferUse>& uses) {
+                          std::span<const OpId> waits, std::span<const BufferUse> uses) {
   Op op{stream, group, std::move(what), {}, {}};
   op.waits_for.begin = static_cast<std::uint32_t>(program_.waits.size());
   for (const OpId wait : waits)
@@ -47,20 +47,19 @@ OpId RankLowering::add_op(StreamId stream, GroupId group, decltype(Op::what) wha
 }
 
 OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase phase,
-                               int microbatch, const std::vector<OpId>& waits,
+                               int microbatch, std::vector<OpId> waits,
                                std::vector<BufferUse> uses) {
-  std::vector<OpId> all = waits;
   for (const ParamGroupId params : {chunk.params, chunk.experts}) {
     const auto gather = gather_ops_.find(params);
     if (!gathers(chunk) || gather == gather_ops_.end()) continue;
-    all.push_back(gather->second);
+    waits.push_back(gather->second);
     uses.push_back({gathered_.at(params), Use::read});
   }
   for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});
   last_compute_ = add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
                          Compute{chunk.chunk.module, chunk.chunk.layers, phase,
                                  work_id(role, microbatch), chunk.params},
-                         all, uses);
+                         waits, uses);
   return last_compute_;
 }
 
@@ -70,45 +69,43 @@ const Side& RankLowering::side(const Port& port, bool backward, bool source) con
   return source ? crossing.forward_source : crossing.forward_destination;
 }
 
-std::string RankLowering::name_of_exchange(const ChunkLink& link, bool backward) const {
+// Every pair of ends has its own order: several chunks of a stage may read one edge.
+StreamId RankLowering::stream(Port& port, bool backward, Way way) {
+  StreamId& known = port.streams[backward ? 1 : 0][static_cast<std::size_t>(way)];
+  if (known.valid()) return known;
+  const ChunkLink& link = *port.link;
   const auto name_of = [&](const ChunkPlace& place) {
     return program_.model.modules[b_.chunk_at(place).module.value].name + "." +
            std::to_string(place.stage);
   };
   std::string name = name_of(link.producer) + (backward ? "<" : ">") + name_of(link.consumer);
-  // Several chunks of a stage may read one edge; each pair of ends has its own order.
   if (const Chunk& consumer = b_.chunk_at(link.consumer);
       link.input.edge >= 0 && consumer.layers.begin > 0)
     name += "@" + std::to_string(consumer.layers.begin);
-  return name;
+  switch (way) {
+    case Way::receive:
+      return known = stream(StreamKind::receive, name + " receive");
+    case Way::send:
+      return known = stream(StreamKind::send, name + " send");
+    case Way::relay:
+      return known = stream(StreamKind::send, name + " relay");
+  }
+  return known;
 }
 
-Exchange RankLowering::exchange_of(bool sends, const std::vector<MessageId>& messages) {
-  Exchange exchange{sends, {static_cast<std::uint32_t>(program_.exchange_messages.size()), 0}};
+OpId RankLowering::add_exchange(Port& port, bool backward, Way way,
+                                const std::vector<MessageId>& messages, OpId wait,
+                                BufferId buffer) {
+  if (messages.empty()) return {};
+  Exchange exchange{way != Way::receive,
+                    {static_cast<std::uint32_t>(program_.exchange_messages.size()), 0}};
   program_.exchange_messages.insert(program_.exchange_messages.end(), messages.begin(),
                                     messages.end());
   exchange.messages.end = static_cast<std::uint32_t>(program_.exchange_messages.size());
-  return exchange;
-}
-
-OpId RankLowering::add_exchange(const Port& port, bool backward, bool sends,
-                                const std::vector<MessageId>& messages,
-                                const std::vector<OpId>& waits, BufferId buffer) {
-  if (messages.empty()) return {};
-  const std::string name = name_of_exchange(*port.link, backward) + (sends ? " send" : " receive");
-  const std::vector<BufferUse> uses =
-      sends ? std::vector<BufferUse>{{buffer, Use::read}, {buffer, Use::free}}
-            : std::vector<BufferUse>{{buffer, Use::allocate}, {buffer, Use::write}};
-  return add_op(stream(sends ? StreamKind::send : StreamKind::receive, name), {},
-                exchange_of(sends, messages), waits, uses);
-}
-
-// A leader passes on what it received, before it computes with it.
-OpId RankLowering::add_relay(const Port& port, bool backward,
-                             const std::vector<MessageId>& messages, OpId received,
-                             BufferId buffer) {
-  return add_op(stream(StreamKind::send, name_of_exchange(*port.link, backward) + " relay"), {},
-                exchange_of(true, messages), {received}, {{buffer, Use::read}});
+  const BufferUse both[] = {{buffer, exchange.sends ? Use::read : Use::allocate},
+                            {buffer, exchange.sends ? Use::free : Use::write}};
+  const std::span<const BufferUse> uses(both, way == Way::relay ? 1 : 2);
+  return add_op(stream(port, backward, way), {}, exchange, {&wait, 1}, uses);
 }
 
 OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
@@ -120,10 +117,10 @@ OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int micro
     const Side& end = side(port, backward, false);
     const std::size_t i = entry(role, microbatch, end);
     buffer = end.buffers[i];
-    received = add_exchange(port, backward, false, end.messages[i], {slot}, buffer);
+    received = add_exchange(port, backward, Way::receive, end.messages[i], slot, buffer);
     if (!received.valid()) return {};  // a gradient of zeros
     if (!end.relays.empty() && !end.relays[i].empty())
-      received = add_relay(port, backward, end.relays[i], received, buffer);
+      received = add_exchange(port, backward, Way::relay, end.relays[i], received, buffer);
   }
   uses.push_back({buffer, Use::read});
   uses.push_back({buffer, Use::free});
@@ -160,7 +157,26 @@ void RankLowering::depart(const Role& role, Port& port, bool backward, int micro
   if (!port.crossing) return;
   const Side& end = side(port, backward, true);
   const std::size_t i = entry(role, microbatch, end);
-  add_exchange(port, backward, true, end.messages[i], {op}, end.buffers[i]);
+  add_exchange(port, backward, Way::send, end.messages[i], op, end.buffers[i]);
+}
+
+// Sizing a chunk takes longer than all else that an op needs: once a microbatch, and not at all
+// when its work is as large as the last one sized.
+const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int microbatch) {
+  const auto m = static_cast<std::size_t>(microbatch);
+  const WorkId work = work_id(role, microbatch);
+  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
+  ChunkBytes& result = chunk.bytes[m];
+  if (result.of == size) return result;
+  if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size) return result = last;
+  const Module& module = program_.model.modules[chunk.chunk.module.value];
+  const LayerRange range = chunk.chunk.layers;
+  const ChunkContext inside = context(chunk, work);
+  result = {size, tape_bytes(module, range, size, inside),
+            workspace_bytes(module, range, size, inside), Bytes(0)};
+  if (role.splits && chunk.trained) result.held = held_for_weights(module, range, size, inside);
+  chunk.sized = m;
+  return result;
 }
 
 void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
@@ -170,23 +186,19 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
   const OpId slot = m >= kReceiveSlots ? chunk.forwards[m - kReceiveSlots] : OpId{};
   for (Port* port : chunk.inputs)
     received.push_back(arrive(role, *port, false, microbatch, slot, uses));
-  const WorkId work = work_id(role, microbatch);
   if (chunk.visited) {
-    const Bytes bytes =
-        tape_bytes(program_.model.modules[chunk.chunk.module.value], chunk.chunk.layers,
-                   program_.size_of(work, chunk.chunk.module), context(chunk, work));
-    chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, bytes);
+    chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, bytes(role, chunk, microbatch).tape);
     uses.push_back({chunk.tapes[m], Use::allocate});
     uses.push_back({chunk.tapes[m], Use::write});
   }
   for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);
-  chunk.forwards[m] = add_compute(role, chunk, Phase::forward, microbatch, received, uses);
+  chunk.forwards[m] =
+      add_compute(role, chunk, Phase::forward, microbatch, std::move(received), std::move(uses));
   for (Port* port : chunk.outputs) depart(role, *port, false, microbatch, chunk.forwards[m]);
 }
 
 void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
-  const WorkId work = work_id(role, microbatch);
   std::vector<BufferUse> uses;
   std::vector<OpId> received;
   const OpId slot = m >= kReceiveSlots ? chunk.backwards[m - kReceiveSlots] : OpId{};
@@ -195,18 +207,14 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
       received.push_back(arrive(role, *port, true, microbatch, slot, uses));
   uses.push_back({chunk.tapes[m], Use::read});
   uses.push_back({chunk.tapes[m], Use::free});
-  const Module& module = program_.model.modules[chunk.chunk.module.value];
-  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
-  if (const Bytes bytes = workspace_bytes(module, chunk.chunk.layers, size, context(chunk, work));
-      bytes > Bytes(0)) {
-    const BufferId rebuilt = b_.add_buffer(rank_, BufferKind::workspace, bytes);
+  const ChunkBytes& sizes = bytes(role, chunk, microbatch);
+  if (sizes.workspace > Bytes(0)) {
+    const BufferId rebuilt = b_.add_buffer(rank_, BufferKind::workspace, sizes.workspace);
     for (const Use use : {Use::allocate, Use::write, Use::free}) uses.push_back({rebuilt, use});
   }
   const bool splits = role.splits && chunk.trained;
   if (splits) {
-    chunk.held[m] =
-        b_.add_buffer(rank_, BufferKind::workspace,
-                      held_for_weights(module, chunk.chunk.layers, size, context(chunk, work)));
+    chunk.held[m] = b_.add_buffer(rank_, BufferKind::workspace, sizes.held);
     uses.push_back({chunk.held[m], Use::allocate});
     uses.push_back({chunk.held[m], Use::write});
   }
@@ -218,7 +226,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);
   const OpId op = add_compute(role, chunk, splits ? Phase::backward_input : Phase::backward,
-                              microbatch, received, uses);
+                              microbatch, std::move(received), std::move(uses));
   chunk.backwards[m] = op;
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) depart(role, *port, true, microbatch, op);
@@ -231,8 +239,8 @@ void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
   const BufferId held = chunk.held[static_cast<std::size_t>(microbatch)];
   std::vector<BufferUse> uses{{held, Use::read}, {held, Use::free}};
   const std::vector<Whole> wholes = whole_gradients(chunk, uses);
-  chunk.last_gradient =
-      add_compute(role, chunk, Phase::backward_weight, microbatch, {chunk.last_scatter}, uses);
+  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch,
+                                    {chunk.last_scatter}, std::move(uses));
   scatter(chunk, wholes, chunk.last_gradient);
 }
 
