@@ -6,8 +6,8 @@
 Written as one would by hand for a single process: nn.Modules over padded-free batches (every sample of the scenario has one length),
 scaled_dot_product_attention, fused query-key-value and gate-up matrices, the head over the loss rows only, gradient accumulation over the
 microbatches, clip_grad_norm_ and fused AdamW. Batches lie ready in memory, so that loading costs this loop nothing.
-Prints one JSON object: seconds of every step, parameters, tokens, and with --count the FLOPs of the GEMMs
-of a step as PyTorch counts them.
+Prints one JSON object: seconds of every step, and seconds that the process spent on cores meanwhile, parameters, tokens, and with --count the
+FLOPs of the GEMMs of a step as PyTorch counts them.
 """
 import argparse
 import json
@@ -171,12 +171,13 @@ def main():
         with FlopCounterMode(display=False) as counter:
             loop.step(0)
         result["gemm_flops"] = sum(count for name, count in counter.get_flop_counts()["Global"].items() if "mm" in str(name))
-    seconds = []
+    clocks = {"seconds": time.perf_counter, "core_seconds": time.process_time}
+    result.update({name: [] for name in clocks})
     for number in range(options.steps):
-        start = time.perf_counter()
+        start = {name: clock() for name, clock in clocks.items()}
         loop.step(number)
-        seconds.append(time.perf_counter() - start)
-    result.update(seconds=seconds)
+        for name, clock in clocks.items():
+            result[name].append(clock() - start[name])
     print(json.dumps(result))
 
 
