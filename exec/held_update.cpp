@@ -1,5 +1,7 @@
 // The end of a step (exec/held_parameters.h): what the gradient amounts to, and AdamW on it.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "exec/held_parameters.h"
 
@@ -27,6 +29,22 @@ double sum_of_squares(const T* x, std::int64_t count) {
   return total;
 }
 
+// Block by block, so that the sum is the same on any number of threads.
+template <class T>
+double sum_over_threads(const T* x, std::int64_t count) {
+  constexpr std::int64_t kBlock = 1 << 16;  // 256 KiB of fp32: a fraction of a core's cache
+  const std::int64_t blocks = (count + kBlock - 1) / kBlock;
+  std::vector<double> sums(static_cast<std::size_t>(blocks));
+  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b)
+      sums[static_cast<std::size_t>(b)] =
+          sum_of_squares(x + b * kBlock, std::min(kBlock, count - b * kBlock));
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
 double sum_of_squares(const Tensor& x) {
   if (!x.is_cpu()) {
     const double norm =
@@ -34,8 +52,8 @@ double sum_of_squares(const Tensor& x) {
     return norm * norm;
   }
   if (x.scalar_type() == torch::kFloat64)
-    return sum_of_squares(x.const_data_ptr<double>(), x.numel());
-  return sum_of_squares(x.const_data_ptr<float>(), x.numel());
+    return sum_over_threads(x.const_data_ptr<double>(), x.numel());
+  return sum_over_threads(x.const_data_ptr<float>(), x.numel());
 }
 
 }  // namespace
@@ -85,7 +103,7 @@ void HeldParameters::step(const AdamWOptions& options, double rate, double clip,
 void HeldParameters::zero_gradient() {
   if (!trains()) return;
   if (gradient_.numel() > 0) gradient_.zero_();
-  owned_gradient_.zero_();
+  if (!owned_gradient_.is_alias_of(gradient_)) owned_gradient_.zero_();
 }
 
 }  // namespace polyphony::exec

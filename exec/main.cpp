@@ -1,9 +1,6 @@
 // polyphony-worker: one rank of a training run, of a rehearsal, or of the machine's
 // microbenchmarks. Started by `polyphony run`, torchrun
 // --no-python, srun or mpirun.
-#include <malloc.h>
-
-#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -229,10 +226,7 @@ int run(int argc, char** argv) {
   }
   const LaunchEnv launch = read_launch_env(launch_flags(args), process_environment());
   share_cores(launch.local_world_size);
-  // Activations come and go at the same sizes every step: keep freed memory instead of handing it
-  // back to the system and taking it again.
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc accepts
-  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  keep_freed_memory();
   if (args.count("microbench")) {
     const std::unique_ptr<Transport> transport = connect_or_leave(launch, torch::kCPU);
     std::cout << run_microbench(*transport, {}) << std::flush;

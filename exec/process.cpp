@@ -1,10 +1,13 @@
 #include "exec/process.h"
 
 #include <linux/sched.h>
+#include <malloc.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <thread>
 
@@ -24,11 +27,23 @@ void set_policy(int policy) {
 
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+// That taskset, a container or the launcher lets this process run on. Two threads on one core would
+// wait for each other, spinning, at the end of every parallel loop.
+int allowed_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : cores();
+}
+
 }  // namespace
 
 void share_cores(int local_ranks) {
   if (!cores_suffice(local_ranks)) set_policy(SCHED_BATCH);
-  at::set_num_threads(std::max(1, cores() / std::max(1, local_ranks)));
+  at::set_num_threads(std::clamp(cores() / std::max(1, local_ranks), 1, allowed_cores()));
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc accepts
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
 }
 
 void quieten_libtorch() {

@@ -5,11 +5,14 @@ namespace polyphony::exec {
 
 // With more ranks than cores: SCHED_BATCH, under which a woken rank does not interrupt the one that
 // runs (a step of TP over 8 ranks on two cores: 458 -> 193 ms, measured), and one compute thread.
-// Else this rank's share of the cores as compute threads. Call it first: threads started later
-// inherit it.
+// Else this rank's share of the cores as compute threads, never more than the process may run on.
+// Call it first: threads started later inherit it.
 void share_cores(int local_ranks);
 // Undoes the scheduling part for the calling thread: a sign of life must not wait for its turn.
 void be_prompt();
+// Activations come and go at the same sizes every step: freed memory is kept, not handed back to
+// the system and taken again.
+void keep_freed_memory();
 // c10d logs a stack trace for every connection that a lost peer breaks; only its errors are let
 // through. TORCH_CPP_LOG_LEVEL overrules.
 void quieten_libtorch();

@@ -1,11 +1,13 @@
 // Not a test: the measurements behind the size limits in exec/in_process.cpp, exec/peer_links.cpp
 // and exec/gloo.h. On an idle machine:
 //   exec_test --test-case="transport bench" --no-skip
+// and for scripts/bench_executor: --test-case="small all-reduce bench"
 #include <doctest/doctest.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "exec/gloo_context.h"
 #include "exec/in_process.h"
 #include "tests/exec/rank_processes.h"
 #include "tests/exec/transport_behaviour.h"
@@ -78,6 +80,30 @@ void ping_pong(Transport& transport, const char* name) {
   }
 }
 
+// 4 KiB through our direct connections and through c10d's own all-reduce over Gloo, in turns, so
+// that a machine busy with other things slows both.
+void beside_gloo(Transport& transport) {
+  constexpr std::size_t kTurns = 5;
+  constexpr int kCalls = 5;
+  const auto group = transport.make_group("bench", everyone(transport));
+  const GlooGroup gloo = context_of(transport)->messages;
+  std::vector<torch::Tensor> tensors{torch::zeros({1024})};
+  const auto direct = [&] { group->all_reduce(tensors[0], Reduction::sum); };
+  const auto by_gloo = [&] { gloo->allreduce(tensors)->wait(); };
+  std::vector<double> ours, theirs;
+  direct();
+  by_gloo();
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+    ours.push_back(microseconds(transport, kCalls, direct));
+    theirs.push_back(microseconds(transport, kCalls, by_gloo));
+  }
+  std::sort(ours.begin(), ours.end());
+  std::sort(theirs.begin(), theirs.end());
+  if (transport.rank().value == 0)
+    std::printf("all_reduce 4 KiB %d ranks direct %.1f us Gloo %.1f us\n", transport.world_size(),
+                ours[kTurns / 2], theirs[kTurns / 2]);
+}
+
 GlooOptions direct_only() {
   GlooOptions options;
   options.direct_bytes = Bytes(std::int64_t{1} << 40);
@@ -91,7 +117,8 @@ const bool kRoles =
     add_role(
         "bench Gloo", [](Transport& transport) { measure(transport, "Gloo messages"); },
         messages_only()) &&
-    add_role("bench messages", [](Transport& transport) { ping_pong(transport, "Gloo"); });
+    add_role("bench messages", [](Transport& transport) { ping_pong(transport, "Gloo"); }) &&
+    add_role("bench beside Gloo", beside_gloo);
 
 }  // namespace
 
@@ -105,6 +132,13 @@ TEST_CASE("transport bench" * doctest::skip()) {
   }
   run_in_process(2, [](Transport& transport) { ping_pong(transport, "in process"); });
   std::fputs(run_rank_processes("bench messages", 2, Seconds(120))[0].output.c_str(), stdout);
+}
+
+TEST_CASE("small all-reduce bench" * doctest::skip()) {
+  REQUIRE(kRoles);
+  for (const int ranks : {2, 4, 8})
+    std::fputs(run_rank_processes("bench beside Gloo", ranks, Seconds(120))[0].output.c_str(),
+               stdout);
 }
 
 }  // namespace polyphony::exec
