@@ -56,9 +56,9 @@ std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::strin
 // and what noise and times are drawn with.
 struct PackParts {
   bool images = false;
-  bool audio = false;
   bool text = false;
   bool latents = false;
+  bool audio = false;
   Draw draw{};
 };
 // Packs one work item for the modules of its branch (exec/work_input.h).

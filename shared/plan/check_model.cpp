@@ -45,21 +45,33 @@ Verdict check_edge(const Model& model, const Edge& edge) {
   return {};
 }
 
+int joined_by(const Module& module) {
+  return module.kind == ModuleKind::projector ? merged_rows(module) : 1;
+}
+
 // Tokens of one modality come from one place: a second edge into the first layer would write the
-// same rows.
+// same rows. Edges into later layers add to these rows, so they must make as many.
 Verdict check_sources(const Model& model) {
   for (const Modality modality : {Modality::image, Modality::audio}) {
     const Module* first = nullptr;
+    bool enters = false;
     for (const Edge& edge : model.edges) {
-      if (edge.to != language_module(model) || edge.to_layer != 0 ||
-          !takes(model, edge.from, modality))
-        continue;
+      if (edge.to != language_module(model) || !takes(model, edge.from, modality)) continue;
       const Module& from = model.modules[edge.from.value];
-      if (first)
+      if (first && joined_by(from) != joined_by(*first))
+        return refuse(from.name + " joins " + std::to_string(joined_by(from)) + " rows into one, " +
+                      first->name + " " + std::to_string(joined_by(*first)) +
+                      "; both make the same tokens: use the same merge");
+      if (first && enters && edge.to_layer == 0)
         return refuse(from.name + ": the rows it makes are those of " + first->name +
                       "; one of them must enter a later layer");
       first = &from;
+      enters |= edge.to_layer == 0;
     }
+    if (first && !enters)
+      return refuse(first->name +
+                    ": its rows are added to tokens that nothing makes; one edge of " +
+                    "its encoder must enter layer 0");
   }
   return {};
 }
