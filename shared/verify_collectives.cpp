@@ -79,6 +79,11 @@ void check_collective(const Program& program, GroupLists& lists, Rank rank, OpId
   }
 }
 
+// All that expand() is told of a compute op.
+bool expand_equally(const Compute& a, const Compute& b) {
+  return a.module == b.module && a.layers == b.layers && a.phase == b.phase && a.work == b.work;
+}
+
 // The two lists agree on everything that both ops' groups share: kinds and groups in order, and the
 // bytes where the ranks are members of the same group.
 bool agree(const Program& program, const Op& a, const Op& b) {
@@ -109,7 +114,7 @@ void check_inner(const Program& program, GroupLists& lists, Rank rank, OpId op, 
   const OpId other = lists.counterpart(mine.group, rank, op);
   if (!other.valid() || other == op) return;
   const Op& theirs = program.ops[other.value];
-  if (mine.what == theirs.what) return;  // equal ops expand equally
+  if (expand_equally(std::get<Compute>(mine.what), std::get<Compute>(theirs.what))) return;
   if (!agree(program, mine, theirs)) {
     faults.add(FaultKind::unequal_collectives, where(program, op) +
                                                    ": its inner collectives differ from those of " +

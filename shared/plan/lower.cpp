@@ -110,8 +110,10 @@ namespace {
 // from: itself if it is one.
 int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, Rank receiver,
                    int index) {
-  for (int t = 0; t < grid.tp; ++t)
-    if (grid.rank_at(t, context, lane, stage) == receiver) return t;
+  const std::uint32_t first = grid.rank_at(0, context, lane, stage).value;  // the others follow
+  const auto tp = static_cast<std::uint32_t>(grid.tp);
+  if (receiver.value >= first && receiver.value < first + tp)
+    return static_cast<int>(receiver.value - first);
   return index % grid.tp;
 }
 
