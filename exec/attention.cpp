@@ -5,7 +5,9 @@
 #include <numeric>
 #include <utility>
 
+#include "exec/head_rows.h"
 #include "exec/rotary.h"
+#include "exec/row_attention.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -27,24 +29,6 @@ Tensor index_tensor(const std::vector<std::int64_t>& values, torch::Device devic
   return torch::tensor(values, torch::kInt64).to(device);
 }
 
-// Padding rows read the one appended zero row.
-Tensor pad_rows(const Tensor& x, const Bucket& bucket) {
-  if (!bucket.padded.defined()) return x;
-  return at::cat({x, x.new_zeros({1, x.size(1)})}).index_select(0, bucket.padded);
-}
-Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
-  return bucket.valid.defined() ? x.index_select(0, bucket.valid) : x;
-}
-
-// x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
-// bf16 is rounded once, at the end.
-Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
-  const Tensor swapped = x.roll(x.size(-1) / 2, -1);
-  return at::mul(x, bucket.cosine)
-      .addcmul_(swapped, bucket.sine, transposed ? -1 : 1)
-      .to(x.scalar_type());
-}
-
 struct HeadsCall : torch::CustomClassHolder {
   Bucket bucket;
   HeadShape heads;
@@ -55,60 +39,31 @@ c10::intrusive_ptr<HeadsCall> kept(AutogradContext* context) {
   return c10::static_intrusive_pointer_cast<HeadsCall>(context->saved_data[kCall].toCapsule());
 }
 
-// [rows, K·(g+2)·D] -> q [count·K, g, L, D], k and v [count·K, 1, L, D], rotated.
 class ToHeads : public torch::autograd::Function<ToHeads> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& qkv,
                                const c10::intrusive_ptr<HeadsCall>& call) {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
-    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
-    const std::int64_t batch = bucket.count * heads.kv_heads;
-    const Tensor split =
-        pad_rows(qkv, bucket)
-            .view({bucket.count, bucket.longest, heads.kv_heads, heads.group + 2, heads.width})
-            .permute({0, 2, 3, 1, 4});  // [count, K, g+2, L, D]
-    Tensor query_key = split.narrow(2, 0, heads.group + 1).contiguous();
-    if (bucket.cosine.defined()) query_key = rotate(query_key, bucket, false);
-    const Tensor flat = query_key.view({batch, heads.group + 1, bucket.longest, heads.width});
-    const Tensor value = split.narrow(2, heads.group + 1, 1).contiguous();
-    return {flat.narrow(1, 0, heads.group), flat.narrow(1, heads.group, 1),
-            value.view({batch, 1, bucket.longest, heads.width})};
+    const HeadTensors parts = split_heads(qkv, call->bucket, call->heads);
+    return {parts.queries, parts.keys, parts.values};
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = kept(context);
-    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
-    const auto shaped = [&](const Tensor& x, std::int64_t part) {
-      return x.reshape({bucket.count, heads.kv_heads, part, bucket.longest, heads.width});
-    };
-    Tensor query_key = at::cat({shaped(gradients[0], heads.group), shaped(gradients[1], 1)}, 2);
-    if (bucket.cosine.defined()) query_key = rotate(query_key, bucket, true);
-    const Tensor all = at::cat({query_key, shaped(gradients[2], 1)}, 2).permute({0, 3, 1, 2, 4});
-    const std::int64_t width = heads.kv_heads * (heads.group + 2) * heads.width;
-    return {unpad_rows(all.reshape({bucket.count * bucket.longest, width}), bucket), Tensor()};
+    return {join_gradients({gradients[0], gradients[1], gradients[2]}, call->bucket, call->heads),
+            Tensor()};
   }
 };
 
-// [count·K, g, L, D] -> [rows, K·g·D].
 class FromHeads : public torch::autograd::Function<FromHeads> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& out,
                         const c10::intrusive_ptr<HeadsCall>& call) {
     context->saved_data[kCall] = c10::IValue::make_capsule(call);
-    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
-    const Tensor rows =
-        out.view({bucket.count, heads.kv_heads, heads.group, bucket.longest, heads.width})
-            .permute({0, 3, 1, 2, 4})
-            .reshape({bucket.count * bucket.longest, heads.kv_heads * heads.group * heads.width});
-    return unpad_rows(rows, bucket);
+    return join_outputs(out, call->bucket, call->heads);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = kept(context);
-    const auto& [bucket, heads] = std::tie(call->bucket, call->heads);
-    return {pad_rows(gradients[0], bucket)
-                .reshape({bucket.count, bucket.longest, heads.kv_heads, heads.group, heads.width})
-                .permute({0, 2, 3, 1, 4})
-                .reshape({bucket.count * heads.kv_heads, heads.group, bucket.longest, heads.width}),
-            Tensor()};
+    return {split_outputs(gradients[0], call->bucket, call->heads), Tensor()};
   }
 };
 
@@ -261,6 +216,7 @@ Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse)
 Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads) {
   const std::int64_t width = heads.kv_heads * heads.group * heads.width;
   if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows: keeps the graph connected
+  if (qkv.is_cpu()) return row_attention(qkv, plan, heads);
   const bool moves = plan.order.defined();
   if (plan.buckets.size() == 1 && !moves)
     return bucket_attention(qkv, plan.buckets[0], heads, plan.causal);

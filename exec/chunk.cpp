@@ -1,5 +1,7 @@
 #include "exec/chunk.h"
 
+#include <torch/csrc/autograd/engine.h>
+
 #include <optional>
 #include <utility>
 
@@ -22,8 +24,21 @@ struct Tape {
   std::shared_ptr<WeightQueue> queue;
   Choices choices;
   std::optional<Frame> frame;  // refers to the above
-  Tensor output;               // with its graph; undefined after backward_input
+  // The graph, by its root: a graph does not need its output, which others may forget. Null: it
+  // trains nothing.
+  torch::autograd::Edge root;
+  std::vector<std::int64_t> shape;  // of the output
+  torch::TensorOptions format;      // likewise
+  bool pending = true;              // the backward is still to come
 };
+
+// A gradient that is a part of another (of the rows of all inputs) would keep the whole until it is
+// sent.
+Tensor alone(const Tensor& gradient) {
+  return gradient.storage().nbytes() > gradient.nbytes()
+             ? gradient.clone(at::MemoryFormat::Contiguous)
+             : gradient;
+}
 
 // "language.block3.experts.down.weight" -> "experts.down.weight", "language.head.norm.weight" ->
 // "norm.weight".
@@ -147,30 +162,34 @@ struct Chunk::Impl {
     tape.frame.emplace(frame(tape.inputs, tape.data, tape.queue, tape.choices));
     Tensor x = start(*tape.frame);
     for (const Layer& layer : layers) x = run_layer(*tape.frame, layer, x);
-    if (keeps_tape())
-      tape.output = x;
-    else
+    if (keeps_tape()) {
+      tape.root = torch::autograd::impl::gradient_edge(x);
+      tape.shape = x.sizes().vec();
+      tape.format = x.options().requires_grad(false);
+    } else {
       tapes.erase(work);
+    }
     return x.detach();
   }
 
   // The graph from output to input; weight parts run at once or stay queued.
   std::vector<Tensor> backward(Tape& tape, const Tensor& output_grad, bool immediate) {
-    POLYPHONY_CHECK(tape.output.defined(), module.name << ": a second backward");
-    const Tensor output = std::exchange(tape.output, Tensor());
-    const bool loss = output.dim() == 0;
+    POLYPHONY_CHECK(std::exchange(tape.pending, false), module.name << ": a second backward");
     const Tensor seed = output_grad.defined() ? output_grad
-                        : loss                ? torch::ones_like(output)
-                                              : torch::zeros_like(output);
-    POLYPHONY_CHECK(seed.sizes() == output.sizes(), seed.sizes()
-                                                        << " for an output of " << output.sizes());
+                        : tape.shape.empty()  ? torch::ones({}, tape.format)  // a loss
+                                              : torch::zeros(tape.shape, tape.format);
+    POLYPHONY_CHECK(seed.sizes() == tape.shape,
+                    seed.sizes() << " for an output of " << at::IntArrayRef(tape.shape));
     tape.queue->immediate = immediate;
-    if (output.requires_grad()) torch::autograd::backward({output}, {seed});
+    const torch::autograd::Edge root = std::exchange(tape.root, {});
+    if (root.is_valid())
+      torch::autograd::Engine::get_default_engine().execute(
+          {root}, {seed}, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/true);
     std::vector<Tensor> gradients;
     for (const Tensor& input : tape.inputs) {
       gradients.emplace_back();
       if (!input.defined() || !input.requires_grad()) continue;
-      gradients.back() = input.grad().defined() ? input.grad() : torch::zeros_like(input);
+      gradients.back() = input.grad().defined() ? alone(input.grad()) : torch::zeros_like(input);
     }
     return gradients;
   }

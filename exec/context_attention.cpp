@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "exec/row_attention.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -113,19 +114,23 @@ GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const Head
                               .reshape({plan.rows.rows, 2 * heads.kv_heads * heads.width});
   Tensor all = all_rows(plan.gather, own_keys);
   if (plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
-  return {own.queries, all};
+  // Alone, not as a part of what rotation made of queries and keys together.
+  return {own.queries.clone(at::MemoryFormat::Contiguous), all};
 }
 
-Tensor context_attention(const GatheredHeads& gathered, const ContextPlan& plan,
-                         const HeadShape& heads) {
+Tensor context_attention(const GatheredHeads& gathered,
+                         const std::shared_ptr<const ContextPlan>& shared, const HeadShape& heads) {
+  const ContextPlan& plan = *shared;
+  // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
+  if (plan.rows.rows == 0)
+    return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
+  if (gathered.queries.is_cpu())
+    return row_context_attention(gathered.queries, gathered.keys, shared, heads);
   std::vector<std::int64_t> query_counts, key_counts;
   for (const ContextPlan::Sample& sample : plan.samples) {
     query_counts.push_back(sample.queries);
     key_counts.push_back(sample.keys);
   }
-  // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
-  if (plan.rows.rows == 0)
-    return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
   const std::vector<Tensor> queries = gathered.queries.split_with_sizes(query_counts, 2);
   const std::vector<Tensor> keys = gathered.keys.split_with_sizes(key_counts);
   std::vector<Tensor> outs;

@@ -10,6 +10,7 @@
 // Source: gathered keys and values as in Grattafiori et al., arXiv 2407.21783, §3.3.2.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "exec/attention.h"
@@ -44,7 +45,8 @@ struct GatheredHeads {
 };
 GatheredHeads gather_keys(const torch::Tensor& qkv, const ContextPlan& plan,
                           const HeadShape& heads);
-torch::Tensor context_attention(const GatheredHeads& gathered, const ContextPlan& plan,
+torch::Tensor context_attention(const GatheredHeads& gathered,
+                                const std::shared_ptr<const ContextPlan>& plan,
                                 const HeadShape& heads);
 
 }  // namespace polyphony::exec

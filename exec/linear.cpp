@@ -111,7 +111,8 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
       else if (call->kind == LinearCall::Kind::column)
         call->pass.groups->tensor.all_reduce(dx);
     }
-    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, dy);
+    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy,
+                 call->bias != nullptr ? dy : Tensor());
     return {dx, Tensor(), Tensor()};
   }
 };

@@ -85,7 +85,7 @@ Tensor whole_input(const Frame& frame, const Tensor& x, const Source& source) {
   if (source.merged == 1) return x;
   if (!frame.own) return joined(source, x);
   const Tensor all = all_rows(exchange(frame, source), x);
-  return all.narrow(0, frame.own->begin(), frame.own->count());
+  return all.narrow(0, frame.own->begin(), frame.own->count()).clone();  // all of it need not stay
 }
 
 }  // namespace

@@ -98,10 +98,13 @@ void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
     for (const OpId id : ops) {
       const Op& op = state->program().ops[id.value];
       state->wait_for(op);
+      if (options.watch) options.watch(id, true);
       const Seconds start = steady_now();
       perform(id, op);
       await_device(options.device);
-      state->finish(id, start, steady_now());
+      const Seconds end = steady_now();
+      if (options.watch) options.watch(id, false);
+      state->finish(id, start, end);
     }
   } catch (const Stopped&) {
     // Another stream of this rank has failed and holds the reason.
@@ -176,6 +179,10 @@ void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
   each_use(op, Use::free, BufferKind::parameter, [&](BufferId, const Buffer&) {
     for (HeldGroup& group : held.parameters) group.store->release();
   });
+  // What was read is gone already; what was written for nobody (another replica sends) goes here.
+  for (const BufferKind kind : {BufferKind::boundary, BufferKind::boundary_gradient})
+    each_use(op, Use::free, kind,
+             [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = torch::Tensor(); });
   if (options.check_collectives && !evaluating) {
     const std::vector<InnerCollective> issued = held.chunk->take_issued();
     const std::vector<InnerCollective> expected = expand(state->program(), id).collectives;

@@ -30,6 +30,8 @@ struct RunnerOptions {
   bool check_collectives =
       false;  // compare what every compute op issued with expand(); for tests and the first step
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
+  // Tests: called on the op's thread, just before it starts and just after it has ended.
+  std::function<void(OpId, bool starts)> watch = {};
 };
 
 // What one step of training gave. Equal on every rank.

@@ -21,10 +21,10 @@ Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& 
   const bool again = layer.recompute == Recompute::selective;
   if (plan.context) {
     const GatheredHeads gathered = gather_keys(qkv, *plan.context, heads);
-    if (!again) return {context_attention(gathered, *plan.context, heads), {}};
+    if (!again) return {context_attention(gathered, plan.context, heads), {}};
     return recomputed(frame.pass.anchor.detach(), {gathered.queries, gathered.keys},
                       [&plan, heads](const std::vector<Tensor>& x) {
-                        return context_attention({x[0], x[1]}, *plan.context, heads);
+                        return context_attention({x[0], x[1]}, plan.context, heads);
                       });
   }
   if (!again) return {attention(qkv, plan, heads), {}};

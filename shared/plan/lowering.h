@@ -120,8 +120,9 @@ struct Port {
 // Of one chunk and work item; of equal works equal.
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
-  Bytes tape{}, workspace{};
-  Bytes held{};  // what the weight part needs; only when it is an op of its own
+  Bytes tape{}, workspace{};  // tape: without the chunk's inputs, and what is `kept`
+  // What the weight part needs, only when it is an op of its own: of the tape, and made besides.
+  Bytes kept{}, held{};
 };
 
 struct ChunkState {
@@ -133,7 +134,9 @@ struct ChunkState {
   OpId last_gradient;    // the last op that adds to its gradients
   OpId last_scatter;     // the last reduce-scatter of them, when it follows every backward
   std::vector<OpId> forwards, backwards;  // by microbatch, for receive slots
-  std::vector<BufferId> tapes, held;      // by microbatch; held: what the weight part needs
+  // By microbatch; held: what the weight part needs, kept: that is in the tape already.
+  std::vector<BufferId> tapes, held, kept;
+  std::vector<std::vector<BufferId>> arrived;  // likewise: inputs, kept until the backward
   std::vector<ChunkBytes> bytes;          // by microbatch, once it is known
   std::size_t sized = 0;                  // the microbatch of the last one made
 };
@@ -195,7 +198,7 @@ class RankLowering {
   std::uint32_t branch_work(const Role& role, int microbatch) const;
   WorkId work_id(const Role& role, int microbatch) const;
   const RankGroups& groups(const Role& role) const;
-  ChunkContext context(const ChunkState& chunk, WorkId work) const;
+  RankContext context(const Role& role, const ChunkState& chunk, WorkId work) const;
   bool gathers(const ChunkState& chunk) const;
   const ChunkBytes& bytes(const Role& role, ChunkState& chunk, int microbatch);
   StreamId stream(StreamKind kind, const std::string& name);
@@ -209,9 +212,10 @@ class RankLowering {
   OpId add_collective(GroupId group, CollectiveKind kind, Purpose purpose, ParamGroupId params,
                       Bytes bytes, const std::vector<OpId>& waits,
                       const std::vector<BufferUse>& uses = {});
-  // Receives what crosses into `port` (in `backward`: gradients), or hands over what is local.
+  // Receives what crosses into `port` (in `backward`: gradients), or hands over what is local. Its
+  // buffer is freed by the op that reads it, or goes to `kept`.
   OpId arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
-              std::vector<BufferUse>& uses);
+              std::vector<BufferUse>& uses, std::vector<BufferId>* kept);
   // The buffer that leaves over `port`; depart() sends it after `op`.
   BufferId leave(const Role& role, Port& port, bool backward, int microbatch,
                  std::vector<BufferUse>& uses);

@@ -73,6 +73,8 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
     for (std::vector<OpId>* ops : {&state.forwards, &state.backwards}) ops->resize(microbatches);
     state.tapes.resize(microbatches);
     state.held.resize(microbatches);
+    state.kept.resize(microbatches);
+    state.arrived.resize(microbatches);
     state.bytes.resize(microbatches);
     role.chunks.push_back(std::move(state));
   }

@@ -15,9 +15,10 @@ WorkId RankLowering::work_id(const Role& role, int microbatch) const {
   return WorkId(b_.table_.first_work[role.branch] + branch_work(role, microbatch));
 }
 
-ChunkContext RankLowering::context(const ChunkState& chunk, WorkId work) const {
-  return chunk_context(program_,
-                       {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}});
+RankContext RankLowering::context(const Role& role, const ChunkState& chunk, WorkId work) const {
+  return {
+      chunk_context(program_, {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}}),
+      role.tensor};
 }
 
 bool RankLowering::gathers(const ChunkState& chunk) const {
@@ -109,7 +110,7 @@ OpId RankLowering::add_exchange(Port& port, bool backward, Way way,
 }
 
 OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int microbatch, OpId slot,
-                          std::vector<BufferUse>& uses) {
+                          std::vector<BufferUse>& uses, std::vector<BufferId>* kept) {
   const auto m = static_cast<std::size_t>(microbatch);
   BufferId buffer = (backward ? port.backwards : port.forwards)[m];
   OpId received;
@@ -123,7 +124,10 @@ OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int micro
       received = add_exchange(port, backward, Way::relay, end.relays[i], received, buffer);
   }
   uses.push_back({buffer, Use::read});
-  uses.push_back({buffer, Use::free});
+  if (kept)
+    kept->push_back(buffer);
+  else
+    uses.push_back({buffer, Use::free});
   return received;
 }
 
@@ -171,10 +175,15 @@ const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int m
   if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size) return result = last;
   const Module& module = program_.model.modules[chunk.chunk.module.value];
   const LayerRange range = chunk.chunk.layers;
-  const ChunkContext inside = context(chunk, work);
-  result = {size, tape_bytes(module, range, size, inside),
-            workspace_bytes(module, range, size, inside), Bytes(0)};
-  if (role.splits && chunk.trained) result.held = held_for_weights(module, range, size, inside);
+  const RankContext inside = context(role, chunk, work);
+  result = {size,
+            tape_bytes(module, range, size, inside) - input_in_tape(module, range, size, inside),
+            workspace_bytes(module, range, size, inside)};
+  if (role.splits && chunk.trained) {
+    result.kept = kept_for_weights(module, range, size, inside);
+    result.tape -= result.kept;
+    result.held = held_for_weights(module, range, size, inside) - result.kept;
+  }
   chunk.sized = m;
   return result;
 }
@@ -185,11 +194,17 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
   std::vector<OpId> received;
   const OpId slot = m >= kReceiveSlots ? chunk.forwards[m - kReceiveSlots] : OpId{};
   for (Port* port : chunk.inputs)
-    received.push_back(arrive(role, *port, false, microbatch, slot, uses));
+    received.push_back(arrive(role, *port, false, microbatch, slot, uses,
+                              chunk.visited ? &chunk.arrived[m] : nullptr));
   if (chunk.visited) {
-    chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, bytes(role, chunk, microbatch).tape);
-    uses.push_back({chunk.tapes[m], Use::allocate});
-    uses.push_back({chunk.tapes[m], Use::write});
+    const ChunkBytes& sizes = bytes(role, chunk, microbatch);
+    chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, sizes.tape);
+    if (sizes.kept > Bytes(0))
+      chunk.kept[m] = b_.add_buffer(rank_, BufferKind::tape, sizes.kept);
+    for (const BufferId tape : {chunk.tapes[m], chunk.kept[m]}) {
+      uses.push_back({tape, Use::allocate});
+      uses.push_back({tape, Use::write});
+    }
   }
   for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);
   chunk.forwards[m] =
@@ -204,9 +219,10 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   const OpId slot = m >= kReceiveSlots ? chunk.backwards[m - kReceiveSlots] : OpId{};
   for (Port* port : chunk.outputs)
     if (port->link->input.gradient)
-      received.push_back(arrive(role, *port, true, microbatch, slot, uses));
+      received.push_back(arrive(role, *port, true, microbatch, slot, uses, nullptr));
   uses.push_back({chunk.tapes[m], Use::read});
   uses.push_back({chunk.tapes[m], Use::free});
+  for (const BufferId input : chunk.arrived[m]) uses.push_back({input, Use::free});
   const ChunkBytes& sizes = bytes(role, chunk, microbatch);
   if (sizes.workspace > Bytes(0)) {
     const BufferId rebuilt = b_.add_buffer(rank_, BufferKind::workspace, sizes.workspace);
@@ -215,6 +231,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   const bool splits = role.splits && chunk.trained;
   if (splits) {
     chunk.held[m] = b_.add_buffer(rank_, BufferKind::workspace, sizes.held);
+    uses.push_back({chunk.kept[m], Use::read});
     uses.push_back({chunk.held[m], Use::allocate});
     uses.push_back({chunk.held[m], Use::write});
   }
@@ -236,8 +253,11 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
 }
 
 void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
-  const BufferId held = chunk.held[static_cast<std::size_t>(microbatch)];
-  std::vector<BufferUse> uses{{held, Use::read}, {held, Use::free}};
+  std::vector<BufferUse> uses;
+  for (const std::vector<BufferId>* list : {&chunk.held, &chunk.kept}) {
+    uses.push_back({(*list)[static_cast<std::size_t>(microbatch)], Use::read});
+    uses.push_back({(*list)[static_cast<std::size_t>(microbatch)], Use::free});
+  }
   const std::vector<Whole> wholes = whole_gradients(chunk, uses);
   chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch,
                                     {chunk.last_scatter}, std::move(uses));

@@ -9,7 +9,10 @@
 #include "exec/step_data.h"
 #include "shared/error.h"
 #include "shared/plan/lower.h"
+#include "tests/exec/counted_transport.h"
 #include "tests/exec/parity_judge.h"
+#include "tests/exec/parity_memory.h"
+#include "tests/exec/tensor_ledger.h"
 
 namespace polyphony::exec::testing {
 
@@ -40,16 +43,34 @@ class Trainee {
 
   Report run() {
     Report report;
-    Runner runner(transport_, scenario_, program(0), {true, true});
+    TensorLedger ledger;
+    CountedTransport transport(transport_);
+    RunnerOptions options{true, true};
+    options.watch = [&](OpId op, bool starts) { open_ledger(&ledger, starts ? op : OpId{}); };
+    auto measured = std::make_unique<LedgerScope>(&ledger);
+    Runner runner(transport, scenario_, program(0), options);
+    measured.reset();
     std::vector<Tensor> scalars;
+    std::vector<double> memory;
     for (int step = 0; step < case_.steps; ++step) {
       const Program ops = program(step);
       const std::map<WorkId, WorkInput> inputs =
           pack_inputs(ops, transport_.rank(), *dataset_,
                       {scenario_.data.seed, static_cast<std::uint64_t>(step)});
-      const StepScalars got = runner.train_step(
-          ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); },
-          scenario_.training.learning_rate);
+      const InputOf input_of = [&](WorkId work) -> const WorkInput& { return inputs.at(work); };
+      transport.take();
+      ledger.begin_step();
+      measured = std::make_unique<LedgerScope>(&ledger);
+      const StepScalars got = runner.train_step(ops, input_of, scenario_.training.learning_rate);
+      measured.reset();
+      const Traffic traffic = transport.take();
+      if (const std::string wrong = wrong_traffic(ops, transport.rank(), traffic); !wrong.empty())
+        throw std::runtime_error(case_.name + ": " + wrong);
+      const PeakMemory peak =
+          peak_memory(ops, transport.rank(), runner.times(), ledger.blocks(), input_of, traffic);
+      for (const Bytes bytes :
+           {peak.measured, peak.program, peak.measured_before, peak.program_before})
+        memory.push_back(static_cast<double>(bytes.value));
       scalars.push_back(
           torch::tensor({got.loss, got.gradient_norm, got.finite ? 1.0 : 0.0}, torch::kFloat64));
       if (step == 0) hold(runner, report, true);
@@ -58,6 +79,7 @@ class Trainee {
     hold(runner, report, false);
     report.times = times_of(runner);
     report.predictions = predict(runner);
+    report.memory = torch::tensor(memory, torch::kFloat64);
     return report;
   }
 
@@ -145,7 +167,8 @@ Outcome run_case(Transport& transport, const Case& c) {
   }
   for (std::uint32_t r = 1; r < static_cast<std::uint32_t>(transport.world_size()); ++r) {
     reports.emplace_back();
-    Tensor sizes = torch::zeros({6}, torch::kInt64);
+    Tensor sizes =
+        torch::zeros({static_cast<std::int64_t>(reports.back().parts().size())}, torch::kInt64);
     exchange({&sizes}, Rank(r), r, false);
     const std::vector<Tensor*> parts = reports.back().parts();
     for (std::size_t i = 0; i < parts.size(); ++i)

@@ -5,7 +5,9 @@
 //   gradient (from AdamW's first moment after step 1, m = (1−β1)·clip·g), every parameter after the
 //   update, the predictions of an evaluation afterwards. It also checks: copies of a parameter are
 //   equal bits; each stream ran the Program's ops in order, none before what it waits for; inner
-//   collectives are expand()'s (RunnerOptions::check_collectives).
+//   collectives are expand()'s (RunnerOptions::check_collectives); every message and collective
+//   moves the Program's bytes (tests/exec/counted_transport.h); the peak of each rank's tensors
+//   over a step is the Program's within 2 % (tests/exec/parity_memory.h).
 #pragma once
 
 #include <functional>
@@ -63,6 +65,8 @@ struct Outcome {
   double parameter = 0;
   std::string worst_gradient, worst_parameter;  // their tensors
   std::string fault;  // anything that is not a matter of degree; empty: none
+  double memory = 0;  // |a rank's peak ÷ the Program's − 1|
+  std::string worst_memory = {};
 };
 // Collective over the layout's ranks; the outcome is rank 0's.
 Outcome run_case(Transport& transport, const Case& c);

@@ -108,6 +108,7 @@ Outcome Judge::judge(const std::vector<Report>& reports) {
   compare_gradients(gather(reports, true), truth.steps.front());
   compare_values(gather(reports, false), truth.steps.back());
   compare_predictions(reports, truth.answers);
+  compare_memory(reports);
   std::vector<Tensor> times;
   for (const Report& report : reports) times.push_back(report.times);
   if (const std::string disorder = find_disorder(last_, times); !disorder.empty()) fault(disorder);
@@ -189,6 +190,20 @@ void Judge::compare_values(const GatheredMap& values, const ReferenceStep& step)
     }
   }
 }
+void Judge::compare_memory(const std::vector<Report>& reports) {
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    const double* row = reports[r].memory.const_data_ptr<double>();
+    for (std::int64_t step = 0; step < reports[r].memory.numel() / 4; ++step, row += 4) {
+      const double error = std::abs(row[0] / row[1] - 1);
+      if (error < outcome_.memory) continue;
+      outcome_.memory = error;
+      std::ostringstream text;
+      text << "of rank " << r << ": " << row[0] << " bytes, the Program's " << row[1]
+           << "; before the step " << row[2] << ", " << row[3];
+      outcome_.worst_memory = text.str();
+    }
+  }
+}
 void Judge::compare_predictions(const std::vector<Report>& reports,
                                 const std::vector<std::vector<std::int64_t>>& answers) {
   std::size_t wanted = 0, seen = 0;
@@ -228,6 +243,7 @@ std::string complaint(const Case& c, const Outcome& outcome) {
   // In fp32 a step of AdamW turns a gradient that is rounding alone into a full step: not
   // comparable.
   if (wide) compare("parameter", outcome.parameter, bar, outcome.worst_parameter);
+  compare("peak memory", outcome.memory, 0.02, outcome.worst_memory);
   return text.str();
 }
 

@@ -23,8 +23,10 @@ struct Report {
   torch::Tensor values;       // after the last step
   torch::Tensor times;        // [ops of the rank, 2] of the last step
   torch::Tensor predictions;  // of the works whose head the rank runs, by work
+  // [steps, 4]: PeakMemory (tests/exec/parity_memory.h), in its order.
+  torch::Tensor memory;
   std::vector<torch::Tensor*> parts() {
-    return {&scalars, &pieces, &moments, &values, &times, &predictions};
+    return {&scalars, &pieces, &moments, &values, &times, &predictions, &memory};
   }
 };
 // All parameters of the model, in module and stack order.
@@ -55,6 +57,7 @@ class Judge {
   void compare_scalars(const std::vector<Report>& reports, const std::vector<ReferenceStep>& steps);
   void compare_gradients(const GatheredMap& moments, const ReferenceStep& step);
   void compare_values(const GatheredMap& values, const ReferenceStep& step);
+  void compare_memory(const std::vector<Report>& reports);
   void compare_predictions(const std::vector<Report>& reports,
                            const std::vector<std::vector<std::int64_t>>& answers);
 

@@ -133,22 +133,34 @@ TEST_CASE("published diffusion models, all parameters counted") {
 TEST_CASE("what a diffusion chunk keeps") {
   // fp32, 2 items of 10 tokens, each conditioned by 3 rows: T 20, C 6, one head of 8.
   const WorkSize size = items(2, 10, 3);
-  const std::int64_t common = 4 * 20 * (4 * 8 + 4 * 8 + 2 * 12) + 4 * 20;
+  // Two LayerNorms with two numbers a row.
+  const std::int64_t statistics = 4 * 20 * 2;
+  const std::int64_t common = 4 * 20 * (4 * 8 + 4 * 8 + 2 * 12) + 4 * 20 + 2 * statistics;
   const std::int64_t branches = 4 * 20 * 16, modulation = 4 * 2 * (8 * 8 + 2 * 3);
-  const std::int64_t across = 4 * 20 * (2 * 8 + 3 * 8) + 4 * 20 + 4 * 6 * 2 * 8;
+  const std::int64_t across = 4 * 20 * (2 * 8 + 3 * 8) + 4 * 20 + 4 * 6 * 2 * 8 + statistics;
   const std::int64_t conditioning = 4 * 6 * 5;
   const auto kept = [&](LayerRange range, const ChunkContext& context) {
     return tape_bytes(small_diffusion(), range, size, context).value;
   };
   CHECK(kept(kBlock, {}) == common + branches + modulation + across + conditioning);
   CHECK(kept({1, 3}, {}) == 2 * (common + branches + modulation + across) + conditioning);
-  CHECK(kept(kBlock, {.weight_grad = false}) == common + modulation + across + conditioning);
-  CHECK(kept({0, 1}, {}) == 4 * 20 * 2 + conditioning);
-  CHECK(kept({3, 4}, {}) == 4 * 20 * 16 + 4 * 2 * (4 * 8 + 6) + 4 * 20 * 2 + conditioning);
+  // Frozen: no inputs of matrices (2 · 8 of the block's, 12 of fc2, a row each of the query and the
+  // rows it read, and of the modulation 2 · 3), no branches behind gates.
+  Module frozen = small_diffusion();
+  frozen.trainable = Trainable::frozen;
+  CHECK(tape_bytes(frozen, {2, 3}, size, ChunkContext{}).value ==
+        common + modulation + across + conditioning - 4 * 20 * (2 * 8 + 12 + 2 * 8) -
+            4 * 2 * 2 * 3);
+  // Nothing trained feeds the first block: up to its cross attention it has no graph.
+  CHECK(tape_bytes(frozen, {0, 2}, size, ChunkContext{}).value ==
+        tape_bytes(frozen, {2, 3}, size, ChunkContext{}).value -
+            (4 * 20 * (2 * 8 + 4 * 8) + 4 * 20 + 2 * statistics + 4 * 2 * 8));
+  CHECK(kept({0, 1}, {}) == 4 * 20 * 2);
+  CHECK(kept({3, 4}, {}) == 4 * 20 * 16 + 4 * 2 * (3 * 8 + 6) + 4 * 20 * 2 + statistics);
   // Recomputed blocks keep their inputs; what they read across is kept once.
   const ChunkContext full{.recompute = Recompute::full};
   CHECK(kept({0, 3}, full) == 4 * 20 * 2 + 2 * 4 * 20 * 8 + conditioning);
-  CHECK(kept({2, 4}, full) == 4 * 20 * 8 + kept({3, 4}, {}));
+  CHECK(kept({2, 4}, full) == 4 * 20 * 8 + kept({3, 4}, {}) + conditioning);
   CHECK(workspace_bytes(small_diffusion(), {0, 3}, size, full).value ==
         common + branches + modulation + across - 4 * 20 * 8);
   // Two ranks with 10 rows each, half the features of every matrix and head... of two heads.
@@ -157,8 +169,8 @@ TEST_CASE("what a diffusion chunk keeps") {
   two.head_dim = 4;
   const std::int64_t halves = 4 * (10 * 4 * 8 + 20 * (2 * 4 + 2 * 4 + 2 * 6)) + 4 * 20 +
                               4 * 10 * 16 + modulation + 4 * (10 * 2 * 8 + 20 * 3 * 4 + 6 * 2 * 4) +
-                              4 * 20 + conditioning;
-  CHECK(tape_bytes(two, kBlock, size, {.tp = 2, .sp = true}).value == halves);
+                              4 * 20 + conditioning + 3 * statistics / 2;
+  CHECK(tape_bytes(two, kBlock, size, ChunkContext{.tp = 2, .sp = true}).value == halves);
 }
 
 }  // namespace polyphony

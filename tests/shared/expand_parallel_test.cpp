@@ -126,10 +126,11 @@ TEST_CASE("what is recomputed is part of the backward") {
 
 TEST_CASE("tapes of recomputed, shared and gathered blocks") {
   // bf16, 100 tokens. Inputs of norms and matrices 4·8192; q and the attention output 8192 each, k
-  // and v 1024 each, three times 28672; log-sum-exp of 64 heads in fp32.
+  // and v 1024 each, three times 28672; log-sum-exp of 64 heads in fp32; two norms with a scale in
+  // fp32 a row.
   const std::int64_t input = 100 * 8192 * 2, core = 100 * (8192 * 2 + 64 * 4);
   const std::int64_t heads = 100 * (8192 + 2 * 1024) * 2, ffn = 100 * 3 * 28672 * 2;
-  const std::int64_t block = 4 * input + heads + core + ffn;
+  const std::int64_t scales = 100 * 2 * 4, block = 4 * input + heads + core + ffn + scales;
   const auto tape = [](LayerRange layers, const ChunkContext& context, std::int64_t gathered = 0) {
     WorkSize size = text(100);
     size.gathered = gathered;
@@ -145,7 +146,7 @@ TEST_CASE("tapes of recomputed, shared and gathered blocks") {
   CHECK(workspace(context) == 0);
   context.recompute = Recompute::selective;
   CHECK(tape({1, 3}, context) == 2 * (block - core));
-  CHECK(workspace(context) == core + heads);
+  CHECK(workspace(context) == core);
   context.recompute = Recompute::full;
   CHECK(tape({1, 3}, context) == 2 * input);
   CHECK(workspace(context) == block - input);
@@ -156,10 +157,11 @@ TEST_CASE("tapes of recomputed, shared and gathered blocks") {
 
   // 4 ranks with 25 rows between blocks each.
   const ChunkContext rows{.tp = 4, .sp = true, .precision = NumberFormat::bf16};
-  CHECK(tape(kBlock, rows) == input + (heads + core + ffn) / 4);
+  CHECK(tape(kBlock, rows) == input + (heads + core + ffn + scales) / 4);
   // 16 ranks, a key/value head each.
   const ChunkContext shared{.tp = 16, .precision = NumberFormat::bf16};
-  CHECK(tape(kBlock, shared) == 4 * input + 100 * (8192 / 16 + 2 * 128) * 2 + core / 16 + ffn / 16);
+  CHECK(tape(kBlock, shared) ==
+        4 * input + 100 * (8192 / 16 + 2 * 128) * 2 + core / 16 + ffn / 16 + scales);
   // Keys and values of 300 tokens.
   ChunkContext dealt{.cp = 3, .precision = NumberFormat::bf16};
   CHECK(tape(kBlock, dealt, 300) == block + 200 * 2 * 1024 * 2);
