@@ -120,7 +120,7 @@ struct Port {
 // Of one chunk and work item; of equal works equal.
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
-  Bytes tape{}, workspace{};  // tape: without the chunk's inputs, and what is `kept`
+  Bytes tape{}, workspace{};   // tape: without the chunk's inputs, and what is `kept`
   // What the weight part needs, only when it is an op of its own: of the tape, and made besides.
   Bytes kept{}, held{};
 };
@@ -137,8 +137,8 @@ struct ChunkState {
   // By microbatch; held: what the weight part needs, kept: that is in the tape already.
   std::vector<BufferId> tapes, held, kept;
   std::vector<std::vector<BufferId>> arrived;  // likewise: inputs, kept until the backward
-  std::vector<ChunkBytes> bytes;          // by microbatch, once it is known
-  std::size_t sized = 0;                  // the microbatch of the last one made
+  std::vector<ChunkBytes> bytes;               // by microbatch, once it is known
+  std::size_t sized = 0;                       // the microbatch of the last one made
 };
 
 // A rank's place in one stage of one branch.

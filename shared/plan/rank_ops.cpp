@@ -199,8 +199,7 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
   if (chunk.visited) {
     const ChunkBytes& sizes = bytes(role, chunk, microbatch);
     chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, sizes.tape);
-    if (sizes.kept > Bytes(0))
-      chunk.kept[m] = b_.add_buffer(rank_, BufferKind::tape, sizes.kept);
+    if (sizes.kept > Bytes(0)) chunk.kept[m] = b_.add_buffer(rank_, BufferKind::tape, sizes.kept);
     for (const BufferId tape : {chunk.tapes[m], chunk.kept[m]}) {
       uses.push_back({tape, Use::allocate});
       uses.push_back({tape, Use::write});
