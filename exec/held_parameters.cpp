@@ -97,11 +97,14 @@ void HeldParameters::hold_gradient() {
   set_gradients();
 }
 
+// In place: a forward on another thread may ask whether the parameter has a gradient, while a
+// reduce-scatter takes its elements away.
 void HeldParameters::set_gradients() {
   for (const Place& place : trained_.places)
-    place.parameter->grad = gradient_.numel() == 0 && place.count > 0
-                                ? nothing(gradient_.options())
-                                : gradient_.narrow(0, place.offset, place.count).view(place.shape);
+    place.parameter->grad.set_data(
+        gradient_.numel() == 0 && place.count > 0
+            ? nothing(gradient_.options())
+            : gradient_.narrow(0, place.offset, place.count).view(place.shape));
 }
 
 HeldPiece HeldParameters::piece_of(const Flat& flat, const Place& place, bool trained) const {
