@@ -101,6 +101,7 @@ HardwareProfile gpu_profile(const Device& device) {
   profile.gemm_efficiency = ampere ? 0.80 : blackwell ? 0.5 : 0.75;
   profile.gemm_half_size = 256;
   profile.attention_efficiency = ampere ? 0.45 : blackwell ? 0.37 : 0.5;
+  profile.early_attention_efficiency = ampere ? 0.3 : 0.15;
   profile.memory_efficiency = blackwell ? 0.67 : 0.8;
   profile.dispatch = Seconds(3e-6);
   profile.op_overhead = Seconds(20e-6);
@@ -108,6 +109,7 @@ HardwareProfile gpu_profile(const Device& device) {
   profile.message_efficiency = 0.74;
   profile.collective_latency = Seconds(2.5e-6);
   profile.collective_efficiency = 0.74;
+  profile.nccl = true;
   profile.fabric_efficiency = 0.9;
   profile.optimizer_overhead = Seconds(100e-6);
   profile.optimizer_bytes_efficiency = profile.memory_efficiency;

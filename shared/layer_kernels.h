@@ -212,7 +212,7 @@ class LayerKernels {
     const double flops = flops_per_pair_and_width * static_cast<double>(size_.pairs) * width;
     const std::int64_t bytes =
         (size_.tokens * q_like * query_width() + key_rows() * k_like * key_width()) * element();
-    add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences));
+    add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences), 0, 0, module_.head_dim);
   }
 
   // Rows that come into a projector, before it merges them.

@@ -78,10 +78,19 @@ TEST_CASE(
         doctest::Approx(129e-6));
   CHECK(ring_time(inside, CollectiveKind::reduce_scatter, Bytes(8'000'000)).count() ==
         doctest::Approx(129e-6));
-  // All 8: edges between nodes at 4e9 B/s: 14 hops of 7 us, 2·7/8·8e6 = 14e6 bytes: 3.5 ms.
+  // All 8: four rings leave each node, one through each NIC of 4e9 B/s: 14 hops of 7 us and
+  // 2·7/8·8e6 = 14e6 bytes at 16e9 B/s: 98 us + 875 us.
   const Ring across = make_ring(ranks(0, 8, 1), cluster, profile);
   CHECK(ring_time(across, CollectiveKind::all_reduce, Bytes(8'000'000)).count() ==
-        doctest::Approx(3.598e-3));
+        doctest::Approx(973e-6));
+  // One rank of each node: its own NIC. 2 hops of 7 us, 8e6 bytes at 4e9 B/s.
+  CHECK(ring_time(make_ring(ranks(0, 2, 4), cluster, profile), CollectiveKind::all_reduce,
+                  Bytes(8'000'000))
+            .count() == doctest::Approx(2.014e-3));
+  // All-to-all: of the 7e6 bytes that a rank sends, 4e6 leave the node through its NIC at 4e9 B/s:
+  // 1 ms; 7 hops of 7 us.
+  CHECK(ring_time(across, CollectiveKind::all_to_all, Bytes(8'000'000)).count() ==
+        doctest::Approx(1.049e-3));
   CHECK(ring_time(make_ring(ranks(3, 1, 1), cluster, profile), CollectiveKind::all_reduce, Bytes(8))
             .count() == 0);
 }

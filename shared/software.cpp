@@ -1,0 +1,59 @@
+#include "shared/software.h"
+
+namespace polyphony {
+namespace {
+
+std::vector<SoftwareStack> make_stacks() {
+  std::vector<SoftwareStack> stacks{SoftwareStack{}};
+  // Megatron-LM of 2020 to 2022 and forks: unfused attention, fp16 gradients reduced at the end.
+  SoftwareStack early;
+  early.name = "megatron-2021";
+  early.traffic = 0.7;
+  early.launches = 0.6;
+  early.host = Seconds(8e-6);
+  early.eager_attention = true;
+  early.gradient_bytes = 2;
+  stacks.push_back(early);
+  SoftwareStack deepspeed = early;
+  deepspeed.name = "megatron-deepspeed";
+  stacks.push_back(deepspeed);
+  // Megatron Core with Transformer Engine: fused norms, rotations, activations.
+  SoftwareStack core;
+  core.name = "megatron-core";
+  core.traffic = 0.5;
+  core.launches = 0.5;
+  core.host = Seconds(6e-6);
+  core.overlap = 0;
+  core.gradient_bytes = 4;
+  stacks.push_back(core);
+  SoftwareStack bridge = core;
+  bridge.name = "megatron-bridge";
+  bridge.gradient_bytes = 2;
+  bridge.overlap = 0.8;
+  bridge.host = Seconds(2e-6);
+  stacks.push_back(bridge);
+  // PyTorch FSDP: llm-foundry, torchtitan, NeMo AutoModel.
+  SoftwareStack fsdp;
+  fsdp.name = "fsdp";
+  fsdp.traffic = 0.7;
+  fsdp.launches = 0.7;
+  fsdp.host = Seconds(8e-6);
+  fsdp.gradient_bytes = 4;
+  stacks.push_back(fsdp);
+  return stacks;
+}
+
+}  // namespace
+
+const std::vector<SoftwareStack>& shipped_stacks() {
+  static const std::vector<SoftwareStack> stacks = make_stacks();
+  return stacks;
+}
+
+const SoftwareStack* find_stack(const std::string& name) {
+  for (const SoftwareStack& stack : shipped_stacks())
+    if (stack.name == name) return &stack;
+  return nullptr;
+}
+
+}  // namespace polyphony
