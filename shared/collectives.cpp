@@ -6,7 +6,9 @@
 namespace polyphony {
 namespace {
 
-// NCCL src/graph/tuning.cc: base, hop over NVLink, hop over the network; share of the rate.
+// NCCL src/graph/tuning.cc: base, hop over NVLink, hop over the network; share of the rate. LL:
+// half of each 8 bytes is a flag; LL128: 120 of 128 bytes are data; Simple. Trees reach 0.92 of a
+// ring.
 struct NcclProtocol {
   Seconds base, inside, between;
   double share;

@@ -1,17 +1,15 @@
-// What a group of ranks offers a collective, and what one costs there.
-//   n ranks on k nodes, S bytes, R rate of the slowest ring edge, efficiency included.
-//   ring            hops = n − 1 (all-reduce 2(n − 1)), bytes over each edge = hops/n · S
-//   ring edge       inside a node the node link; between nodes each of the n/k ranks of a node
-//   leads
-//                   a ring of its own through its own NIC: n/k NICs together (NCCL's channels)
-//   all-to-all      each rank sends S/n to each other; what leaves the node takes the rank's own
-//   NIC time            latency + bytes / (R · share) without NCCL    latency = hops · (collective
-//   latency + link latency), share 1 with NCCL       the fastest protocol: base + hops inside · a +
-//   hops between nodes · b, share of
-//                   the rate: LL 6.6 us, 0.6, 2.7, 1/2 (half of each 8 bytes is a flag); LL128 14,
-//                   1.9, 4.0, 0.92 (120 of 128 bytes); Simple 8.4, 3.4, 14, 1. Trees for
-//                   all-reduce: 2 log2 k hops between nodes, 6.8/14/8.4, 0.6/1.25/4 and 5/8.5/14
-//                   us, 0.92 of the share.
+// What a group of ranks offers a collective, and what one costs there: n ranks on k nodes, S bytes.
+//
+// Ring: n − 1 hops (all-reduce 2(n − 1)); over each edge hops/n · S bytes. Between nodes each of
+// the n/k ranks of a node leads a ring of its own through its own NIC (NCCL's channels), so that
+// n/k NICs carry it together.
+//
+// All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC.
+//
+// Time: latency + bytes / (rate · share). Without NCCL, the latency is that of all hops, and the
+// share 1. With NCCL, the fastest of its protocols and, for all-reduce between nodes, trees of 2
+// log2(k) hops: kRings and kTrees in shared/collectives.cpp.
+//
 // Sources: nccl-tests doc/PERFORMANCE.md (bandwidth terms); NCCL src/graph/tuning.cc (protocols).
 // Does not model: NVLS, PAT, channels short of the link's rate.
 #pragma once

@@ -30,20 +30,34 @@ Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize&
                    const HardwareProfile& profile) {
   const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
   const Expansion inside = expand(module, range, phase, size, context);
-  Seconds total{}, host{};
+  Seconds total{}, host{}, products{};
   for (const Kernel& kernel : inside.kernels) {
-    total +=
+    const Seconds time =
         kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
+    total += time;
+    if (kernel.kind == KernelKind::gemm) products += time;
     host += launch_time(profile, kernel);
   }
   total = std::max(total, host);
+  Seconds tensor{}, beside{};
   for (const InnerCollective& collective : inside.collectives) {
+    const bool over_tensor = collective.group == GroupKind::tensor;
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
                        : collective.group == GroupKind::expert ? rings.expert
                                                                : rings.tensor;
-    total += ring_time(ring, collective.kind, collective.bytes);
+    Seconds& sum = !over_tensor ? total : collective.beside_weights ? beside : tensor;
+    sum += ring_time(ring, collective.kind, collective.bytes);
   }
-  return total;
+  const SoftwareStack& stack = profile.stack;
+  if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
+    Seconds weights{};
+    for (const Kernel& kernel :
+         expand(module, range, Phase::backward_weight, size, context).kernels)
+      weights += kernel_time(profile, kernel, context.precision);
+    beside = std::max(Seconds(0), beside - stack.tensor_overlap * weights);
+    products -= std::min(products, weights);
+  }
+  return total + beside + std::max(Seconds(0), tensor - stack.pipelined * products);
 }
 
 struct ChunkGroups {

@@ -39,7 +39,11 @@ struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};
   GroupKind group = GroupKind::tensor;
-  bool operator==(const InnerCollective&) const = default;
+  bool beside_weights = false;  // a framework may run it beside the layer's weight gradients
+  // What is moved; how it may be scheduled does not count.
+  bool operator==(const InnerCollective& other) const {
+    return kind == other.kind && bytes == other.bytes && group == other.group;
+  }
 };
 struct Expansion {
   std::vector<Kernel> kernels;

@@ -61,6 +61,10 @@ constexpr StackKey kStackNumbers[] = {
     {"traffic", &SoftwareStack::traffic, 0, 100, "of memory-bound kernels' bytes"},
     {"launches", &SoftwareStack::launches, 0, 100, "of memory-bound kernels' launches"},
     {"gradient_bytes", &SoftwareStack::gradient_bytes, 0, 8, "of an element as it is reduced"},
+    {"pipelined", &SoftwareStack::pipelined, 0, 1,
+     "of products that other tensor-parallel collectives run beside"},
+    {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
+     "of weight gradients that collectives run beside"},
     {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
 };
 constexpr NumberFormat kLastFormat = NumberFormat::nvfp4;

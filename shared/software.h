@@ -2,16 +2,11 @@
 // attention, what it sums gradients in, what its host costs. Part of a hardware profile, which
 // holds for one stack; the defaults are this project's executor, whose kernels shared/expand.h
 // counts.
-//   memory-bound kernel   bytes · traffic, launches · launches
-//   attention, eager      scores of whole squares are written and read kScorePasses times
-//   attention, early      kernels of before each GPU's own generation of flash kernels, at their
-//   own
-//                         efficiency (shared/hardware.h); eager products too
-//   compute op            the longer of its kernels and of its launches · host (the host runs
-//   ahead) gradients             reduced in gradient_bytes an element; of their reduction `overlap`
-//   is
-//                         hidden behind the backward that makes them last, as far as that lasts
-//   matrix                the blocks' weight products in this format; each operand is cast first
+//
+// Attention, eager: the scores of whole squares are written and read kScorePasses times.
+//
+// A compute op lasts as long as its kernels, or as its launches · host: the host runs ahead.
+//
 // Does not model: the host waiting for the device, kernels of different streams side by side.
 #pragma once
 
@@ -31,14 +26,22 @@ inline constexpr double kScorePasses = 6.5;
 
 struct SoftwareStack {
   std::string name = "polyphony";
-  double traffic = 1;
-  double launches = 1;
-  Seconds host{};
+  double traffic = 1;   // bytes of a memory-bound kernel
+  double launches = 1;  // launches of a memory-bound kernel
+  Seconds host{};       // per launch
   bool eager_attention = false;
+  // Kernels of before the GPU's own generation of flash kernels, at an efficiency of their own
+  // (shared/hardware.h); eager products too.
   bool early_attention = false;
-  double gradient_bytes = 0;  // 0: as the executor (shared/held_sizes.h)
+  double gradient_bytes = 0;  // an element as it is reduced; 0: as the executor does
+  // Of the backward that makes gradients last, what hides their reduction; of the next forward,
+  // what hides the gather of parameters.
   double overlap = 0;
-  std::optional<NumberFormat> matrix;
+  // Of the weight gradients, what hides the sums of input gradients (InnerCollective).
+  double tensor_overlap = 0;
+  // Of the other products, what hides the tensor-parallel collectives beside them, cut in pieces.
+  double pipelined = 0;
+  std::optional<NumberFormat> matrix;  // of the blocks' weight products; operands are cast first
   bool operator==(const SoftwareStack&) const = default;
 };
 

@@ -125,6 +125,7 @@ Module read_model(const PublishedRow& row) {
   if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
   module.gated = row.mlp == "gated";
   module.norm = module.gated ? Norm::rms : Norm::layer;
+  if (!module.gated) module.rope_theta = 0;  // GPT and MPT: learned positions, ALiBi
   module.qk_norm = has(row.model, "qwen3");
   if (!row.experts) skip("experts is not stated");
   if (*row.experts == 0) {
@@ -285,6 +286,8 @@ PublishedCase build(const PublishedRow& row) {
   const std::string stack = stack_name(row);
   if (stack.empty()) skip("software \"" + row.software + "\" has no fitted stack");
   result.profile.stack = *find_stack(stack);
+  if (row.overlap == "none") result.profile.stack.overlap = result.profile.stack.tensor_overlap = 0;
+  if (has(row.overlap, "dp")) result.profile.stack.overlap = 0.8;
   if (row.variant == "mp-pure") result.profile.stack.gradient_bytes = 2;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_precision(row, scenario, result.profile);
@@ -299,7 +302,10 @@ std::string stack_name(const PublishedRow& row) {
   const std::string& text = row.software;
   if (has(text, "megatron-bridge") || has(text, "nemo, ")) return "megatron-bridge";
   if (has(text, "megatron-deepspeed")) return "megatron-deepspeed";
-  if (has(text, "megatron-lm")) return row.attention == "eager" ? "megatron-2021" : "megatron-core";
+  if (has(text, "megatron-lm")) {
+    if (row.attention != "eager") return "megatron-core";
+    return has(text, "2022") ? "megatron-2022" : "megatron-2021";
+  }
   if (has(text, "foundry") || has(text, "torchtitan") || has(text, "automodel") ||
       has(text, "fsdp"))
     return "fsdp";

@@ -35,24 +35,17 @@ struct TextColumn {
   const char* name;
   std::string PublishedRow::* member;
 };
-constexpr TextColumn kTexts[] = {{"source", &PublishedRow::source},
-                                 {"model", &PublishedRow::model},
-                                 {"gpu_type", &PublishedRow::gpu_type},
-                                 {"recompute", &PublishedRow::recompute},
-                                 {"precision", &PublishedRow::precision},
-                                 {"shard", &PublishedRow::shard},
-                                 {"attention", &PublishedRow::attention},
-                                 {"mlp", &PublishedRow::mlp},
-                                 {"trainable", &PublishedRow::trainable},
-                                 {"attention_kind", &PublishedRow::attention_kind},
-                                 {"offload", &PublishedRow::offload},
-                                 {"intra_node", &PublishedRow::intra_node},
-                                 {"inter_node", &PublishedRow::inter_node},
-                                 {"variant", &PublishedRow::variant},
-                                 {"software", &PublishedRow::software},
-                                 {"family", &PublishedRow::family},
-                                 {"duplicate_of", &PublishedRow::duplicate_of},
-                                 {"outlier", &PublishedRow::outlier}};
+constexpr TextColumn kTexts[] = {
+    {"source", &PublishedRow::source},       {"model", &PublishedRow::model},
+    {"gpu_type", &PublishedRow::gpu_type},   {"recompute", &PublishedRow::recompute},
+    {"precision", &PublishedRow::precision}, {"shard", &PublishedRow::shard},
+    {"attention", &PublishedRow::attention}, {"mlp", &PublishedRow::mlp},
+    {"trainable", &PublishedRow::trainable}, {"attention_kind", &PublishedRow::attention_kind},
+    {"offload", &PublishedRow::offload},     {"intra_node", &PublishedRow::intra_node},
+    {"overlap", &PublishedRow::overlap},     {"inter_node", &PublishedRow::inter_node},
+    {"variant", &PublishedRow::variant},     {"software", &PublishedRow::software},
+    {"family", &PublishedRow::family},       {"duplicate_of", &PublishedRow::duplicate_of},
+    {"outlier", &PublishedRow::outlier}};
 
 struct CountColumn {
   const char* name;
@@ -81,17 +74,9 @@ constexpr CountColumn kCounts[] = {{"layers", &PublishedRow::layers},
                                    {"shared_experts", &PublishedRow::shared_experts}};
 
 // Read by name below, or for people only.
-const std::set<std::string> kOthers{"id",
-                                    "measured_metric",
-                                    "measured_value",
-                                    "unit",
-                                    "sequence_parallel",
-                                    "tied_embeddings",
-                                    "assumed",
-                                    "overlap",
-                                    "config_key",
-                                    "measured_on",
-                                    "notes"};
+const std::set<std::string> kOthers{
+    "id",      "measured_metric", "measured_value", "unit", "sequence_parallel", "tied_embeddings",
+    "assumed", "config_key",      "measured_on",    "notes"};
 
 void read_metric(const CsvRow& line, PublishedRow& row) {
   const std::string text = line.text("measured_metric");

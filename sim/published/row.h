@@ -31,8 +31,8 @@ struct PublishedRow {
   std::string file;
   std::size_t line = 0;
   std::string source, model, gpu_type, recompute, precision, shard, attention, mlp, trainable,
-      attention_kind, offload, intra_node, inter_node, variant, software, family, duplicate_of,
-      outlier;
+      attention_kind, offload, overlap, intra_node, inter_node, variant, software, family,
+      duplicate_of, outlier;
   std::optional<int> layers, hidden, heads, kv_heads, ffn, vocab, seq, gpus, tp, cp, pp, vpp, dp,
       ep, microbatch, global_batch, shard_ranks, experts, topk, moe_ffn, shared_experts;
   std::optional<bool> sequence_parallel, tied_embeddings;

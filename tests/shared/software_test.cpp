@@ -111,6 +111,31 @@ TEST_CASE("a chunk is as slow as its kernels or as the host that launches them")
   CHECK(time() == doctest::Approx(launches));
 }
 
+TEST_CASE("sums of input gradients run beside weight gradients, as far as those last") {
+  const Module language = examples::llama_70b();
+  const WorkSize size{
+      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
+  const ChunkContext context{.tp = 8, .sp = true, .precision = NumberFormat::bf16};
+  HardwareProfile profile = plain();
+  Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
+  const auto time = [&] {
+    return range_time(language, {1, 2}, Phase::backward, size, context, {ring, {}, {}}, profile)
+        .count();
+  };
+  const double alone = time();
+  profile.stack.tensor_overlap = 1;
+  // Two gathers for weight gradients and two sums, each 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s,
+  // shorter than the weight gradients: 2 · 4096 · 855.6e6/8 flops at 1e13.
+  CHECK(alone - time() == doctest::Approx(4 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11));
+  // The two gathers of output gradients: the products last longer.
+  const double weights_apart = time();
+  profile.stack.pipelined = 1;
+  CHECK(weights_apart - time() == doctest::Approx(2 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11));
+  profile.stack.pipelined = 0;
+  profile.stack.tensor_overlap = 1e-6;
+  CHECK(alone - time() < 1e-3 * alone);
+}
+
 TEST_CASE("NCCL's protocols: the fastest for the size") {
   Cluster cluster;
   cluster.nodes = 4;
