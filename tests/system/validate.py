@@ -12,7 +12,7 @@ ROW = ("mine_1,GPT,4,1024,8,4096,32000,1024,8,A100-80GB-SXM,1,1,8,1,16,none,bf16
 
 class Validate(harness.SystemTest):
     def csv(self, *lines):
-        path = self.folder / "rows.csv"
+        path = self.folder / f"rows_{len(list(self.folder.iterdir()))}.csv"
         path.write_text("\n".join([HEADER, *lines]) + "\n")
         return path
 
