@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "shared/error.h"
+#include "shared/held_sizes.h"
 
 namespace polyphony {
 namespace {
@@ -29,18 +30,34 @@ Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize&
                    const HardwareProfile& profile) {
   const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
   const Expansion inside = expand(module, range, phase, size, context);
-  Seconds total{};
+  Seconds total{}, host{}, products{};
   for (const Kernel& kernel : inside.kernels) {
-    total +=
+    const Seconds time =
         kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
+    total += time;
+    if (kernel.kind == KernelKind::gemm) products += time;
+    host += launch_time(profile, kernel);
   }
+  total = std::max(total, host);
+  Seconds tensor{}, beside{};
   for (const InnerCollective& collective : inside.collectives) {
+    const bool over_tensor = collective.group == GroupKind::tensor;
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
                        : collective.group == GroupKind::expert ? rings.expert
                                                                : rings.tensor;
-    total += ring_time(ring, collective.kind, collective.bytes);
+    Seconds& sum = !over_tensor ? total : collective.beside_weights ? beside : tensor;
+    sum += ring_time(ring, collective.kind, collective.bytes);
   }
-  return total;
+  const SoftwareStack& stack = profile.stack;
+  if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
+    Seconds weights{};
+    for (const Kernel& kernel :
+         expand(module, range, Phase::backward_weight, size, context).kernels)
+      weights += kernel_time(profile, kernel, context.precision);
+    beside = std::max(Seconds(0), beside - stack.tensor_overlap * weights);
+    products -= std::min(products, weights);
+  }
+  return total + beside + std::max(Seconds(0), tensor - stack.pipelined * products);
 }
 
 struct ChunkGroups {
@@ -86,9 +103,7 @@ class Pricer {
       case NodeKind::message:
         return {.duration = {}, .delay = message(program_.messages[node.what]), .flows = {}};
       case NodeKind::collective:
-        return {.duration = {},
-                .delay = collective(std::get<Collective>(program_.ops[node.what].what)),
-                .flows = {}};
+        return {.duration = {}, .delay = collective(program_.ops[node.what]), .flows = {}};
     }
     return {};
   }
@@ -124,20 +139,56 @@ class Pricer {
            link_between(cluster_, message.source, message.destination).latency;
   }
 
-  Seconds collective(const Collective& collective) {
+  Seconds collective(const Op& op) {
+    const Collective& collective = std::get<Collective>(op.what);
     const std::vector<Rank>& members = program_.groups[collective.group.value].members;
     const auto n = members.size();
     if (n < 2) return Seconds(0);
-    const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), collective.bytes);
+    const Ring ring = make_ring(members, cluster_, profile_);
+    const Bytes whole = collective_bytes(collective);
+    const double exposed = exposed_share(collective, ring_time(ring, collective.kind, whole));
+    if (program_.rank_ops[members.back().value].size() == 0)  // folded
+      return exposed * ring_time(ring, collective.kind, whole);
+    const Protocol protocol = choose_protocol(ring, collective.kind, whole);
+    const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), whole);
+    const double rings = std::max(1.0, static_cast<double>(n) / ring.nodes);  // through one node
     for (std::size_t i = 0; i < n; ++i) {
       const Rank from = members[i], to = members[(i + 1) % n];
       const bool inside = cluster_.node_of(from) == cluster_.node_of(to);
       const double efficiency =
-          inside ? profile_.collective_efficiency : profile_.fabric_efficiency;
-      table_.flows.push_back({from, to, scaled(bytes, efficiency)});
+          inside ? profile_.collective_efficiency : profile_.fabric_efficiency * rings;
+      table_.flows.push_back({from, to, scaled(bytes, efficiency * protocol.share / exposed)});
     }
-    return make_ring(members, cluster_, profile_).hop *
-           ring_hops(collective.kind, static_cast<int>(n));
+    return exposed * protocol.latency;
+  }
+
+  // What is left of a step tail's collective beside the compute op that hides the rest: the last
+  // backward of its parameters, or the first forward of the next step. The last bucket never hides.
+  double exposed_share(const Collective& collective, Seconds time) {
+    constexpr double kLastBucket = 0.1;
+    if (profile_.stack.overlap <= 0 || !collective.params.valid() || time.count() <= 0) return 1;
+    const ParamGroup& params = program_.params[collective.params.value];
+    if (program_.layout.modules[params.module.value].shard >= Shard::gradients) return 1;
+    const bool gradients = collective.purpose == Purpose::gradients;
+    if (!gradients && collective.purpose != Purpose::parameters) return 1;
+    Seconds beside{};
+    const Range range = program_.rank_ops[params.rank.value];
+    for (std::uint32_t i = range.begin; i < range.end; ++i) {
+      const auto* compute_op = std::get_if<Compute>(&program_.ops[i].what);
+      if (compute_op == nullptr || compute_op->module != params.module ||
+          compute_op->layers != params.layers)
+        continue;
+      const bool forward = compute_op->phase == Phase::forward;
+      if (forward == gradients) continue;
+      beside = compute(OpId(i));
+      if (!gradients) break;
+    }
+    return std::clamp(1 - profile_.stack.overlap * (beside / time), kLastBucket, 1.0);
+  }
+
+  Bytes collective_bytes(const Collective& collective) const {
+    if (collective.purpose != Purpose::gradients) return collective.bytes;
+    return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
   using Key =
@@ -168,36 +219,6 @@ Seconds update_time(const Program& program, const Update& update, const Hardware
 }
 
 }  // namespace
-
-Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile) {
-  Ring ring{static_cast<int>(members.size()), {}, {}};
-  for (std::size_t i = 0; i < members.size() && members.size() > 1; ++i) {
-    const Rank a = members[i], b = members[(i + 1) % members.size()];
-    const bool inside = cluster.node_of(a) == cluster.node_of(b);
-    const Link& link = link_between(cluster, a, b);
-    const BytesPerSecond rate =
-        link.rate * (inside ? profile.collective_efficiency : profile.fabric_efficiency);
-    if (i == 0 || rate < ring.rate) ring.rate = rate;
-    ring.hop = std::max(ring.hop, profile.collective_latency + link.latency);
-  }
-  return ring;
-}
-
-int ring_hops(CollectiveKind kind, int ranks) {
-  const bool twice = kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_reduce_max;
-  return (twice ? 2 : 1) * (ranks - 1);
-}
-
-// All-to-all: each rank sends 1/n of its array to every other, over every hop between.
-Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
-  return Bytes(bytes.value * ring_hops(kind, ranks) / ranks);
-}
-
-Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes) {
-  if (ring.ranks < 2) return Seconds(0);
-  return ring.hop * ring_hops(kind, ring.ranks) + ring_bytes(kind, ring.ranks, bytes) / ring.rate;
-}
 
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
                    const ChunkContext& context, const InnerRings& rings,
@@ -236,6 +257,12 @@ Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
          range_time(module, compute->layers, compute->phase,
                     program.size_of(compute->work, compute->module), context,
                     {ring(groups.tensor), ring(groups.context), ring(groups.expert)}, profile);
+}
+
+Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Bytes gradients) {
+  if (profile.stack.gradient_bytes <= 0) return gradients;
+  return scaled(gradients,
+                static_cast<double>(gradient_size(precision).value) / profile.stack.gradient_bytes);
 }
 
 CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,

@@ -1,5 +1,6 @@
 // The cost model: prices a compiled Program on a cluster with a hardware profile.
-//   compute     overhead + Σ kernels · correction + Σ inner collectives in closed form
+//   compute     overhead + the longer of Σ kernels · correction and the host's launches, + Σ inner
+//   collectives in closed form
 //   update      overhead + bytes of parameters, gradients and moments read and written ÷ memory
 //   rate message     delay = message latency + link latency, then one flow; on one rank: the time
 //   of a copy collective  delay = hops · (collective latency + link latency), then one flow per
@@ -10,6 +11,7 @@
 // protocol choice by message size, trees and in-switch reduction.
 #pragma once
 
+#include "shared/collectives.h"
 #include "shared/cost.h"
 #include "shared/hardware.h"
 #include "shared/scenario.h"
@@ -26,28 +28,19 @@ CostTable price(const Program& program, const Compiled& compiled, const Cluster&
 Seconds compute_time(const Program& program, OpId op, const Cluster& cluster,
                      const HardwareProfile& profile);
 
-// What a ring of ranks offers: its slowest edge, efficiency included, and the latency of one hop.
-// One rank: nothing to do.
-struct Ring {
-  int ranks = 1;
-  BytesPerSecond rate{};
-  Seconds hop{};
-};
 // Of the groups that a chunk's layers use.
 struct InnerRings {
   Ring tensor, context, expert;
 };
-Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile);
-int ring_hops(CollectiveKind kind, int ranks);
-Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
-Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes);
 
 // Kernels and inner collectives of a layer range on one rank, without the overhead of an op. Equal
 // layers are priced once.
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
                    const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile);
+
+// Of gradients in the executor's format, in the format that the stack reduces them in.
+Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Bytes gradients);
 
 // Bytes that an AdamW update moves per parameter: weight read and written, gradient read, two
 // moments read and written; one pass over the gradient for its norm, one to zero it. 16-bit formats

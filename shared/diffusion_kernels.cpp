@@ -76,7 +76,7 @@ void LayerKernels::cross_attention(double flops_per_pair_and_width, int q_like, 
   const std::int64_t elements = (q_like * size_.tokens + k_like * size_.condition) * query_width();
   add(KernelKind::attention,
       flops_per_pair_and_width * static_cast<double>(size_.cross_pairs) * width,
-      elements * element(), std::max(1, size_.sequences));
+      elements * element(), std::max(1, size_.sequences), 0, 0, module_.head_dim);
 }
 
 void LayerKernels::diffusion_forward() {

@@ -25,9 +25,10 @@ struct Kernel {
   KernelKind kind = KernelKind::gemm;
   LayerKind layer = LayerKind::decoder_block;
   Flops flops{};
-  Bytes bytes{};                     // read + written in the compute format
-  int launches = 1;                  // device kernels: each pays dispatch time once
-  std::int64_t m = 0, n = 0, k = 0;  // GEMM shape per launch; 0 otherwise
+  Bytes bytes{};     // read + written in the compute format
+  int launches = 1;  // device kernels: each pays dispatch time once
+  std::int64_t m = 0, n = 0,
+               k = 0;  // GEMM shape per launch; attention: k is the width of a head; 0 otherwise
   bool operator==(const Kernel&) const = default;
 };
 // Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
@@ -38,7 +39,11 @@ struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};
   GroupKind group = GroupKind::tensor;
-  bool operator==(const InnerCollective&) const = default;
+  bool beside_weights = false;  // a framework may run it beside the layer's weight gradients
+  // What is moved; how it may be scheduled does not count.
+  bool operator==(const InnerCollective& other) const {
+    return kind == other.kind && bytes == other.bytes && group == other.group;
+  }
 };
 struct Expansion {
   std::vector<Kernel> kernels;

@@ -6,6 +6,8 @@
 //   messages: latency + bytes / (link rate · link_efficiency); message_efficiency and
 //   collective_efficiency inside a node, fabric_efficiency between nodes corrections: measured ÷
 //   modelled time by (layer kind, phase), from calibration; 1 where absent
+// `stack` holds what the software adds (shared/software.h).
+// `nccl`: collectives by protocol (shared/collectives.h); else collective_latency per ring hop.
 // `step_error` is the stated relative error of a step time predicted with the profile; candidates
 // closer than it are tied. Profiles in JSON: shared/hardware_json.h.
 #pragma once
@@ -16,6 +18,7 @@
 
 #include "shared/cluster.h"
 #include "shared/expand.h"
+#include "shared/software.h"
 
 namespace polyphony {
 
@@ -27,6 +30,7 @@ struct HardwareProfile {
   double gemm_efficiency = 0.7;
   double gemm_half_size = 0;  // elements; 0: flat
   double attention_efficiency = 0.5;
+  double early_attention_efficiency = 0.3;
   double memory_efficiency = 0.8;
   Seconds dispatch{};               // per kernel launch
   Seconds op_overhead{};            // per compute op (runner, autograd graph)
@@ -40,11 +44,15 @@ struct HardwareProfile {
   double optimizer_bytes_efficiency =
       0.8;  // of the memory rate, over parameters + gradients + moments read and written
   double step_error = 0.25;
+  bool nccl = false;
+  SoftwareStack stack;
   std::map<std::pair<LayerKind, Phase>, double> corrections;
   bool operator==(const HardwareProfile&) const = default;
 };
 
-// Seconds of one kernel, without corrections.
+// Seconds of one kernel on the device, without corrections.
 Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, NumberFormat precision);
+// Seconds that the host takes to launch it.
+Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel);
 
 }  // namespace polyphony

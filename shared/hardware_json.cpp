@@ -29,6 +29,8 @@ constexpr NumberKey kNumbers[] = {
      "(m·n·k)^(1/3) that reaches half of it"},
     {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 100,
      "of the peak, attending pairs"},
+    {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
+     100, "of the peak, attending pairs, kernels of an earlier generation"},
     {"memory_efficiency", &HardwareProfile::memory_efficiency, kLeastEfficiency, 100,
      "of the memory rate"},
     {"message_efficiency", &HardwareProfile::message_efficiency, kLeastEfficiency, 100,
@@ -49,6 +51,24 @@ constexpr TimeKey kTimes[] = {
     {"optimizer_overhead", &HardwareProfile::optimizer_overhead, "per optimizer step"},
 };
 
+struct StackKey {
+  const char* key;
+  double SoftwareStack::* member;
+  double low, high;
+  const char* about;
+};
+constexpr StackKey kStackNumbers[] = {
+    {"traffic", &SoftwareStack::traffic, 0, 100, "of memory-bound kernels' bytes"},
+    {"launches", &SoftwareStack::launches, 0, 100, "of memory-bound kernels' launches"},
+    {"gradient_bytes", &SoftwareStack::gradient_bytes, 0, 8, "of an element as it is reduced"},
+    {"pipelined", &SoftwareStack::pipelined, 0, 1,
+     "of products that other tensor-parallel collectives run beside"},
+    {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
+     "of weight gradients that collectives run beside"},
+    {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
+};
+constexpr NumberFormat kLastFormat = NumberFormat::nvfp4;
+
 constexpr LayerKind kLastLayer = LayerKind::diffusion_head;
 constexpr Phase kLastPhase = Phase::recompute;
 
@@ -63,6 +83,41 @@ ObjectForm device_form() {
            {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "peak", true},
            {"memory", quantity_form(UnitKind::bytes, "80GiB"), "size", true}},
           {}};
+}
+
+ObjectForm stack_form() {
+  ObjectForm form{"software_stack", "what the software adds", {}, {}};
+  form.fields.push_back({"name", text_form("fsdp"), "of the stack", true});
+  for (const StackKey& number : kStackNumbers)
+    form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
+  form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
+  form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+  form.fields.push_back(
+      {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
+  form.fields.push_back(
+      {"matrix", choice_form(enum_names(kLastFormat)), "format of the blocks' weight products"});
+  return form;
+}
+
+SoftwareStack read_stack(const JsonValue& json) {
+  SoftwareStack stack;
+  json.read("name", stack.name);
+  for (const StackKey& number : kStackNumbers) json.read(number.key, stack.*number.member);
+  json.read("host", stack.host);
+  json.read("eager_attention", stack.eager_attention);
+  json.read("early_attention", stack.early_attention);
+  if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
+  return stack;
+}
+
+nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
+  nlohmann::ordered_json json = {{"name", stack.name}};
+  for (const StackKey& number : kStackNumbers) json[number.key] = stack.*number.member;
+  json["host"] = to_text(stack.host);
+  json["eager_attention"] = stack.eager_attention;
+  json["early_attention"] = stack.early_attention;
+  if (stack.matrix) json["matrix"] = name(*stack.matrix);
+  return json;
 }
 
 ObjectForm layer_corrections_form() {
@@ -81,7 +136,8 @@ ObjectForm corrections_form(const ObjectForm& by_phase) {
   return form;
 }
 
-ObjectForm profile_form(const ObjectForm& device, const ObjectForm& corrections) {
+ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
+                        const ObjectForm& corrections) {
   ObjectForm form{"profile", "a hardware profile", {}, {}};
   form.fields.push_back({"profile", integer_form(1, 1), "version of the format", true});
   form.fields.push_back({"name", text_form("my-node"), "of the profile", true});
@@ -95,6 +151,8 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& corrections)
   for (const TimeKey& time : kTimes) {
     form.fields.push_back({time.key, quantity_form(UnitKind::time, "3us"), time.about});
   }
+  form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
+  form.fields.push_back({"stack", object_form(stack), "what the software adds"});
   form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
   return form;
 }
@@ -119,10 +177,25 @@ Device read_device(const JsonValue& json) {
 
 }  // namespace
 
+bool set_number(HardwareProfile& profile, const std::string& key, double value) {
+  for (const NumberKey& number : kNumbers)
+    if (key == number.key) return profile.*number.member = value, true;
+  for (const TimeKey& time : kTimes)
+    if (key == time.key) return profile.*time.member = Seconds(value), true;
+  return false;
+}
+
+bool set_number(SoftwareStack& stack, const std::string& key, double value) {
+  for (const StackKey& number : kStackNumbers)
+    if (key == number.key) return stack.*number.member = value, true;
+  if (key == "host") return stack.host = Seconds(value), true;
+  return false;
+}
+
 HardwareProfile parse_profile(const std::string& text, const std::string& file) {
   const ObjectForm device = device_form(), by_phase = layer_corrections_form();
-  const ObjectForm corrections = corrections_form(by_phase),
-                   form = profile_form(device, corrections);
+  const ObjectForm corrections = corrections_form(by_phase), stack = stack_form(),
+                   form = profile_form(device, stack, corrections);
   const JsonValue json = JsonValue::parse(text, file);
   json.check(object_form(form));
   HardwareProfile profile;
@@ -132,6 +205,8 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
   profile.device = read_device(json.at("device"));
   for (const NumberKey& number : kNumbers) json.read(number.key, profile.*number.member);
   for (const TimeKey& time : kTimes) json.read(time.key, profile.*time.member);
+  json.read("nccl", profile.nccl);
+  if (json.has("stack")) profile.stack = read_stack(json.at("stack"));
   if (json.has("corrections")) {
     const JsonValue layers_json = json.at("corrections");
     for (const std::string& layer : layers_json.keys()) {
@@ -159,6 +234,8 @@ std::string to_json(const HardwareProfile& profile) {
                                  {"device", device}};
   for (const NumberKey& number : kNumbers) json[number.key] = profile.*number.member;
   for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
+  json["nccl"] = profile.nccl;
+  json["stack"] = write_stack(profile.stack);
   for (const auto& [where, factor] : profile.corrections) {
     json["corrections"][name(where.first)][name(where.second)] = factor;
   }

@@ -65,7 +65,10 @@ class LayerKernels {
   }
   bool lora() const { return module_.trainable == Trainable::lora; }
   std::int64_t low_rank() const { return lora() ? module_.lora_rank : 0; }
-  bool rotates() const { return module_.kind == ModuleKind::language || module_.rotary; }
+  // A language module without a base of frequencies has no rotation (learned positions, ALiBi).
+  bool rotates() const {
+    return module_.kind == ModuleKind::language ? module_.rope_theta > 0 : module_.rotary;
+  }
   Linear qkv() const {
     return {size_.tokens, hidden(), query_width() + 2 * key_width(),
             module_.attention_bias || module_.qkv_bias, low_rank()};
@@ -128,27 +131,29 @@ class LayerKernels {
   void passes(std::int64_t elements, int count, int launches) {
     add(KernelKind::elementwise, 0, elements * count * element(), launches);
   }
-  void all_reduce(std::int64_t rows, std::int64_t width) {
-    reduce(CollectiveKind::all_reduce, rows * width * element());
+  void all_reduce(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
+    reduce(CollectiveKind::all_reduce, rows * width * element(), beside_weights);
   }
   // Own rows [q, width] come together, or partial sums of all rows are summed and go apart: equal
   // parts, padded (exec/sequence_rows.h).
-  void gather(std::int64_t rows, std::int64_t width) {
-    reduce(CollectiveKind::all_gather, RowShares{rows, context_.tp}.padded() * width * element());
+  void gather(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
+    reduce(CollectiveKind::all_gather, RowShares{rows, context_.tp}.padded() * width * element(),
+           beside_weights);
   }
-  void scatter(std::int64_t rows, std::int64_t width) {
+  void scatter(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
     const RowShares shares{rows, context_.tp};
     if (shares.padded() != rows) passes(rows * width, 2, 1);
-    reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element());
+    reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element(), beside_weights);
   }
-  void sum(std::int64_t rows, std::int64_t width) {
-    sequence() ? scatter(rows, width) : all_reduce(rows, width);
+  void sum(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
+    sequence() ? scatter(rows, width, beside_weights) : all_reduce(rows, width, beside_weights);
   }
-  void reduce(CollectiveKind kind, std::int64_t bytes) {
-    if (context_.tp > 1) out_.collectives.push_back({kind, Bytes(bytes)});
+  void reduce(CollectiveKind kind, std::int64_t bytes, bool beside_weights = false) {
+    if (context_.tp > 1)
+      out_.collectives.push_back({kind, Bytes(bytes), GroupKind::tensor, beside_weights});
   }
   void collective(CollectiveKind kind, std::int64_t bytes, GroupKind group) {
-    out_.collectives.push_back({kind, Bytes(bytes), group});
+    out_.collectives.push_back({kind, Bytes(bytes), group, false});
   }
 
   std::int64_t gemm_bytes(const Linear& l) const {
@@ -173,9 +178,9 @@ class LayerKernels {
     low_rank_backward(l, true);
   }
   void input_gradient_column(const Linear& l) {
-    if (sequence() && context_.weight_grad) gather(l.rows, l.in);  // for the weight gradient
+    if (sequence() && context_.weight_grad) gather(l.rows, l.in, true);  // for the weight gradient
     input_gradient(l);
-    sum(l.rows, l.in);
+    sum(l.rows, l.in, true);
   }
   void input_gradient_row(const Linear& l) {
     if (sequence()) gather(l.rows, l.out);
@@ -212,7 +217,7 @@ class LayerKernels {
     const double flops = flops_per_pair_and_width * static_cast<double>(size_.pairs) * width;
     const std::int64_t bytes =
         (size_.tokens * q_like * query_width() + key_rows() * k_like * key_width()) * element();
-    add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences));
+    add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences), 0, 0, module_.head_dim);
   }
 
   // Rows that come into a projector, before it merges them.

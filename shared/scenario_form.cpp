@@ -2,6 +2,7 @@
 
 #include "shared/cluster.h"
 #include "shared/layout.h"
+#include "shared/software.h"
 
 namespace polyphony {
 namespace {
@@ -251,6 +252,25 @@ const ObjectForm& training_form() {
   return form;
 }
 
+std::vector<std::string> stack_names() {
+  std::vector<std::string> names;
+  for (const SoftwareStack& stack : shipped_stacks()) names.push_back(stack.name);
+  return names;
+}
+
+const ObjectForm& published_form() {
+  static const ObjectForm form{
+      "published",
+      "A value that somebody measured of this layout, for polyphony validate",
+      {{"what", choice_form({"step_time", "peak_memory"}), "what is measured", true},
+       {"value", text_form("2.73s"), "with its unit: a time, or bytes", true},
+       {"source", text_form("arXiv 2605.27678, table 1"), "where it stands", true},
+       {"stack", choice_form(stack_names()), "the software that it was measured with"},
+       {"assumed", list_form(text_form("recompute"), 0, 32), "what the source does not state"}},
+      {}};
+  return form;
+}
+
 }  // namespace
 
 const ObjectForm& scenario_form() {
@@ -270,7 +290,9 @@ const ObjectForm& scenario_form() {
        {"data", object_form(data_form()), "what a step trains on", true},
        {"layout", object_form(layout_form()), "one layout, to plan, simulate or run"},
        {"search", object_form(search_form()), "layouts to compare"},
-       {"training", object_form(training_form()), "optimizer and length of the run"}},
+       {"training", object_form(training_form()), "optimizer and length of the run"},
+       {"published", list_form(object_form(published_form()), 1, 64),
+        "what was measured of the layout elsewhere"}},
       {}};
   return form;
 }

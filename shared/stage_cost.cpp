@@ -237,12 +237,17 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
     const Bytes weights = size_of(precision) * local;
     if (trained) {
       const bool sharded = shard != Shard::none && grid.dp() > 1;
+      // Hidden behind the backward: as if nothing were left of it.
       const Seconds reduction =
-          ring_time(ring, sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    gradient_size(precision) * local);
+          profile_.stack.overlap > 0
+              ? Seconds(0)
+              : ring_time(ring,
+                          sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                          reduced_bytes(profile_, precision, gradient_size(precision) * local));
       cost.reductions += reduction;
       if (first) cost.reduction = reduction;
-      if (sharded) cost.update += ring_time(ring, CollectiveKind::all_gather, weights);
+      if (sharded && profile_.stack.overlap <= 0)
+        cost.update += ring_time(ring, CollectiveKind::all_gather, weights);
       updated += update_bytes(precision) * (sharded ? local / grid.dp() : local);
     }
     first = first && !needs_backward(scenario_.model, chunk.module);

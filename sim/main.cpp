@@ -28,6 +28,8 @@ constexpr Verb kVerbs[] = {
     {"compare", polyphony::sim::compare_command, "predicted beside measured"},
     {"calibrate", polyphony::sim::calibrate_command, "fit the hardware profile to recorded runs"},
     {"report", polyphony::sim::report_command, "one HTML page of all of it"},
+    {"validate", polyphony::sim::validate_command,
+     "published measurements predicted, and how far off"},
     {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files"},
 };
 

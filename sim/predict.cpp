@@ -7,6 +7,7 @@
 #include "shared/cost_model.h"
 #include "shared/devices.h"
 #include "shared/expand.h"
+#include "shared/plan/assign.h"
 #include "shared/plan/lower.h"
 #include "sim/simulate.h"
 
@@ -26,29 +27,51 @@ void apply_pace(const Program& program, const Compiled& compiled, const Cluster&
   }
 }
 
-}  // namespace
+void estimate_into(Prediction& result) {
+  result.estimate = estimate(result.program, result.compiled, result.costs);
+  result.timeline = result.estimate.timeline;
+  result.timeline.makespan = result.estimate.step();
+  result.simulated = false;
+}
 
-std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
-                                             const Batch& batch, const HardwareProfile& profile,
-                                             Predictor predictor,
-                                             const std::optional<PaceModel>& pace) {
+Prediction prepare(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                   const Batch& batch, const HardwareProfile& profile) {
   Prediction result;
-  result.program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  result.program = lower(scenario, layout, plan, batch);
   auto compiled = compile(result.program);
   if (const Fault* fault = std::get_if<Fault>(&compiled))
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
   result.compiled = std::move(std::get<Compiled>(compiled));
   result.costs = price(result.program, result.compiled, scenario.cluster, profile);
+  return result;
+}
+
+}  // namespace
+
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile) {
+  auto plan = fold(scenario, layout, make_plan(scenario, layout));
+  if (const auto* no = std::get_if<Infeasible>(&plan)) return *no;
+  Prediction result = prepare(scenario, layout, std::get<Plan>(plan),
+                              fold(typical_batch(scenario), layout), profile);
+  estimate_into(result);
+  result.peak = peak(profile.device, scenario.training.precision);
+  result.memory = predict_memory(result.program, result.timeline);
+  return result;
+}
+
+std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
+                                             const Batch& batch, const HardwareProfile& profile,
+                                             Predictor predictor,
+                                             const std::optional<PaceModel>& pace) {
+  Prediction result = prepare(scenario, layout, make_plan(scenario, layout), batch, profile);
   if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
-  result.estimate = estimate(result.program, result.compiled, result.costs);
+  estimate_into(result);
   if (predictor == Predictor::simulate) {
     auto timeline = simulate(result.program, result.compiled, result.costs);
     if (const auto* no = std::get_if<Infeasible>(&timeline)) return *no;
     result.timeline = std::move(std::get<Timeline>(timeline));
-  } else {
-    result.timeline = result.estimate.timeline;
-    result.timeline.makespan = result.estimate.step();
-    result.simulated = false;
+    result.simulated = true;
   }
   result.peak = peak(profile.device, scenario.training.precision);
   result.memory = predict_memory(result.program, result.timeline);

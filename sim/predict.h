@@ -43,6 +43,11 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace = {});
 
+// By one rank per pipeline stage (shared/plan/plan.h: fold), which stands for the rest: the
+// estimate and the memory of those ranks, as unfolded. Infeasible: the layout does not fold.
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile);
+
 // The batch a prediction is about when no trace names one: the scenario's typical batch.
 struct Figures {
   Seconds step{};

@@ -108,7 +108,7 @@ class Assignment {
       if (!everything && branch.grid.spread == Spread::images)
         spread_items(work, branch.grid, members);
       else
-        spread_samples(work, branch.grid, members, everything);
+        spread_samples(work, branch, members, everything);
     }
   }
 
@@ -127,9 +127,10 @@ class Assignment {
     return items;
   }
 
-  void spread_samples(Work work, const ModuleLayout& grid,
-                      const std::vector<std::uint32_t>& members, bool with_tokens) {
-    const auto lanes = static_cast<std::size_t>(grid.dp());
+  void spread_samples(Work work, const Branch& branch, const std::vector<std::uint32_t>& members,
+                      bool with_tokens) {
+    const ModuleLayout& grid = branch.grid;
+    const auto lanes = static_cast<std::size_t>(branch.lanes());
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const auto first =
           members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane));

@@ -86,15 +86,19 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
   const Branch& branch = plan_.branches[place.branch];
   const ModuleLayout& grid = branch.grid;
   Side side{place,
-            static_cast<std::size_t>(grid.tp),
+            static_cast<std::size_t>(branch.folded ? 1 : grid.tp),
             shards_rows(chunk_at(place).module),
             std::move(rows),
             {},
             {}};
   for (int w = 0; w < branch.works(); ++w) {
     const std::int64_t all = side.rows[static_cast<std::size_t>(w)];
-    const int context = w % grid.cp, lane = w / grid.cp % grid.dp();
-    for (int t = 0; t < grid.tp; ++t) {
+    const int context = w % grid.cp, lane = w / grid.cp % branch.lanes();
+    for (int t = 0; t < static_cast<int>(side.tp); ++t) {
+      if (branch.folded && context > 0) {
+        side.buffers.emplace_back();
+        continue;
+      }
       const Rank rank = grid.rank_at(t, context, lane, static_cast<int>(place.stage) % grid.pp);
       side.buffers.push_back(add_boundary_buffer(
           rank, kind, side.sharded ? own_rows(all, grid.tp, t).size() : all, link));
@@ -122,11 +126,12 @@ int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, R
 void Builder::add_run(const Run& run, Side& source, Side& destination) {
   const ModuleLayout& from = plan_.branches[source.place.branch].grid;
   const ModuleLayout& to = plan_.branches[destination.place.branch].grid;
+  const bool folded = plan_.branches[source.place.branch].folded;
   const int from_context = static_cast<int>(run.producer_work) % from.cp,
-            from_lane = static_cast<int>(run.producer_work) / from.cp % from.dp(),
+            from_lane = folded ? 0 : static_cast<int>(run.producer_work) / from.cp % from.dp(),
             from_stage = static_cast<int>(source.place.stage) % from.pp;
   const int to_context = static_cast<int>(run.consumer_work) % to.cp,
-            to_lane = static_cast<int>(run.consumer_work) / to.cp % to.dp(),
+            to_lane = folded ? 0 : static_cast<int>(run.consumer_work) / to.cp % to.dp(),
             to_stage = static_cast<int>(destination.place.stage) % to.pp;
   const auto send = [&](int t, int replica, Interval wanted, std::int64_t first_to) {
     const std::int64_t first_from =
@@ -142,8 +147,9 @@ void Builder::add_run(const Run& run, Side& source, Side& destination) {
     source.messages[a].emplace_back(program_.messages.size() - 1);
     destination.messages[b].emplace_back(program_.messages.size() - 1);
   };
+  if (folded && (from_context > 0 || to_context > 0)) return;
   const bool led = leads(source, destination);
-  for (int t = 0; t < (led ? 1 : to.tp); ++t) {
+  for (int t = 0; t < (led ? 1 : static_cast<int>(destination.tp)); ++t) {
     Interval own{run.to, run.to + run.rows};
     std::int64_t first = 0;
     if (destination.sharded) {
@@ -162,7 +168,7 @@ void Builder::add_run(const Run& run, Side& source, Side& destination) {
     const std::int64_t all = source.rows[run.producer_work],
                        share = std::max<std::int64_t>(1, (all + from.tp - 1) / from.tp);
     const auto owner = static_cast<int>((own.begin - run.to + run.from) / share);
-    for (int s = owner; s < from.tp; ++s) {
+    for (int s = owner; s < static_cast<int>(source.tp); ++s) {
       const Interval theirs = own_rows(all, from.tp, s);
       const Interval part{std::max(own.begin, theirs.begin - run.from + run.to),
                           std::min(own.end, theirs.end - run.from + run.to)};
@@ -234,7 +240,7 @@ void Builder::make_crossing(const ChunkLink& link) {
 Program Builder::build() {
   for (std::uint32_t r = 0; r < program_.ranks; ++r) {
     const auto begin = static_cast<std::uint32_t>(program_.ops.size());
-    RankLowering(*this, Rank(r)).emit();
+    if (!stood_for(Rank(r))) RankLowering(*this, Rank(r)).emit();
     program_.rank_ops.push_back({begin, static_cast<std::uint32_t>(program_.ops.size())});
   }
   return std::move(program_);

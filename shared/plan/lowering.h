@@ -77,6 +77,12 @@ class Builder {
   const Chunk& chunk_at(const ChunkPlace& place) const {
     return plan_.branches[place.branch].stages[place.stage].chunks[place.chunk];
   }
+  // Folded: another rank does the same.
+  bool stood_for(Rank rank) const {
+    const Branch& branch = plan_.branches.front();
+    const ModuleLayout& grid = branch.grid;
+    return branch.folded && rank.value % static_cast<std::uint32_t>(grid.ranks / grid.pp) != 0;
+  }
   bool shards_rows(ModuleId module) const {
     const ModuleLayout& layout = program_.layout.modules[module.value];
     return layout.sp && layout.tp > 1;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "shared/error.h"
@@ -29,7 +30,9 @@ struct Branch {
   ModuleLayout grid;
   std::vector<Stage> stages;  // pp · vpp
   int microbatches = 1;       // work items per lane and step
-  int works() const { return microbatches * grid.dp() * grid.cp; }
+  bool folded = false;        // fold()
+  int lanes() const { return folded ? 1 : grid.dp(); }
+  int works() const { return microbatches * lanes() * grid.cp; }
 };
 struct Plan {
   std::vector<Branch> branches;  // in the model's order; data flows from earlier to later ones
@@ -43,6 +46,14 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 
 Plan make_plan(const Scenario& scenario, const Layout& layout);
+
+// The plan of one rank per pipeline stage (tensor, context and lane index 0), which stands for all
+// that do the same at the same time; its batch is one lane's. Groups keep their true members, so
+// that collectives are priced over them; ranks that are stood for get no ops. Why not, or the plan:
+// one pipeline only, whose lanes and contexts must have equal work.
+std::variant<Plan, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan);
+// The batch of a folded plan: the samples of lane 0.
+Batch fold(const Batch& batch, const Layout& layout);
 
 // The module whose grid a projector shares, and whose items it works on; any other module itself.
 ModuleId grid_owner(const Model& model, ModuleId module);

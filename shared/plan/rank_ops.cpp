@@ -7,8 +7,9 @@
 namespace polyphony::lowering {
 
 std::uint32_t RankLowering::branch_work(const Role& role, int microbatch) const {
-  const ModuleLayout& grid = b_.plan_.branches[role.branch].grid;
-  return static_cast<std::uint32_t>((microbatch * grid.dp() + role.lane) * grid.cp + role.context);
+  const Branch& branch = b_.plan_.branches[role.branch];
+  return static_cast<std::uint32_t>((microbatch * branch.lanes() + role.lane) * branch.grid.cp +
+                                    role.context);
 }
 
 WorkId RankLowering::work_id(const Role& role, int microbatch) const {

@@ -23,6 +23,7 @@ int rehearse_command(int argc, char** argv);
 int compare_command(int argc, char** argv);
 int calibrate_command(int argc, char** argv);
 int report_command(int argc, char** argv);
+int validate_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 
 // Arguments of one command. `usage` follows the command's name; `example` closes the help text.

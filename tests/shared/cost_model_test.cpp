@@ -78,10 +78,19 @@ TEST_CASE(
         doctest::Approx(129e-6));
   CHECK(ring_time(inside, CollectiveKind::reduce_scatter, Bytes(8'000'000)).count() ==
         doctest::Approx(129e-6));
-  // All 8: edges between nodes at 4e9 B/s: 14 hops of 7 us, 2·7/8·8e6 = 14e6 bytes: 3.5 ms.
+  // All 8: four rings leave each node, one through each NIC of 4e9 B/s: 14 hops of 7 us and
+  // 2·7/8·8e6 = 14e6 bytes at 16e9 B/s: 98 us + 875 us.
   const Ring across = make_ring(ranks(0, 8, 1), cluster, profile);
   CHECK(ring_time(across, CollectiveKind::all_reduce, Bytes(8'000'000)).count() ==
-        doctest::Approx(3.598e-3));
+        doctest::Approx(973e-6));
+  // One rank of each node: its own NIC. 2 hops of 7 us, 8e6 bytes at 4e9 B/s.
+  CHECK(ring_time(make_ring(ranks(0, 2, 4), cluster, profile), CollectiveKind::all_reduce,
+                  Bytes(8'000'000))
+            .count() == doctest::Approx(2.014e-3));
+  // All-to-all: of the 7e6 bytes that a rank sends, 4e6 leave the node through its NIC at 4e9 B/s:
+  // 1 ms; 7 hops of 7 us.
+  CHECK(ring_time(across, CollectiveKind::all_to_all, Bytes(8'000'000)).count() ==
+        doctest::Approx(1.049e-3));
   CHECK(ring_time(make_ring(ranks(3, 1, 1), cluster, profile), CollectiveKind::all_reduce, Bytes(8))
             .count() == 0);
 }
@@ -110,9 +119,10 @@ TEST_CASE("a layer range costs what its expanded kernels and collectives cost") 
 }
 
 TEST_CASE("a large block runs at the stated efficiency") {
-  // Microbatch of 8192 tokens on one H100, no tensor parallelism: products reach 0.75·s/(s+256) of
-  // 989 TFLOP/s with s from 5161 (k and v are one product with q: 8192 × 10240 × 8192, s = 8825)
-  // up; memory-bound work adds less than a quarter. Between 55 and 75 % of the peak.
+  // Microbatch of 8192 tokens on one H100, no tensor parallelism: products reach
+  // 0.609·s/(s+387), 57 % of 989 TFLOP/s and more, with s from 5161 (k and v are one product with
+  // q: 8192 × 10240 × 8192, s = 8825) up; memory-bound work adds less than a quarter. Between 45
+  // and 61 % of the peak.
   const HardwareProfile profile = *find_profile("h100-roofline");
   const WorkSize size{.tokens = 8192,
                       .pairs = 33'558'528,
@@ -124,8 +134,8 @@ TEST_CASE("a large block runs at the stated efficiency") {
   const Flops flops = total_flops(expand(language, {1, 2}, Phase::forward, size, context));
   const Seconds time = range_time(language, {1, 2}, Phase::forward, size, context, {}, profile);
   const double reached = flops.value / time.count() / 989e12;
-  CHECK(reached > 0.55);
-  CHECK(reached < 0.75);
+  CHECK(reached > 0.45);
+  CHECK(reached < 0.61);
 }
 
 TEST_CASE("corrections scale the kernels of their layer and phase") {

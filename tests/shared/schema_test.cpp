@@ -156,8 +156,9 @@ TEST_CASE(
   };
   visit(scenario_form());
   CHECK(keys > 80);
-  CHECK(seen.size() ==
-        schema.at("$defs").size() / 2);  // whole files, and files that change another
+  // Whole files, and files that change another; "published" stands in a list, and lists are
+  // replaced whole.
+  CHECK(2 * seen.size() - 1 == schema.at("$defs").size());
 }
 
 TEST_CASE("every key of a module belongs to some kind") {

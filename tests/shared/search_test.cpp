@@ -244,10 +244,11 @@ TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
     if (screen.footprint(layout).memory > scenario.cluster.device.memory) continue;
     best = std::min(best, screen.bound(layout).step);
   }
-  // 4.4e18 FLOPs over 512 · 989e12 FLOP/s: 8.7 s at the peak, 19.5 s at 45 % of it. Some layout
-  // that fits should do 35 to 65 %.
-  CHECK(best > Seconds(8.7 / 0.65));
-  CHECK(best < Seconds(8.7 / 0.35));
+  // 4.4e18 FLOPs over 512 · 989e12 FLOP/s: 8.7 s at the peak. Large products reach 61 % of it with
+  // the shipped profile, and plain kernels between them cost up to half of that: some layout that
+  // fits should do 30 to 61 %.
+  CHECK(best > Seconds(8.7 / 0.61));
+  CHECK(best < Seconds(8.7 / 0.30));
 }
 
 }  // namespace polyphony

@@ -1,0 +1,211 @@
+// polyphony validate: published measurements predicted, and how far off.
+#include <iostream>
+
+#include "sim/commands/command.h"
+#include "sim/console.h"
+#include "sim/published/scenarios.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
+
+Overrides read_overrides(const std::vector<std::string>& texts) {
+  Overrides overrides;
+  for (const std::string& text : texts) {
+    const auto equals = text.find('=');
+    char* end = nullptr;
+    const double value =
+        equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
+    if (end == nullptr || end == text.c_str() + equals + 1 || *end != '\0')
+      throw InputError("--set", "", "\"" + text + "\" sets nothing",
+                       "write NAME.KEY=VALUE, such as h100.gemm_efficiency=0.7");
+    overrides[text.substr(0, equals)] = value;
+  }
+  check_overrides(overrides);
+  return overrides;
+}
+
+void add_group(Table& table, const BlockSummary& summary, const Group& group,
+               const std::string& kind) {
+  if (group.ours.count == 0) return;
+  const Errors& ours = group.ours;
+  const bool complete = kind == "complete" || summary.complete.ours.count == 0;
+  table.add({summary.block, summary.memory ? "memory" : "time", kind, std::to_string(ours.count),
+             percent_text(ours.mean), percent_text(ours.median), signed_percent(ours.worst),
+             signed_percent(ours.bias), complete && summary.tau ? number_text(*summary.tau, 2) : "",
+             complete && summary.regret ? percent_text(*summary.regret) : "",
+             group.naive.count ? percent_text(group.naive.mean) : ""});
+}
+
+void print_table(const std::vector<BlockSummary>& summaries) {
+  Table table({"block", "of", "rows", "n", "mean", "median", "worst", "bias", "tau", "regret",
+               "naive mean"});
+  for (const BlockSummary& summary : summaries) {
+    add_group(table, summary, summary.complete, "complete");
+    add_group(table, summary, summary.assumed, "assumed");
+  }
+  std::cout
+      << table.text()
+      << "\nErrors are of step times and bytes, predicted over measured less 1; duplicates and "
+         "outliers left out. tau: Kendall's, mean over families of 5 layouts\nor more. regret: "
+         "measured time of the layout predicted fastest over the fastest, less 1, mean over "
+         "questions (one model, sequence, GPUs, batch).\nnaive: FLOPs/(gpus·peak·e)·(1 + "
+         "(pp−1)/(vpp·microbatches)), e the median of the block's other rows on that GPU in "
+         "that precision.\n";
+}
+
+void print_rows_left_out(const std::vector<RowResult>& results,
+                         const std::vector<BlockSummary>& summaries) {
+  std::cout << "\n";
+  Table table({"block", "of", "rows", "used", "skipped", "duplicates", "outliers"});
+  for (const BlockSummary& s : summaries)
+    table.add({s.block, s.memory ? "memory" : "time", std::to_string(s.rows),
+               std::to_string(s.complete.ours.count + s.assumed.ours.count),
+               std::to_string(s.skipped), std::to_string(s.duplicates),
+               std::to_string(s.outliers)});
+  std::cout << table.text();
+  std::map<std::string, std::vector<const RowResult*>> reasons;
+  for (const RowResult& result : results)
+    if (!result.used()) reasons[result.row.block + ": " + result.reason].push_back(&result);
+  if (reasons.empty()) return;
+  std::cout << "\nSkipped\n";
+  for (const auto& [reason, rows] : reasons) {
+    std::cout << "  " << rows.size() << "  " << reason << "\n";
+    if (rows.size() <= 3)
+      for (const RowResult* result : rows)
+        std::cout << "       " << result->row.file << ":" << result->row.line << " "
+                  << result->row.id << "\n";
+  }
+}
+
+nlohmann::ordered_json group_json(const Group& group) {
+  const auto errors = [](const Errors& e) {
+    return nlohmann::ordered_json{{"rows", e.count},
+                                  {"mean", e.mean},
+                                  {"median", e.median},
+                                  {"worst", e.worst},
+                                  {"bias", e.bias}};
+  };
+  return {{"ours", errors(group.ours)}, {"naive", errors(group.naive)}};
+}
+
+void print_json(const std::vector<RowResult>& results, const std::vector<BlockSummary>& summaries) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), blocks = rows;
+  for (const RowResult& result : results) {
+    const PublishedRow& row = result.row;
+    nlohmann::ordered_json json = {{"id", row.id},
+                                   {"block", row.block},
+                                   {"metric", name(row.metric)},
+                                   {"unit", row.unit},
+                                   {"measured", row.measured}};
+    json["predicted"] = result.used() ? nlohmann::ordered_json(result.predicted) : nullptr;
+    if (!result.used()) json["reason"] = result.reason;
+    if (result.error) json["error"] = *result.error;
+    if (result.naive) json["naive_error"] = *result.naive / result.measured_step - 1;
+    json["complete"] = row.complete();
+    json["family"] = row.family;
+    if (row.gpus) json["gpus"] = *row.gpus;
+    if (!row.duplicate_of.empty()) json["duplicate_of"] = row.duplicate_of;
+    if (!row.outlier.empty()) json["outlier"] = row.outlier;
+    rows.push_back(std::move(json));
+  }
+  for (const BlockSummary& s : summaries) {
+    nlohmann::ordered_json json = {{"block", s.block},
+                                   {"of", s.memory ? "memory" : "time"},
+                                   {"rows", s.rows},
+                                   {"skipped", s.skipped},
+                                   {"duplicates", s.duplicates},
+                                   {"outliers", s.outliers},
+                                   {"complete", group_json(s.complete)},
+                                   {"assumed", group_json(s.assumed)}};
+    if (s.tau) json["tau"] = *s.tau;
+    if (s.regret) json["regret"] = *s.regret;
+    blocks.push_back(std::move(json));
+  }
+  std::cout << nlohmann::ordered_json{{"rows", rows}, {"blocks", blocks}}.dump(1) << "\n";
+}
+
+void print_every_row(const std::vector<RowResult>& results) {
+  Table table({"row", "measured", "predicted", "unit", "error", "naive"});
+  for (const RowResult& result : results) {
+    if (!result.used()) continue;
+    table.add({result.row.id, number_text(result.row.measured, 2), number_text(result.predicted, 2),
+               result.row.unit, signed_percent(result.error.value_or(0)),
+               result.naive ? signed_percent(*result.naive / result.measured_step - 1) : ""});
+  }
+  std::cout << table.text() << "\n";
+}
+
+std::vector<PublishedRow> read_rows(const std::vector<std::string>& files) {
+  std::vector<PublishedRow> rows;
+  std::map<std::string, std::string> seen;
+  for (const std::string& file : files) {
+    if (file.ends_with(".json")) continue;
+    std::vector<std::string> unknown;
+    for (PublishedRow& row : read_published(read_file(file), file, unknown)) {
+      const auto [first, fresh] = seen.try_emplace(row.id, file);
+      if (!fresh)
+        throw InputError(file, "line " + std::to_string(row.line) + ", column id",
+                         "\"" + row.id + "\" stands in " + first->second + " too",
+                         "name each row once");
+      rows.push_back(std::move(row));
+    }
+    for (const std::string& column : unknown)
+      std::cerr << file << ": note: column " << column << " is not read\n";
+  }
+  return rows;
+}
+
+std::vector<RowResult> run_files(const std::vector<std::string>& files,
+                                 const Overrides& overrides) {
+  const std::vector<PublishedRow> rows = read_rows(files);
+  Progress progress("predicting");
+  std::vector<RowResult> results =
+      run_published(rows, overrides, [&](double share) { progress.show(share); });
+  for (const std::string& file : files) {
+    if (!file.ends_with(".json")) continue;
+    progress.show(1, file);
+    for (RowResult& result : run_scenario(read_file(file), file, load_scenario(file), overrides))
+      results.push_back(std::move(result));
+  }
+  fit_naive(results);
+  return results;
+}
+
+}  // namespace
+
+int validate_command(int argc, char** argv) {
+  Arguments args("validate",
+                 "Published measurements predicted, and how far off: by block of rows (the id up "
+                 "to its first \"_\").",
+                 "FILE...",
+                 "  polyphony validate scenarios/published/*.csv scenarios/published/*.json\n"
+                 "  polyphony validate mine.csv --rows               every row's error\n"
+                 "  polyphony validate mine.csv --format json        id, predicted, reason\n"
+                 "Columns: scenarios/published/README.md");
+  args.add()("files",
+             "rows of published measurements (CSV), scenarios with published values (JSON)",
+             cxxopts::value<std::vector<std::string>>())("rows", "print every row's error")(
+      "set", "replace a profile's number: h100.gemm_efficiency=0.7, fsdp.traffic=0.6",
+      cxxopts::value<std::vector<std::string>>());
+  args.positional({"files"});
+  if (args.parse(argc, argv)) return 0;
+  const std::vector<std::string> files = args.texts("files");
+  if (files.empty())
+    throw InputError("polyphony validate", "", "needs a file",
+                     "polyphony validate scenarios/published/*.csv");
+  const Overrides overrides = read_overrides(args.texts("set"));
+  std::vector<RowResult> results = run_files(files, overrides);
+  const std::vector<BlockSummary> summaries = summarize_blocks(results);
+  if (args.json()) {
+    print_json(results, summaries);
+    return 0;
+  }
+  if (args.has("rows")) print_every_row(results);
+  print_table(summaries);
+  print_rows_left_out(results, summaries);
+  return 0;
+}
+
+}  // namespace polyphony::sim

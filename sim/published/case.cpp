@@ -1,0 +1,323 @@
+#include "sim/published/case.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "shared/devices.h"
+#include "shared/plan/plan.h"
+
+namespace polyphony::sim {
+namespace {
+
+struct Skip {
+  std::string reason;
+};
+[[noreturn]] void skip(const std::string& reason) { throw Skip{reason}; }
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+bool has(const std::string& text, const std::string& part) {
+  return lower_case(text).find(part) != std::string::npos;
+}
+
+int need(const std::optional<int>& value, const char* column) {
+  if (!value || *value <= 0) skip(std::string(column) + " is not stated");
+  return *value;
+}
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+// A contradiction names what does not agree, with its numbers.
+void check_agreement(const PublishedRow& row) {
+  const int gpus = need(row.gpus, "gpus"), tp = need(row.tp, "tp"), pp = need(row.pp, "pp"),
+            dp = need(row.dp, "dp"), cp = row.cp.value_or(1);
+  if (gpus != tp * cp * pp * dp)
+    skip("contradiction: gpus " + number(gpus) + ", tp·cp·pp·dp = " + number(tp) + "·" +
+         number(cp) + "·" + number(pp) + "·" + number(dp) + " = " + number(tp * cp * pp * dp));
+  const int microbatch = need(row.microbatch, "microbatch"),
+            global_batch = need(row.global_batch, "global_batch");
+  if (global_batch % (microbatch * dp) != 0)
+    skip("contradiction: microbatch·dp = " + number(microbatch) + "·" + number(dp) +
+         " does not divide global_batch " + number(global_batch));
+  if (row.shard_ranks && *row.shard_ranks > 0 && (dp * cp) % *row.shard_ranks != 0)
+    skip("contradiction: shard_ranks " + number(*row.shard_ranks) +
+         " does not divide dp·cp = " + number(dp * cp));
+  if (row.heads && row.kv_heads && *row.kv_heads > 0 && *row.heads % *row.kv_heads != 0)
+    skip("contradiction: kv_heads " + number(*row.kv_heads) + " does not divide heads " +
+         number(*row.heads));
+  if (row.duplicate_of == row.id) skip("contradiction: duplicate_of names the row itself");
+}
+
+Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
+  const std::string text = lower_case(row.gpu_type);
+  if (text.empty()) skip("gpu_type is not stated");
+  const std::string part = text.substr(0, text.find_first_of("- ("));
+  const std::string name = part != "a100" ? part : has(text, "40gb") ? "a100-40" : "a100-80";
+  shipped = find_device(name);
+  if (shipped == nullptr)
+    skip("device \"" + row.gpu_type + "\" has no profile; profiles: those of " + [] {
+      std::string all;
+      for (const std::string& known : device_names()) all += (all.empty() ? "" : ", ") + known;
+      return all;
+    }());
+  Device device = shipped->device;
+  // H100 with 96 GB carries HBM2e stacks: 2.4 TB/s (data sheet of the H100 in its 96 GB form).
+  if (name == "h100" && has(text, "96gb")) {
+    device.memory = Bytes(std::int64_t{96} << 30);
+    device.memory_rate = BytesPerSecond(2.4e12);
+  }
+  return device;
+}
+
+// "8x200Gbps": NICs and their rate; "1x1600Gbps": the node's total.
+BytesPerSecond fabric_rate(const PublishedRow& row, int ranks_per_node) {
+  int nics = 0;
+  double gigabits = 0;
+  if (std::sscanf(row.inter_node.c_str(), "%dx%lfGbps", &nics, &gigabits) != 2 || nics < 1 ||
+      gigabits <= 0)
+    skip("inter_node \"" + row.inter_node + "\" is not like 8x200Gbps");
+  return BytesPerSecond(nics * gigabits * 1e9 / 8 / ranks_per_node);
+}
+
+Cluster read_cluster(const PublishedRow& row) {
+  const ShippedDevice* shipped = nullptr;
+  Cluster cluster;
+  cluster.device = read_device(row, shipped);
+  cluster.node_link = shipped->node_link;
+  cluster.fabric_link = shipped->fabric_link;
+  const int gpus = *row.gpus;
+  int node = 8;
+  if (row.intra_node == "nvlink5-72") node = gpus <= 72 ? gpus : gpus % 72 == 0 ? 72 : 64;
+  cluster.ranks_per_node = std::min(node, gpus);
+  cluster.nodes = (gpus + cluster.ranks_per_node - 1) / cluster.ranks_per_node;
+  if (cluster.nodes > 1 && !row.inter_node.empty())
+    cluster.fabric_link.rate = fabric_rate(row, cluster.ranks_per_node);
+  cluster.profile = default_profile(shipped->device.name);
+  return cluster;
+}
+
+int head_width(const PublishedRow& row) {
+  const int hidden = *row.hidden, heads = *row.heads;
+  if (has(row.model, "qwen3")) return 128;
+  if (has(row.model, "gpt-oss")) return 64;
+  if (hidden % heads != 0)
+    skip("hidden " + number(hidden) + " is no multiple of heads " + number(heads) +
+         ", and the width of a head is not stated");
+  return hidden / heads;
+}
+
+Module read_model(const PublishedRow& row) {
+  if (row.attention_kind != "mha" && row.attention_kind != "gqa")
+    skip(row.attention_kind.empty() ? "attention_kind is not stated"
+                                    : "attention_kind " + row.attention_kind +
+                                          " is not modelled, or its dimensions are not stated");
+  Module module;
+  module.name = "language";
+  module.kind = ModuleKind::language;
+  module.layers = need(row.layers, "layers");
+  module.hidden = need(row.hidden, "hidden");
+  module.heads = need(row.heads, "heads");
+  module.kv_heads = row.kv_heads.value_or(module.heads);
+  module.head_dim = head_width(row);
+  module.vocab = need(row.vocab, "vocab");
+  if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
+  module.gated = row.mlp == "gated";
+  module.norm = module.gated ? Norm::rms : Norm::layer;
+  if (!module.gated) module.rope_theta = 0;  // GPT and MPT: learned positions, ALiBi
+  module.qk_norm = has(row.model, "qwen3");
+  if (!row.experts) skip("experts is not stated");
+  if (*row.experts == 0) {
+    module.ffn = need(row.ffn, "ffn");
+  } else {
+    module.experts = *row.experts;
+    module.experts_per_token = need(row.topk, "topk");
+    module.expert_ffn = need(row.moe_ffn, "moe_ffn");
+    module.shared_ffn = row.shared_experts.value_or(0) * module.expert_ffn;
+    module.gated = true;
+  }
+  if (row.trainable == "lora") {
+    module.trainable = Trainable::lora;
+    module.lora_rank = 16;
+    module.lora_alpha = 16;
+  } else if (row.trainable != "full") {
+    skip(row.trainable.empty()
+             ? "trainable is not stated"
+             : "trainable " + row.trainable + ": the encoder and its tokens are not stated");
+  }
+  return module;
+}
+
+// "full(5 block layers)": the number, or 0.
+int counted_layers(const std::string& text) {
+  const auto open = text.find('(');
+  if (open == std::string::npos || text.find("block layer") == std::string::npos) return 0;
+  return std::atoi(text.c_str() + open + 1);
+}
+
+void read_recompute(const PublishedRow& row, ModuleLayout& grid) {
+  const std::string& text = row.recompute;
+  if (text.empty()) skip("recompute is not stated");
+  if (text == "none" || text == "any") return;
+  if (const int count = counted_layers(text); count > 0) {
+    grid.recompute = Recompute::full;
+    const int stages = grid.pp * grid.vpp;
+    if (count * stages >= *row.layers) return;
+    if (stages > 1)
+      skip("recompute " + text + " in each of " + number(stages) + " stages is not modelled");
+    grid.recompute_blocks = {0, count};
+    return;
+  }
+  if (text.starts_with("full")) {
+    grid.recompute = Recompute::full;
+  } else if (text == "selective(attn)" || text == "selective(core_attn)") {
+    grid.recompute = Recompute::selective;
+  } else if (has(text, "mlp") || has(text, "mla") || has(text, "(moe") || has(text, ",moe)")) {
+    skip("recompute " + text + " is not modelled");
+  } else if (!text.starts_with("selective(")) {
+    skip("recompute \"" + text + "\" is not known");
+  }  // norms and activations: memory-bound kernels, a few hundredths of a block
+}
+
+void read_shard(const PublishedRow& row, ModuleLayout& grid) {
+  const std::string& text = row.shard;
+  if (text == "optimizer") grid.shard = Shard::optimizer;
+  if (text == "gradients") grid.shard = Shard::gradients;
+  if (text == "full" || text == "hybrid") grid.shard = Shard::full;
+  if (text.empty() && is_memory(row.metric)) skip("shard is not stated");
+  if (!text.empty() && text != "none" && grid.shard == Shard::none)
+    skip("shard \"" + text + "\" is not known");
+  if (grid.dp() * grid.cp == 1) grid.shard = Shard::none;
+  if (text == "hybrid") {
+    grid.shard_ranks = need(row.shard_ranks, "shard_ranks");
+  } else if (row.shard_ranks && grid.shard != Shard::none &&
+             *row.shard_ranks < grid.dp() * grid.cp) {
+    grid.shard_ranks = *row.shard_ranks;
+  }
+}
+
+// Blocks by stage, as Megatron divides them: evenly, embedding and loss as a layer each where that
+// makes it even. Empty: balanced by cost.
+std::vector<int> even_blocks(int layers, int stages) {
+  if (layers % stages == 0)
+    return std::vector<int>(static_cast<std::size_t>(stages), layers / stages);
+  if ((layers + 2) % stages != 0) return {};
+  std::vector<int> blocks(static_cast<std::size_t>(stages), (layers + 2) / stages);
+  --blocks.front();
+  --blocks.back();
+  if (blocks.front() < 1 || blocks.back() < 1) return {};
+  return blocks;
+}
+
+Layout read_layout(const PublishedRow& row, const Module& module) {
+  ModuleLayout grid;
+  grid.tp = *row.tp;
+  grid.cp = row.cp.value_or(1);
+  grid.pp = *row.pp;
+  grid.vpp = grid.pp > 1 ? std::max(1, row.vpp.value_or(1)) : 1;
+  grid.ep = module.experts > 0 ? row.ep.value_or(1) : 1;
+  grid.ranks = *row.gpus;
+  if (grid.cp > 1) grid.tokens = TokenAssignment::zigzag;
+  if (grid.tp > 1) {
+    if (!row.sequence_parallel) skip("sequence_parallel is not stated");
+    grid.sp = *row.sequence_parallel;
+  }
+  if (module.experts > 0 && grid.tp > 1 && grid.sp) grid.expert_tp = 1;
+  read_recompute(row, grid);
+  read_shard(row, grid);
+  if (has(row.offload, "activations") || has(row.offload, "optimizer"))
+    skip("offload " + row.offload + " is not modelled");
+  const int microbatches = *row.global_batch / (*row.microbatch * *row.dp);
+  if (grid.pp * grid.vpp > module.layers + 2)
+    skip("contradiction: pp·vpp = " + number(grid.pp * grid.vpp) + " stages, layers " +
+         number(module.layers));
+  // Stages that hold the embedding or the loss alone are not modelled: fewer virtual stages, whose
+  // bubble is longer by less than a hundredth of the step, or the row is left out.
+  const int asked = grid.vpp;
+  while (grid.pp * grid.vpp > module.layers && grid.vpp % 2 == 0) grid.vpp /= 2;
+  const double longer = (grid.pp - 1.0) / microbatches * (1.0 / grid.vpp - 1.0 / asked);
+  if (grid.pp * grid.vpp > module.layers || longer > 0.01)
+    skip("stages without a layer (pp·vpp " + number(grid.pp * asked) + ", layers " +
+         number(module.layers) + ") are not modelled");
+  const int stages = grid.pp * grid.vpp;
+  grid.blocks = even_blocks(module.layers, stages);
+  Layout layout{.placement = Placement::homogeneous, .modules = {grid}};
+  layout.microbatches = microbatches;
+  layout.schedule = grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+  return layout;
+}
+
+void read_precision(const PublishedRow& row, Scenario& scenario, HardwareProfile& profile) {
+  const std::string text =
+      row.precision.starts_with("amp_") ? row.precision.substr(4) : row.precision;
+  Training& training = scenario.training;
+  training.precision = NumberFormat::bf16;
+  if (text.empty()) skip("precision is not stated");
+  if (text == "fp16") {
+    training.precision = NumberFormat::fp16;
+  } else if (has(text, "fp8")) {
+    profile.stack.matrix = NumberFormat::fp8;
+  } else if (text == "nvfp4") {
+    profile.stack.matrix = NumberFormat::nvfp4;
+  } else if (text != "bf16") {
+    skip("precision " + text + " is not modelled");
+  }
+  if (profile.stack.matrix && peak(profile.device, *profile.stack.matrix).value <= 0)
+    skip(profile.device.name + " has no units for precision " + text);
+}
+
+PublishedCase build(const PublishedRow& row) {
+  check_agreement(row);
+  PublishedCase result;
+  Scenario& scenario = result.scenario;
+  scenario.file = row.file;
+  scenario.about = row.source;
+  scenario.cluster = read_cluster(row);
+  const Module module = read_model(row);
+  scenario.model.modules = {module};
+  const auto always = [](double value) {
+    return Distribution{.kind = Distribution::Kind::constant, .a = value};
+  };
+  const int seq = need(row.seq, "seq");
+  scenario.data.source = SyntheticData{always(0), always(seq), always(seq)};
+  scenario.data.global_batch = *row.global_batch;
+  result.profile = *shipped_profile(scenario.cluster);
+  const std::string stack = stack_name(row);
+  if (stack.empty()) skip("software \"" + row.software + "\" has no fitted stack");
+  result.profile.stack = *find_stack(stack);
+  if (row.overlap == "none") result.profile.stack.overlap = result.profile.stack.tensor_overlap = 0;
+  if (has(row.overlap, "dp")) result.profile.stack.overlap = 0.8;
+  if (row.variant == "mp-pure") result.profile.stack.gradient_bytes = 2;
+  if (row.attention == "triton") result.profile.stack.early_attention = true;
+  read_precision(row, scenario, result.profile);
+  result.layout = read_layout(row, module);
+  if (const auto no = check_layout(scenario, result.layout)) skip(no->reason);
+  return result;
+}
+
+}  // namespace
+
+std::string stack_name(const PublishedRow& row) {
+  const std::string& text = row.software;
+  if (has(text, "megatron-bridge") || has(text, "nemo, ")) return "megatron-bridge";
+  if (has(text, "megatron-deepspeed")) return "megatron-deepspeed";
+  if (has(text, "megatron-lm")) {
+    if (row.attention != "eager") return "megatron-core";
+    return has(text, "2022") ? "megatron-2022" : "megatron-2021";
+  }
+  if (has(text, "foundry") || has(text, "torchtitan") || has(text, "automodel") ||
+      has(text, "fsdp"))
+    return "fsdp";
+  return "";
+}
+
+std::variant<PublishedCase, Skipped> make_case(const PublishedRow& row) {
+  try {
+    return build(row);
+  } catch (const Skip& skipped) {
+    return Skipped{skipped.reason};
+  }
+}
+
+}  // namespace polyphony::sim

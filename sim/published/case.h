@@ -1,0 +1,33 @@
+// A published row as a question for the predictor, or why it cannot be asked.
+//   Never filled silently: a blank that matters is a reason to skip. Blanks that hardly matter and
+//   what stands for them: tied_embeddings untied, kv_heads as heads, vpp, cp and ep 1, shard none
+//   in rows of time (a sharded sum moves the same bytes), inter_node the device's usual NICs, LoRA
+//   rank 16. Width of a head where it is not hidden / heads: public architecture of the named
+//   model.
+// Contradictions: gpus = tp·cp·pp·dp; microbatch·dp divides global_batch; shard_ranks divide dp·cp;
+// duplicate_of of a row itself.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "shared/hardware.h"
+#include "shared/scenario.h"
+#include "sim/published/row.h"
+
+namespace polyphony::sim {
+
+struct PublishedCase {
+  Scenario scenario;
+  Layout layout;
+  HardwareProfile profile;
+};
+struct Skipped {
+  std::string reason;
+};
+std::variant<PublishedCase, Skipped> make_case(const PublishedRow& row);
+
+// The framework's stack, from what the row says of software and attention; nothing: unknown.
+std::string stack_name(const PublishedRow& row);
+
+}  // namespace polyphony::sim

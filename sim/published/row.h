@@ -1,0 +1,56 @@
+// One published measurement: a model, a layout, a machine, and one number measured there. Columns
+// as in scenarios/published/*.csv (scenarios/published/README.md says what each means); blank: the
+// source does not say.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/published/csv.h"
+
+namespace polyphony::sim {
+
+enum class Metric : std::uint8_t {
+  iteration_time,
+  tokens_per_sec_per_gpu,
+  model_tflops_per_gpu,
+  hardware_tflops_per_gpu,
+  mfu,
+  hfu,
+  peak_memory,  // of the allocator, or of the device
+  activation_memory_first_stage,
+  activation_memory_vs_tp_baseline,
+  param_plus_optimizer_memory,
+};
+const char* name(Metric metric);
+bool is_memory(Metric metric);
+
+struct PublishedRow {
+  std::string id, block;  // block: of the id, up to the first "_"
+  std::string file;
+  std::size_t line = 0;
+  std::string source, model, gpu_type, recompute, precision, shard, attention, mlp, trainable,
+      attention_kind, offload, overlap, intra_node, inter_node, variant, software, family,
+      duplicate_of, outlier;
+  std::optional<int> layers, hidden, heads, kv_heads, ffn, vocab, seq, gpus, tp, cp, pp, vpp, dp,
+      ep, microbatch, global_batch, shard_ranks, experts, topk, moe_ffn, shared_experts;
+  std::optional<bool> sequence_parallel, tied_embeddings;
+  std::vector<std::string> assumed;  // columns
+  Metric metric = Metric::iteration_time;
+  double measured = 0;
+  std::string unit;
+
+  bool assumed_column(const std::string& column) const;
+  // Nothing assumed but what hardly moves a step: attention, vocab, tied_embeddings, inter_node,
+  // and the precision where all of a block's runs share it.
+  bool complete() const;
+};
+
+// Every line of the file. Columns id, measured_metric, measured_value and unit must be there; names
+// that no row has are returned in `unknown`. Refuses what is not a number where one is meant, an
+// empty or repeated id, a metric or unit of no known name, and a measurement that is not positive.
+std::vector<PublishedRow> read_published(const std::string& text, const std::string& file,
+                                         std::vector<std::string>& unknown);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,124 @@
+#include "sim/published/scenarios.h"
+
+#include <algorithm>
+#include <map>
+
+#include "shared/devices.h"
+#include "shared/plan/assign.h"
+#include "shared/plan/plan.h"
+#include "shared/quantity_text.h"
+#include "shared/strict_json.h"
+#include "sim/predict.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string stem_of(const std::string& file) {
+  const auto slash = file.rfind('/');
+  const std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
+  return name.substr(0, name.rfind('.'));
+}
+
+RowResult describe(const JsonValue& value, const std::string& file, const Scenario& scenario) {
+  RowResult result;
+  PublishedRow& row = result.row;
+  const std::string stem = stem_of(file);
+  row.file = file;
+  row.block = row.family = stem.substr(0, stem.find('_'));
+  row.id = stem + "." + value.at("what").text();
+  row.source = value.at("source").text();
+  row.gpus = scenario.cluster.ranks();
+  row.gpu_type = scenario.cluster.device.name;
+  row.precision = name(scenario.training.precision);
+  if (value.has("assumed"))
+    for (std::size_t i = 0; i < value.at("assumed").size(); ++i)
+      row.assumed.push_back(value.at("assumed").at(i).text());
+  if (value.at("what").text() == "step_time") {
+    row.metric = Metric::iteration_time;
+    row.unit = "s";
+    result.measured_step = parse_seconds(value.at("value").text());
+    row.measured = result.measured_step.count();
+  } else {
+    row.metric = Metric::peak_memory;
+    row.unit = "GB";
+    row.measured = static_cast<double>(parse_bytes(value.at("value").text()).value) / 1e9;
+  }
+  if (row.measured <= 0) value.refuse_at("value", "is not positive", "give what was measured");
+  return result;
+}
+
+// One prediction per stack.
+class Predictions {
+ public:
+  Predictions(const Scenario& scenario, const Overrides& overrides)
+      : scenario_(scenario), overrides_(overrides) {}
+
+  const std::variant<Prediction, Infeasible>& of(const std::string& stack) {
+    const auto known = known_.find(stack);
+    if (known != known_.end()) return known->second;
+    HardwareProfile profile = *shipped_profile(scenario_.cluster);
+    if (!stack.empty()) profile.stack = *find_stack(stack);
+    apply_overrides(overrides_, profile);
+    return known_
+        .emplace(stack, predict(scenario_, *scenario_.layout, typical_batch(scenario_), profile,
+                                Predictor::estimate))
+        .first->second;
+  }
+
+ private:
+  const Scenario& scenario_;
+  const Overrides& overrides_;
+  std::map<std::string, std::variant<Prediction, Infeasible>> known_;
+};
+
+}  // namespace
+
+std::vector<RowResult> run_scenario(const std::string& text, const std::string& file,
+                                    const Scenario& scenario, const Overrides& overrides) {
+  const JsonValue root = JsonValue::parse(text, file);
+  if (!root.has("published"))
+    root.refuse("key \"published\" is missing", "say what was measured of this layout");
+  const JsonValue list = root.at("published");
+  Predictions predictions(scenario, overrides);
+  std::vector<RowResult> results;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonValue value = list.at(i);
+    RowResult result = describe(value, file, scenario);
+    const auto again = std::count_if(results.begin(), results.end(), [&](const RowResult& other) {
+      return other.row.id.starts_with(result.row.id);
+    });
+    if (again > 0) result.row.id += "_" + std::to_string(again + 1);
+    std::string stack;
+    value.read("stack", stack);
+    if (!shipped_profile(scenario.cluster)) {
+      result.reason = "device \"" + scenario.cluster.device.name + "\" has no profile";
+    } else if (!scenario.layout) {
+      result.reason = "the scenario has no layout";
+    } else if (const auto no = check_layout(scenario, *scenario.layout)) {
+      result.reason = no->reason;
+    } else if (const auto& outcome = predictions.of(stack);
+               std::holds_alternative<Infeasible>(outcome)) {
+      result.reason = std::get<Infeasible>(outcome).reason;
+    } else {
+      const auto& prediction = std::get<Prediction>(outcome);
+      const Figures predicted = figures(scenario, prediction);
+      if (is_memory(result.row.metric)) {
+        result.predicted = static_cast<double>(predicted.peak_memory.value) / 1e9;
+      } else {
+        result.step = predicted.step;
+        result.predicted = result.step.count();
+        const double bubble =
+            1 + (scenario.layout->modules.back().pp - 1.0) /
+                    (scenario.layout->modules.back().vpp * scenario.layout->microbatches);
+        result.naive = Seconds(model_flops(prediction.program).value /
+                               (scenario.cluster.ranks() * prediction.peak.value) * bubble);
+        result.naive_efficiency = result.naive->count() / result.measured_step.count();
+      }
+      result.error = result.predicted / result.row.measured - 1;
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,179 @@
+// Reading published rows: what is refused, what is skipped, and why.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include <string>
+
+#include "sim/published/run.h"
+
+namespace polyphony::sim {
+namespace {
+
+const std::string kHeader =
+    "id,model,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpus,gpu_type,tp,cp,pp,vpp,dp,ep,"
+    "microbatch,global_batch,recompute,sequence_parallel,precision,measured_metric,measured_value,"
+    "unit,shard,attention,mlp,experts,trainable,attention_kind,intra_node,software,family,assumed";
+// 8 GPUs, data parallel 8, 2 microbatches of 1.
+const std::string kRow =
+    "x_1,GPT,4,1024,8,8,4096,32000,1024,8,A100-80GB-SXM,1,1,1,1,8,1,1,16,none,0,bf16,"
+    "iteration_time,100,ms,none,flash,plain,0,full,mha,nvlink3,\"Megatron-LM, 2022\",f,";
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  text.replace(text.find(from), from.size(), to);
+  return text;
+}
+
+std::vector<PublishedRow> rows_of(const std::string& text) {
+  std::vector<std::string> unknown;
+  return read_published(text, "rows.csv", unknown);
+}
+std::string refusal(const std::string& text) {
+  try {
+    rows_of(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+bool refused(const std::string& text, const std::string& start) {
+  const std::string line = refusal(text);
+  CAPTURE(line);
+  return line.starts_with(start);
+}
+
+RowResult result_of(const std::string& row) {
+  const auto results = run_published(rows_of(kHeader + "\n" + row + "\n"), {}, [](double) {});
+  return results.front();
+}
+std::string reason(const std::string& from, const std::string& to) {
+  return result_of(replaced(kRow, from, to)).reason;
+}
+
+}  // namespace
+
+TEST_CASE("CSV: quotes, line ends, blank lines, a byte-order mark") {
+  const CsvTable table = read_csv(
+      "\xEF\xBB\xBF"
+      "a, b ,c\r\n1,\"x, \"\"y\"\"\nz\",3\r\n\n 4 ,,6",
+      "t.csv");
+  CHECK(table.columns == std::vector<std::string>{"a", "b", "c"});
+  REQUIRE(table.lines.size() == 2);
+  CHECK(table.lines[0].cells == std::vector<std::string>{"1", "x, \"y\"\nz", "3"});
+  CHECK(table.lines[0].number == 2);
+  CHECK(table.lines[1].cells == std::vector<std::string>{"4", "", "6"});
+  CHECK(table.lines[1].number == 5);
+}
+
+TEST_CASE("CSV: errors name file and line") {
+  CHECK(refused("", "rows.csv: is empty"));
+  CHECK(refused("id,id\n", "rows.csv: line 1: column id stands twice"));
+  CHECK(refused("id,\n", "rows.csv: line 1: column 2 has no name"));
+  CHECK(refused("id,b\n1\n", "rows.csv: line 2: 1 cells, the header names 2 columns"));
+  CHECK(refused("id,b\n1,\"2\n3,4\n", "rows.csv: line 2: a quote is opened and never closed"));
+  CHECK(refused("id,b\n1,\"2\"3\n", "rows.csv: line 2: \"3\" follows a closing quote"));
+}
+
+TEST_CASE("rows: errors name line and column, and say how to fix them") {
+  const auto with = [](const std::string& from, const std::string& to) {
+    return kHeader + "\n" + replaced(kRow, from, to) + "\n";
+  };
+  CHECK(refusal(kHeader + "\n" + kRow + "\n") == "accepted");
+  CHECK(refused("id,seq\nx,1\n", "rows.csv: line 1: column measured_metric is missing"));
+  CHECK(refused(with(",1024,8,8,4096", ",1k,8,8,4096"),
+                "rows.csv: line 2, column hidden: \"1k\" is not a number"));
+  CHECK(refused(with(",1024,8,8,4096", ",1024.5,8,8,4096"),
+                "rows.csv: line 2, column hidden: \"1024.5\" is not a count"));
+  CHECK(refused(with("iteration_time", "speed"),
+                "rows.csv: line 2, column measured_metric: \"speed\" is not a metric"));
+  CHECK(refused(with("100,ms", "100,h"), "rows.csv: line 2, column unit: \"h\" is not a unit"));
+  CHECK(
+      refused(with("100,ms", "0,ms"), "rows.csv: line 2, column measured_value: is not positive"));
+  CHECK(refused(with("100,ms", ",ms"), "rows.csv: line 2, column measured_value: is blank"));
+  CHECK(refused(with("none,0,bf16", "none,no,bf16"),
+                "rows.csv: line 2, column sequence_parallel: \"no\" is neither yes nor no"));
+  CHECK(refused(kHeader + "\n" + kRow + "\n" + kRow + "\n",
+                "rows.csv: line 3, column id: \"x_1\" stands twice"));
+  std::vector<std::string> unknown;
+  read_published("id,measured_metric,measured_value,unit,colour\n", "rows.csv", unknown);
+  CHECK(unknown == std::vector<std::string>{"colour"});
+}
+
+TEST_CASE("rows: contradictions are skipped with the numbers that do not agree") {
+  CHECK(reason("x_1", "x_1").empty());
+  CHECK(reason(",1024,8,A100", ",1024,16,A100") ==
+        "contradiction: gpus 16, tp·cp·pp·dp = 1·1·1·8 = 8");
+  CHECK(reason(",1,16,none", ",3,16,none") ==
+        "contradiction: microbatch·dp = 3·8 does not divide global_batch 16");
+  CHECK(reason(",8,8,4096", ",8,3,4096") == "contradiction: kv_heads 3 does not divide heads 8");
+}
+
+TEST_CASE("rows: a blank that matters, or what no profile covers, is skipped by name") {
+  CHECK(reason("x_1,GPT,4,", "x_1,GPT,,") == "layers is not stated");
+  CHECK(reason(",16,none,", ",16,,") == "recompute is not stated");
+  CHECK(reason(",bf16,", ",,") == "precision is not stated");
+  CHECK(reason(",32000,", ",,") == "vocab is not stated");
+  CHECK(reason("A100-80GB-SXM", "MI300X").starts_with("device \"MI300X\" has no profile"));
+  CHECK(reason("\"Megatron-LM, 2022\"", "Colossal") == "software \"Colossal\" has no fitted stack");
+  CHECK(reason(",full,mha,", ",projector-only,mha,").starts_with("trainable projector-only"));
+  CHECK(reason(",full,mha,", ",full,mla,").starts_with("attention_kind mla"));
+  CHECK(reason(",bf16,", ",nvfp4,") == "A100-80 has no units for precision nvfp4");
+  CHECK(reason(",bf16,", ",int4,") == "precision int4 is not modelled");
+}
+
+TEST_CASE("rows: one step in every metric of time") {
+  const double seconds = result_of(kRow).predicted / 1e3;
+  CHECK(seconds > 0);
+  CHECK(result_of(replaced(kRow, "100,ms", "0.1,s")).predicted == doctest::Approx(seconds));
+  // 16 samples of 1024 tokens on 8 GPUs.
+  CHECK(result_of(replaced(kRow, "iteration_time,100,ms", "tokens_per_sec_per_gpu,1,tok/s/GPU"))
+            .predicted == doctest::Approx(16 * 1024 / seconds / 8));
+  // 72·B·L·s·h²·(1 + s/6h + V/12Lh), B 16, L 4, s = h = 1024, V 32000.
+  const double flops =
+      72.0 * 16 * 4 * 1024 * 1024 * 1024 * (1 + 1 / 6.0 + 32000 / (12.0 * 4 * 1024));
+  CHECK(result_of(replaced(kRow, "iteration_time,100,ms", "model_tflops_per_gpu,1,TFLOP/s/GPU"))
+            .predicted == doctest::Approx(flops / 8 / seconds / 1e12));
+  CHECK(result_of(replaced(kRow, "iteration_time,100,ms", "mfu,1,% of 312 TFLOP/s")).predicted ==
+        doctest::Approx(100 * flops / 8 / seconds / 312e12));
+}
+
+TEST_CASE("statistics of errors") {
+  // |error|: 0.1, 0.2, 0.3, 0.6.
+  const Errors errors = summarize({0.1, -0.2, 0.3, -0.6});
+  CHECK(errors.count == 4);
+  CHECK(errors.mean == doctest::Approx(0.3));
+  CHECK(errors.median == doctest::Approx(0.25));
+  CHECK(errors.worst == -0.6);
+  CHECK(errors.bias == doctest::Approx(-0.1));
+  CHECK(summarize({}).count == 0);
+}
+
+TEST_CASE("Kendall's tau and regret") {
+  // 3 pairs, one of them the wrong way round: (2 - 1)/3.
+  CHECK(*kendall_tau({1, 2, 3}, {1, 3, 2}) == doctest::Approx(1 / 3.0));
+  CHECK(*kendall_tau({1, 2, 3}, {30, 20, 10}) == -1);
+  // One pair tied in a: 2 agree, over sqrt(2 · 3).
+  CHECK(*kendall_tau({1, 1, 2}, {1, 2, 3}) == doctest::Approx(2 / std::sqrt(6.0)));
+  CHECK_FALSE(kendall_tau({1, 1}, {1, 2}).has_value());
+  CHECK(regret({3, 1, 2}, {30, 12, 10}) == doctest::Approx(0.2));
+}
+
+TEST_CASE("the naive baseline is fitted to the other rows") {
+  // Twice the batch in twice the time: e is the same, so the left-out row is met exactly.
+  const std::string text =
+      kHeader + "\n" + kRow + "\n" +
+      replaced(replaced(replaced(kRow, "x_1", "x_2"), ",1,16,none", ",1,32,none"), "100,ms",
+               "200,ms") +
+      "\n";
+  auto results = run_published(rows_of(text), {}, [](double) {});
+  fit_naive(results);
+  for (const RowResult& result : results) {
+    REQUIRE(result.naive.has_value());
+    CHECK(*result.naive / result.measured_step == doctest::Approx(1));
+  }
+  const auto summaries = summarize_blocks(results);
+  REQUIRE(summaries.size() == 1);
+  CHECK(summaries[0].complete.ours.count == 2);
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,55 @@
+"""polyphony validate: exit codes, what it prints, that every row of the JSON has its id and a prediction or a reason."""
+import json
+
+import harness
+from harness import POLYPHONY, SCENARIOS, run
+
+HEADER = ("id,model,layers,hidden,heads,ffn,vocab,seq,gpus,gpu_type,tp,pp,dp,microbatch,global_batch,recompute,precision,"
+          "measured_metric,measured_value,unit,shard,mlp,experts,trainable,attention_kind,software")
+ROW = ("mine_1,GPT,4,1024,8,4096,32000,1024,8,A100-80GB-SXM,1,1,8,1,16,none,bf16,iteration_time,100,ms,none,plain,0,full,mha,"
+       "llm-foundry")
+
+
+class Validate(harness.SystemTest):
+    def csv(self, *lines):
+        path = self.folder / f"rows_{len(list(self.folder.iterdir()))}.csv"
+        path.write_text("\n".join([HEADER, *lines]) + "\n")
+        return path
+
+    def test_rows_used_and_rows_skipped(self):
+        wrong = ROW.replace("mine_1", "mine_2").replace(",8,A100", ",16,A100")
+        done = run(POLYPHONY, "validate", self.csv(ROW, wrong), "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
+        self.assertGreater(rows["mine_1"]["predicted"], 0)
+        self.assertIsNone(rows["mine_2"]["predicted"])
+        self.assertIn("contradiction: gpus 16", rows["mine_2"]["reason"])
+        table = run(POLYPHONY, "validate", self.csv(ROW, wrong))
+        self.assertEqual(table.returncode, 0, table.stderr)
+        self.assertIn("contradiction: gpus 16", table.stdout)
+        self.assertEqual(table.stderr, "")  # no progress where there is no terminal
+
+    def test_bad_input(self):
+        for name, command, words in (
+                ("no file", ["validate"], ["needs a file"]),
+                ("no such file", ["validate", self.folder / "missing.csv"], ["missing.csv"]),
+                ("not a number", ["validate", self.csv(ROW.replace(",1024,8,4096", ",1k,8,4096"))], ["line 2, column hidden", "1k"]),
+                ("cells", ["validate", self.csv(ROW + ",more")], ["line 2", "27 cells"]),
+                ("no such number", ["validate", self.csv(ROW), "--set", "h100.speed=1"], ["h100", "speed"]),
+                ("sets nothing", ["validate", self.csv(ROW), "--set", "h100.gemm_efficiency"], ["sets nothing"]),
+                ("nothing published", ["validate", SCENARIOS / "tiny.json"], ["published"])):
+            with self.subTest(name):
+                self.assert_one_line(run(POLYPHONY, *command), *words)
+
+    def test_shipped_rows_and_scenarios(self):
+        files = sorted((SCENARIOS / "published").glob("*.csv")) + sorted((SCENARIOS / "published").glob("*.json"))
+        done = run(POLYPHONY, "validate", *files, "--format", "json", limit=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertGreater(len(result["rows"]), 300)
+        for row in result["rows"]:
+            self.assertEqual("reason" in row, row["predicted"] is None, row["id"])
+
+
+if __name__ == "__main__":
+    harness.main()
