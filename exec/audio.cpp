@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "shared/error.h"
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 
 namespace polyphony::exec {
 

@@ -14,7 +14,7 @@
 
 #include "exec/torch_pch.h"
 #include "exec/work_input.h"
-#include "shared/model.h"
+#include "shared/model/model.h"
 
 namespace polyphony::exec {
 

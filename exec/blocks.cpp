@@ -15,7 +15,7 @@
 #include "exec/vocabulary.h"
 #include "exec/window.h"
 #include "shared/error.h"
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 

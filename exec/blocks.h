@@ -9,7 +9,7 @@
 //   the first layers of encoders: exec/patches.h, exec/audio.h; projectors: exec/projector.h
 //   A chunk that begins at an inner layer of a language module adds the rows that come over edges
 //   to the hidden states (DeepStack, arXiv 2406.04334). Diffusion: exec/diffusion.h.
-// Inner collectives: expand()'s list (shared/expand.h).
+// Inner collectives: expand()'s list (shared/cost/expand.h).
 // Sources: ViT, arXiv 2010.11929; Llama 2, arXiv 2307.09288; merging: Qwen2-VL, arXiv 2409.12191.
 #pragma once
 
@@ -20,13 +20,13 @@
 #include "exec/balance.h"
 #include "exec/linear.h"
 #include "exec/work_input.h"
-#include "shared/model.h"
+#include "shared/model/model.h"
 
 namespace polyphony::exec {
 
 struct Layer {
   LayerKind kind = LayerKind::decoder_block;
-  Recompute recompute = Recompute::none;  // of this layer (recompute_of, shared/expand.h)
+  Recompute recompute = Recompute::none;  // of this layer (recompute_of, shared/cost/expand.h)
   // By what follows the block in the name, "experts.down.weight"; outside blocks by the last two
   // parts, "norm.weight".
   std::map<std::string, LocalParameter*> parameters;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "exec/files.h"
-#include "shared/model.h"
-#include "shared/parameters.h"
+#include "shared/model/model.h"
+#include "shared/model/parameters.h"
 
 namespace polyphony::exec {
 

@@ -24,7 +24,7 @@ std::string rank_file(std::uint32_t rank) {
 }
 
 // Of what this rank keeps of a parameter, the part that no rank before it has: its tensor-parallel
-// share begins with what it owns (shared/parameters.h).
+// share begins with what it owns (shared/model/parameters.h).
 Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
   std::int64_t owned = 0;
   for (const ElementRun& run : piece.parameter->spec.owned_runs(place)) {

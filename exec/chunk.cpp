@@ -9,7 +9,7 @@
 #include "exec/diffusion.h"
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
-#include "shared/lora.h"
+#include "shared/model/lora.h"
 
 namespace polyphony::exec {
 

@@ -10,8 +10,8 @@
 #include "exec/chunk.h"
 #include "exec/held_parameters.h"
 #include "shared/plan/links.h"
-#include "shared/program.h"
-#include "shared/scenario.h"
+#include "shared/program/program.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::exec {
 

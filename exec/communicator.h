@@ -3,12 +3,12 @@
 // POLYPHONY_NCCL).
 //   Ordering: each Communicator is used from one thread at a time, its collectives in the same
 //   order on every member. Point-to-point is matched by (source, destination, tag); tags are unique
-//   among the messages in flight and below kTagEnd. Rendezvous, as in shared/program.h: a send ends
-//   when its receive has the bytes. A message to oneself never blocks its sender, and one of zero
-//   bytes is no message at all. Sums are in group order, so results do not depend on timing; those
-//   of bfloat16 are kept in float and rounded once at the end. Every call blocks until the local
-//   part is done: its tensors may be written again. A lost peer or a time-out throws LostPeer; the
-//   transport is dead then.
+//   among the messages in flight and below kTagEnd. Rendezvous, as in shared/program/program.h: a
+//   send ends when its receive has the bytes. A message to oneself never blocks its sender, and one
+//   of zero bytes is no message at all. Sums are in group order, so results do not depend on
+//   timing; those of bfloat16 are kept in float and rounded once at the end. Every call blocks
+//   until the local part is done: its tensors may be written again. A lost peer or a time-out
+//   throws LostPeer; the transport is dead then.
 #pragma once
 
 #include <cstdint>

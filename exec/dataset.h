@@ -1,5 +1,5 @@
-// What samples contain, beside the metadata that planning needs (shared/data.h): pixels and token
-// ids.
+// What samples contain, beside the metadata that planning needs (shared/scenario/data.h): pixels
+// and token ids.
 //   A sample's language sequence is its items in order; an image item takes tokens / merge²
 //   positions, an audio item tokens / merge, a text item its token ids. The last `loss_tokens`
 //   positions of a text item predict `labels`: the position that predicts label j is the item's
@@ -15,8 +15,8 @@
 
 #include "exec/latents.h"
 #include "exec/work_input.h"
-#include "shared/program.h"
-#include "shared/scenario.h"
+#include "shared/program/program.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::exec {
 

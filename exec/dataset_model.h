@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "shared/data.h"
 #include "shared/error.h"
-#include "shared/model.h"
+#include "shared/model/model.h"
+#include "shared/scenario/data.h"
 
 namespace polyphony::exec {
 

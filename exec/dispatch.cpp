@@ -1,7 +1,7 @@
 #include "exec/dispatch.h"
 
 #include "shared/error.h"
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 
 namespace polyphony::exec {
 

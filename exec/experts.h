@@ -8,8 +8,8 @@
 // parallelism: every rank routes all rows alike and holds its features of each expert; y, dx and
 // the gradient of the weights are partial sums over the group. The sum over a token's choices is in
 // the order of their logits, whichever ranks computed them. Inner collectives: expand()'s list
-// (shared/moe_kernels.cpp). Sources: Mixtral, arXiv 2401.04088; Qwen3, arXiv 2505.09388; expert
-// parallelism: GShard, arXiv 2006.16668; without dropping: MegaBlocks, arXiv 2211.15841.
+// (shared/cost/moe_kernels.cpp). Sources: Mixtral, arXiv 2401.04088; Qwen3, arXiv 2505.09388;
+// expert parallelism: GShard, arXiv 2006.16668; without dropping: MegaBlocks, arXiv 2211.15841.
 #pragma once
 
 #include "exec/blocks.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "shared/error.h"
-#include "shared/held_sizes.h"
+#include "shared/model/held_sizes.h"
 
 namespace polyphony::exec {
 

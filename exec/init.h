@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "exec/torch_pch.h"
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 
 namespace polyphony::exec {
 
@@ -17,7 +17,8 @@ struct LocalParameter {
   torch::Tensor value;  // this rank's slice
   torch::Tensor grad;   // same shape, zero at the start of a step; undefined when frozen. fp32
                         // when the value is bf16
-  // Of a weight under LoRA (shared/lora.h): the pair that is trained beside it, and alpha / r.
+  // Of a weight under LoRA (shared/model/lora.h): the pair that is trained beside it, and alpha /
+  // r.
   LocalParameter* lora_a = nullptr;
   LocalParameter* lora_b = nullptr;
   double lora_scale = 0;

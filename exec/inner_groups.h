@@ -1,5 +1,5 @@
 // The communicators that a chunk's layers use between their kernels, with one record of what was
-// asked of them, in order: expand() (shared/expand.h) says the same list beforehand.
+// asked of them, in order: expand() (shared/cost/expand.h) says the same list beforehand.
 //   tensor   ranks that share each matrix (and, under sequence parallelism, the rows between them)
 //   context  ranks that share a sequence
 //   expert   ranks that share a layer's experts
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exec/communicator.h"
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 
 namespace polyphony::exec {
 
@@ -35,7 +35,7 @@ class InnerGroup {
   // all [Σ rows, …] -> the sum over members of their rows for this one
   torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows);
   // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
-  // what it moves must not depend on who sends how much to whom (shared/expand.h).
+  // what it moves must not depend on who sends how much to whom (shared/cost/expand.h).
   torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
                            const std::vector<std::int64_t>& receive_rows,
                            std::int64_t recorded_rows);

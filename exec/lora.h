@@ -1,4 +1,4 @@
-// The low-rank pair beside a linear layer (shared/lora.h), for exec/linear.cpp:
+// The low-rank pair beside a linear layer (shared/model/lora.h), for exec/linear.cpp:
 //   h = s A x, y += B h;  g = s Bᵀ dy, dx += Aᵀ g;  queued: dA += g xᵀ, dB += dy hᵀ
 // Rows as in exec/linear.h (x [rows, in]); sums over ranks are the caller's.
 #pragma once

@@ -19,9 +19,9 @@
 #include "exec/prepare.h"
 #include "exec/process.h"
 #include "exec/train.h"
-#include "shared/devices.h"
-#include "shared/hardware_json.h"
-#include "shared/scenario_json.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/hardware_json.h"
+#include "shared/scenario/scenario_json.h"
 
 namespace polyphony::exec {
 namespace {

@@ -51,7 +51,7 @@ double squared_norm(const std::vector<LocalParameter>& parameters, const ShardIn
     const std::vector<Interval> owned = parameter.spec.owned_parts(shard);
     if (owned.empty()) continue;
     torch::Tensor counted = parameter.grad;
-    if (owned != parameter.spec.parts(shard))  // owned parts come first (shared/parameters.h)
+    if (owned != parameter.spec.parts(shard))  // owned parts come first (shared/model/parameters.h)
       counted = counted.narrow(parameter.spec.cut_dimension(), 0, owned.front().size());
     const torch::Tensor flat = counted.reshape({-1});
     total += at::dot(flat, flat).item<double>();

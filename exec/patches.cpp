@@ -4,7 +4,7 @@
 
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 

@@ -1,7 +1,7 @@
 #include "exec/prepare.h"
 
-#include "shared/bound.h"
 #include "shared/plan/plan.h"
+#include "shared/search/bound.h"
 
 namespace polyphony::exec {
 namespace {

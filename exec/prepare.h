@@ -10,7 +10,7 @@
 #include "exec/dataset.h"
 #include "exec/launch_env.h"
 #include "shared/error.h"
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 
 namespace polyphony::exec {
 
@@ -20,8 +20,8 @@ struct Prepared {
 };
 
 // `data_path`: of downloaded data sets. `memory`: what a rank can have; the stage that needs most
-// must fit, by the closed form of shared/bound.h. Errors: InputError. Infeasible: right, but this
-// program or machine cannot run it.
+// must fit, by the closed form of shared/search/bound.h. Errors: InputError. Infeasible: right, but
+// this program or machine cannot run it.
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory);

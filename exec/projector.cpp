@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "shared/error.h"
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 

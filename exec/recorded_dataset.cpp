@@ -2,8 +2,8 @@
 
 #include "exec/dataset_model.h"
 #include "exec/files.h"
-#include "shared/batch_json.h"
 #include "shared/error.h"
+#include "shared/scenario/batch_json.h"
 
 namespace polyphony::exec {
 namespace {

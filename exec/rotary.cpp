@@ -1,7 +1,7 @@
 #include "exec/rotary.h"
 
 #include "shared/error.h"
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 

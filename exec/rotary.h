@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
-#include "shared/model.h"
+#include "shared/model/model.h"
 
 namespace polyphony::exec {
 

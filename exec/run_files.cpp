@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "shared/batch_json.h"
 #include "shared/error.h"
+#include "shared/scenario/batch_json.h"
 #include "traces/chrome_json.h"
 
 namespace polyphony::exec {

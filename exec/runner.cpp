@@ -11,8 +11,8 @@
 #include "exec/device.h"
 #include "exec/step_state.h"
 #include "exec/stream_thread.h"
+#include "shared/cost/expand.h"
 #include "shared/error.h"
-#include "shared/expand.h"
 
 namespace polyphony::exec {
 

@@ -19,9 +19,9 @@
 #include "exec/communicator.h"
 #include "exec/held_parameters.h"
 #include "exec/work_input.h"
-#include "shared/program.h"
-#include "shared/scenario.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::exec {
 

@@ -5,7 +5,7 @@
 #include "exec/context_attention.h"
 #include "exec/qk_norm.h"
 #include "exec/recompute.h"
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 

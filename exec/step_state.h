@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::exec {
 

@@ -9,10 +9,10 @@
 #include "exec/clock.h"
 #include "exec/run_files.h"
 #include "exec/step_data.h"
-#include "shared/cost_model.h"
+#include "shared/cost/cost_model.h"
 #include "shared/error.h"
 #include "shared/plan/lower.h"
-#include "shared/verify.h"
+#include "shared/program/verify.h"
 
 namespace polyphony::exec {
 namespace {

@@ -16,7 +16,7 @@
 #include "exec/communicator.h"
 #include "exec/dataset.h"
 #include "exec/runner.h"
-#include "shared/hardware.h"
+#include "shared/cost/hardware.h"
 #include "shared/plan/plan.h"
 
 namespace polyphony::exec {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 

@@ -1,6 +1,6 @@
 // What a JSON value may be, as a value: the reader (shared/strict_json.h) refuses the rest, the
-// JSON Schema (shared/schema_json.h) is printed from it. Integers are inclusive ranges; quantities
-// are texts with a unit (shared/quantity_text.h); an object names its keys.
+// JSON Schema (shared/scenario/schema_json.h) is printed from it. Integers are inclusive ranges;
+// quantities are texts with a unit (shared/quantity_text.h); an object names its keys.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony {
 

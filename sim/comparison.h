@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/hardware.h"
+#include "shared/cost/hardware.h"
 #include "sim/predict.h"
 #include "sim/recorded.h"
 #include "traces/compare.h"

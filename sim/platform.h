@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "shared/cost.h"
+#include "shared/cost/cost.h"
 
 namespace polyphony::sim {
 

@@ -11,8 +11,8 @@
 #include <simgrid/s4u/Comm.hpp>
 #include <vector>
 
-#include "shared/compile.h"
-#include "shared/cost.h"
+#include "shared/cost/cost.h"
+#include "shared/program/compile.h"
 #include "sim/platform.h"
 
 namespace polyphony::sim {

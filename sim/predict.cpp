@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "shared/cost_model.h"
-#include "shared/devices.h"
-#include "shared/expand.h"
+#include "shared/cost/cost_model.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/expand.h"
 #include "shared/plan/assign.h"
 #include "shared/plan/lower.h"
 #include "sim/simulate.h"

@@ -6,13 +6,13 @@
 #include <variant>
 #include <vector>
 
-#include "shared/cost.h"
+#include "shared/cost/cost.h"
+#include "shared/cost/hardware.h"
 #include "shared/error.h"
-#include "shared/hardware.h"
-#include "shared/memory.h"
 #include "shared/plan/plan.h"
-#include "shared/program.h"
-#include "shared/scenario.h"
+#include "shared/program/memory.h"
+#include "shared/program/program.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::sim {
 

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "shared/batch_json.h"
-#include "shared/hardware_json.h"
+#include "shared/cost/hardware_json.h"
 #include "shared/plan/lower.h"
-#include "shared/scenario_json.h"
+#include "shared/scenario/batch_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "sim/commands/command.h"
 #include "sim/console.h"
 #include "traces/chrome_json.h"

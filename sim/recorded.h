@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "shared/program.h"
-#include "shared/scenario.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
+#include "shared/scenario/scenario.h"
 #include "sim/predict.h"
 
 namespace polyphony::sim {

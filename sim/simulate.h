@@ -1,6 +1,6 @@
 // Plays a Program on SimGrid: the predictor that knows contention. Every op starts when the
-// blocking rules of shared/program.h let it, lasts what the CostTable says, and flows that cross
-// the same link at the same time share its rate (max-min fair).
+// blocking rules of shared/program/program.h let it, lasts what the CostTable says, and flows that
+// cross the same link at the same time share its rate (max-min fair).
 //   Compute and delays are fixed times. A node with flows: its delay, then all flows together,
 //   ended by the last. Rates in bytes a second, times in seconds from the start of the step; bytes
 //   are integers.
@@ -17,10 +17,10 @@
 #include <variant>
 #include <vector>
 
-#include "shared/compile.h"
-#include "shared/cost.h"
+#include "shared/cost/cost.h"
 #include "shared/error.h"
-#include "shared/timeline.h"
+#include "shared/program/compile.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::sim {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "shared/scenario.h"
-#include "shared/search.h"
+#include "shared/scenario/scenario.h"
+#include "shared/search/search.h"
 #include "sim/predict.h"
 #include "traces/compare.h"
 

@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::traces {
 

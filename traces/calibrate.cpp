@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "shared/compile.h"
-#include "shared/cost_model.h"
+#include "shared/cost/cost_model.h"
 #include "shared/error.h"
+#include "shared/program/compile.h"
 #include "traces/activity.h"
 #include "traces/features.h"
 #include "traces/fit.h"

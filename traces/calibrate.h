@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "shared/hardware.h"
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/cost/hardware.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::traces {
 

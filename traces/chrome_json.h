@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::traces {
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <vector>
 
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 #include "traces/spread.h"
 
 namespace polyphony::traces {

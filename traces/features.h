@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/compile.h"
-#include "shared/cost_model.h"
+#include "shared/cost/cost_model.h"
+#include "shared/program/compile.h"
 #include "traces/fit.h"
 
 namespace polyphony::traces {

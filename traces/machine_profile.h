@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "shared/cluster.h"
-#include "shared/hardware.h"
+#include "shared/cost/hardware.h"
+#include "shared/scenario/cluster.h"
 
 namespace polyphony::traces {
 

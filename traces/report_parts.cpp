@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "shared/memory.h"
+#include "shared/program/memory.h"
 #include "shared/quantity_text.h"
 #include "traces/svg.h"
 #include "traces/svg_canvas.h"

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 #include "traces/calibrate.h"
 #include "traces/compare.h"
 #include "traces/report.h"

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::traces {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "shared/memory.h"
+#include "shared/program/memory.h"
 #include "shared/quantity_text.h"
 #include "traces/svg.h"
 #include "traces/svg_canvas.h"

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "shared/error.h"
+#include "shared/model/rows.h"
 #include "shared/plan/tokens.h"
-#include "shared/rows.h"
 
 namespace polyphony {
 namespace {
@@ -345,8 +345,8 @@ Batch typical_batch(const Scenario& scenario) {
   Sample sample;
   if (patches > 0) sample.items.push_back({Modality::image, patches, 0});
   if (clip > 0) sample.items.push_back({Modality::audio, clip, 0});
-  // easy-vqa questions have 4 to 9 words and one label (shared/data.h); recorded samples are taken
-  // at full length.
+  // easy-vqa questions have 4 to 9 words and one label (shared/scenario/data.h); recorded samples
+  // are taken at full length.
   const bool easy = std::holds_alternative<EasyVqaData>(scenario.data.source);
   const std::int32_t text = easy || scenario.data.sequence == 0 ? 8 : scenario.data.sequence;
   sample.items.push_back({Modality::text, text, easy ? 1 : text});

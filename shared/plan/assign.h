@@ -7,7 +7,7 @@
 #pragma once
 
 #include "shared/plan/plan.h"
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony {
 

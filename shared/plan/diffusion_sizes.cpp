@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "shared/model/row_shares.h"
 #include "shared/plan/sizes.h"
-#include "shared/row_shares.h"
 
 namespace polyphony {
 namespace {

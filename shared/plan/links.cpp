@@ -4,8 +4,8 @@
 #include <map>
 
 #include "shared/error.h"
+#include "shared/model/rows.h"
 #include "shared/plan/sizes.h"
-#include "shared/rows.h"
 
 namespace polyphony {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "shared/cost/expand.h"
 #include "shared/error.h"
-#include "shared/expand.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony {

@@ -13,7 +13,7 @@
 
 #include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "shared/plan/assign.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "shared/error.h"
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "shared/error.h"
-#include "shared/held_sizes.h"
+#include "shared/model/held_sizes.h"
 
 namespace polyphony::lowering {
 

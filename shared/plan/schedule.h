@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "shared/layout.h"
+#include "shared/scenario/layout.h"
 
 namespace polyphony {
 

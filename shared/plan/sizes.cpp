@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "shared/parameters.h"
-#include "shared/row_shares.h"
+#include "shared/model/parameters.h"
+#include "shared/model/row_shares.h"
 
 namespace polyphony {
 namespace {

@@ -5,10 +5,10 @@
 //   group's tokens
 #pragma once
 
-#include "shared/expand.h"
-#include "shared/parameters.h"
-#include "shared/program.h"
-#include "shared/rows.h"
+#include "shared/cost/expand.h"
+#include "shared/model/parameters.h"
+#include "shared/model/rows.h"
+#include "shared/program/program.h"
 
 namespace polyphony {
 

@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "shared/layout.h"
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
+#include "shared/scenario/layout.h"
 
 namespace polyphony {
 

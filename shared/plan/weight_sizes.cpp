@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "shared/model/row_shares.h"
 #include "shared/plan/sizes.h"
-#include "shared/row_shares.h"
 
 namespace polyphony {
 namespace {

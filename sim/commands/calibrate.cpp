@@ -2,7 +2,7 @@
 #include <deque>
 #include <iostream>
 
-#include "shared/hardware_json.h"
+#include "shared/cost/hardware_json.h"
 #include "sim/commands/command.h"
 #include "sim/comparison.h"
 #include "sim/console.h"

@@ -4,10 +4,10 @@
 #include <iostream>
 #include <thread>
 
-#include "shared/devices.h"
-#include "shared/hardware_json.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "sim/console.h"
 
 namespace polyphony::sim {

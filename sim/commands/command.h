@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "shared/cost/hardware.h"
 #include "shared/error.h"
-#include "shared/hardware.h"
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::sim {
 

@@ -1,11 +1,11 @@
 // polyphony plan: what a layout means, without running anything.
 #include <iostream>
 
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/sizes.h"
-#include "shared/scenario_json.h"
-#include "shared/verify.h"
+#include "shared/program/verify.h"
+#include "shared/scenario/scenario_json.h"
 #include "sim/commands/command.h"
 #include "sim/console.h"
 #include "sim/predict.h"

@@ -1,8 +1,8 @@
 // polyphony profile: measures this machine.
 #include <iostream>
 
-#include "shared/devices.h"
-#include "shared/hardware_json.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/hardware_json.h"
 #include "sim/commands/command.h"
 #include "sim/console.h"
 #include "sim/launch.h"

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <thread>
 
-#include "shared/hardware_json.h"
+#include "shared/cost/hardware_json.h"
 #include "shared/plan/plan.h"
 #include "sim/commands/command.h"
 #include "sim/commands/worker_options.h"

@@ -1,6 +1,6 @@
 #include <iostream>
 
-#include "shared/schema_json.h"
+#include "shared/scenario/schema_json.h"
 #include "sim/commands/command.h"
 
 namespace polyphony::sim {

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <set>
 
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "sim/commands/command.h"
 #include "sim/console.h"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "sim/console.h"
 
 namespace polyphony::sim {

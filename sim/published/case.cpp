@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "shared/devices.h"
+#include "shared/cost/devices.h"
 #include "shared/plan/plan.h"
 
 namespace polyphony::sim {

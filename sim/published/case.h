@@ -11,8 +11,8 @@
 #include <string>
 #include <variant>
 
-#include "shared/hardware.h"
-#include "shared/scenario.h"
+#include "shared/cost/hardware.h"
+#include "shared/scenario/scenario.h"
 #include "sim/published/row.h"
 
 namespace polyphony::sim {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "shared/devices.h"
-#include "shared/hardware_json.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/hardware_json.h"
 #include "shared/plan/assign.h"
 #include "sim/predict.h"
 #include "sim/published/measure.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "shared/devices.h"
+#include "shared/cost/devices.h"
 #include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
 #include "shared/quantity_text.h"

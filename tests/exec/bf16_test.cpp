@@ -11,7 +11,7 @@
 #include "exec/held_parameters.h"
 #include "exec/in_process.h"
 #include "exec/linear.h"
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "tests/exec/shards.h"
 #include "tests/exec/tiny_model.h"
 

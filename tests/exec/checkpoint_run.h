@@ -13,7 +13,7 @@
 #include "exec/checkpoint.h"
 #include "exec/in_process.h"
 #include "exec/step_data.h"
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "tests/exec/shards.h"
 #include "tests/exec/temp_folder.h"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "tests/exec/tensor_ledger.h"
 
 namespace polyphony::exec::testing {

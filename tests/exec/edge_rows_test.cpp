@@ -2,9 +2,9 @@
 
 #include "exec/blocks.h"
 #include "exec/in_process.h"
+#include "shared/cost/expand.h"
 #include "shared/error.h"
-#include "shared/expand.h"
-#include "shared/row_shares.h"
+#include "shared/model/row_shares.h"
 #include "tests/exec/tiny_model.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own

@@ -14,7 +14,7 @@
 #include "exec/process.h"
 #include "exec/runner.h"
 #include "exec/step_data.h"
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "shared/plan/lower.h"
 #include "tests/shared/mutate.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "tests/exec/tiny_model.h"
 
 namespace polyphony::exec::testing {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "exec/in_process.h"
-#include "shared/expand.h"
-#include "shared/row_shares.h"
+#include "shared/cost/expand.h"
+#include "shared/model/row_shares.h"
 #include "tests/exec/context_shares.h"
 #include "tests/exec/plain_model.h"
 #include "tests/exec/sparse_layer.h"

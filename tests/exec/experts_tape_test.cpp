@@ -1,7 +1,7 @@
 // What a chunk with experts keeps, and how often it multiplies.
 #include <functional>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "shared/plan/sizes.h"
 #include "tests/exec/sparse_layer.h"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "exec/in_process.h"
-#include "shared/held_sizes.h"
+#include "shared/model/held_sizes.h"
 #include "tests/exec/held_parameters.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own

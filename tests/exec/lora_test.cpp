@@ -4,8 +4,8 @@
 
 #include "exec/held_parameters.h"
 #include "exec/in_process.h"
-#include "shared/held_sizes.h"
-#include "shared/lora.h"
+#include "shared/model/held_sizes.h"
+#include "shared/model/lora.h"
 #include "tests/exec/expected.h"
 #include "tests/exec/shards.h"
 #include "tests/exec/tiny_model.h"

@@ -2,8 +2,8 @@
 
 #include "exec/positions.h"
 #include "shared/error.h"
-#include "shared/row_shares.h"
-#include "shared/rows.h"
+#include "shared/model/row_shares.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec::testing {
 

@@ -10,7 +10,7 @@
 
 #include "exec/chunk.h"
 #include "exec/dataset.h"
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 
 namespace polyphony::exec::testing {
 

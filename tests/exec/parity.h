@@ -17,7 +17,7 @@
 
 #include "exec/communicator.h"
 #include "exec/dataset.h"
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::exec::testing {
 

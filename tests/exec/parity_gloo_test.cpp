@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "shared/layout.h"
+#include "shared/scenario/layout.h"
 #include "tests/exec/parity.h"
 #include "tests/exec/rank_processes.h"
 

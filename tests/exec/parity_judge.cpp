@@ -6,8 +6,8 @@
 
 #include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
-#include "shared/scenario_json.h"
-#include "shared/verify.h"
+#include "shared/program/verify.h"
+#include "shared/scenario/scenario_json.h"
 #include "tests/exec/parity_order.h"
 #include "tests/exec/shards.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 #include "tests/exec/parity.h"
 #include "tests/exec/reference.h"
 

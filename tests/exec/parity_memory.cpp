@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "tests/exec/row_plans.h"
 
 namespace polyphony::exec::testing {

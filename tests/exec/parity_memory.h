@@ -1,5 +1,5 @@
-// Tensor memory of one rank over a step beside the Program's (shared/memory.h): the largest sum of
-// what lives between ops.
+// Tensor memory of one rank over a step beside the Program's (shared/program/memory.h): the largest
+// sum of what lives between ops.
 //   Measured: every block of tensor memory that the rank's threads ask for (tests/exec/
 //   tensor_ledger.h), from the start of the op that makes it to the end of the op that frees it.
 //   The Program's: parameters, gradients and optimizer state, and buffers, from the start of the op
@@ -20,8 +20,8 @@
 #include <functional>
 
 #include "exec/work_input.h"
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 #include "tests/exec/counted_transport.h"
 #include "tests/exec/tensor_ledger.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony::exec::testing {
 

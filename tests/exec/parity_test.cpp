@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <set>
 
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 #include "shared/plan/lower.h"
 #include "tests/exec/parity.h"
 #include "tests/exec/parity_order.h"

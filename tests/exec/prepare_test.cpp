@@ -4,7 +4,7 @@
 
 #include "shared/plan/lower.h"
 #include "shared/plan/plan.h"
-#include "shared/verify.h"
+#include "shared/program/verify.h"
 #include "tests/exec/temp_folder.h"
 #include "tests/shared/mutate.h"
 

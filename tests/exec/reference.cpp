@@ -5,7 +5,7 @@
 
 #include "exec/init.h"
 #include "exec/latents.h"
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 #include "tests/exec/reference_diffusion.h"
 #include "tests/exec/reference_model.h"
 

@@ -16,7 +16,7 @@
 
 #include "exec/dataset.h"
 #include "exec/latents.h"
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::exec::testing {
 

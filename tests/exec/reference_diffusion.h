@@ -8,7 +8,7 @@
 #include <string>
 
 #include "exec/torch_pch.h"
-#include "shared/model.h"
+#include "shared/model/model.h"
 
 namespace polyphony::exec::testing {
 

@@ -3,7 +3,7 @@
 //   one and a lower number. Weights are their probabilities divided by their sum.
 #pragma once
 
-#include "shared/model.h"
+#include "shared/model/model.h"
 #include "tests/exec/reference.h"
 
 namespace polyphony::exec::testing {

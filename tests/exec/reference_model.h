@@ -1,6 +1,7 @@
 // The forward pass of tests/exec/reference.h: one sample through whole weights by name.
 //   The plainest operators: torch::linear, torch::conv1d, torch::softmax over a dense mask, head by
-//   head. Weights are named as in shared/parameters.h; qkv rows are laid out per key/value head.
+//   head. Weights are named as in shared/model/parameters.h; qkv rows are laid out per key/value
+//   head.
 #pragma once
 
 #include "tests/exec/reference.h"

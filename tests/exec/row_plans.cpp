@@ -5,8 +5,8 @@
 
 #include "exec/blocks.h"
 #include "exec/context_attention.h"
-#include "shared/row_shares.h"
-#include "shared/rows.h"
+#include "shared/model/row_shares.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec::testing {
 namespace {

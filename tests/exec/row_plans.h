@@ -13,7 +13,7 @@
 #pragma once
 
 #include "exec/work_input.h"
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 
 namespace polyphony::exec::testing {
 

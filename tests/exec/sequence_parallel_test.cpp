@@ -3,7 +3,7 @@
 
 #include "exec/chunk.h"
 #include "exec/in_process.h"
-#include "shared/row_shares.h"
+#include "shared/model/row_shares.h"
 #include "tests/exec/expected.h"
 #include "tests/exec/plain_model.h"
 #include "tests/exec/shards.h"

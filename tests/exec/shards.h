@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "exec/torch_pch.h"
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 
 namespace polyphony::exec::testing {
 

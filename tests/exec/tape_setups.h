@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "tests/exec/sparse_layer.h"
 #include "tests/exec/tiny_diffusion.h"
 #include "tests/exec/variants.h"

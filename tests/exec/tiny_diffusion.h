@@ -7,8 +7,8 @@
 
 #include "exec/chunk.h"
 #include "exec/latents.h"
-#include "shared/program.h"
-#include "shared/row_shares.h"
+#include "shared/model/row_shares.h"
+#include "shared/program/program.h"
 
 namespace polyphony::exec::testing {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/chunk.h"
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony::exec::testing {
 

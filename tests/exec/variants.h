@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 #include "tests/exec/tiny_model.h"
 
 namespace polyphony::exec::testing {

@@ -5,9 +5,9 @@
 
 #include <map>
 
+#include "shared/model/row_shares.h"
 #include "shared/plan/lower.h"
-#include "shared/row_shares.h"
-#include "shared/verify.h"
+#include "shared/program/verify.h"
 #include "tests/shared/example_models.h"
 
 using namespace polyphony;

@@ -1,4 +1,4 @@
-#include "shared/compile.h"
+#include "shared/program/compile.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shared/cost_model.h"
+#include "shared/cost/cost_model.h"
 
 #include <doctest/doctest.h>
 

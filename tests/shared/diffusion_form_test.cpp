@@ -4,11 +4,11 @@
 #include <cmath>
 #include <functional>
 
-#include "shared/batch_json.h"
-#include "shared/distribution_text.h"
-#include "shared/expand.h"
-#include "shared/scenario_parts.h"
-#include "shared/validate.h"
+#include "shared/cost/expand.h"
+#include "shared/scenario/batch_json.h"
+#include "shared/scenario/distribution_text.h"
+#include "shared/scenario/scenario_parts.h"
+#include "shared/scenario/validate.h"
 #include "tests/shared/scenario_files.h"
 #include "tests/shared/small_diffusion.h"
 

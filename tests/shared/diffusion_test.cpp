@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
+#include "shared/model/presets.h"
 #include "shared/plan/sizes.h"
-#include "shared/presets.h"
 #include "tests/shared/small_diffusion.h"
 
 namespace polyphony {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/cost.h"
+#include "shared/cost/cost.h"
 #include "tests/shared/hand_made.h"
 
 using namespace polyphony;

@@ -1,8 +1,8 @@
 // Models and scenarios with round dimensions, for closed forms.
 #pragma once
 
-#include "shared/devices.h"
-#include "shared/scenario.h"
+#include "shared/cost/devices.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::examples {
 

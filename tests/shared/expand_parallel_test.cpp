@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "shared/plan/sizes.h"
 #include "tests/shared/example_models.h"
 

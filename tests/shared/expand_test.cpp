@@ -1,4 +1,4 @@
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 
 #include <doctest/doctest.h>
 

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <functional>
 
-#include "shared/expand.h"
-#include "shared/hf_config.h"
-#include "shared/parameters.h"
+#include "shared/cost/expand.h"
+#include "shared/model/hf_config.h"
+#include "shared/model/parameters.h"
+#include "shared/model/presets.h"
 #include "shared/plan/sizes.h"
-#include "shared/presets.h"
-#include "shared/scenario_json.h"
-#include "shared/validate.h"
+#include "shared/scenario/scenario_json.h"
+#include "shared/scenario/validate.h"
 #include "tests/shared/scenario_files.h"
 
 using namespace polyphony;

@@ -2,9 +2,9 @@
 // for the rest.
 #include <doctest/doctest.h>
 
-#include "shared/cost_model.h"
-#include "shared/memory.h"
+#include "shared/cost/cost_model.h"
 #include "shared/plan/lower.h"
+#include "shared/program/memory.h"
 #include "tests/shared/example_models.h"
 
 namespace polyphony {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "shared/compile.h"
-#include "shared/cost.h"
-#include "shared/program.h"
+#include "shared/cost/cost.h"
+#include "shared/program/compile.h"
+#include "shared/program/program.h"
 
 namespace polyphony::hand_made {
 

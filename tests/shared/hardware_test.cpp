@@ -1,10 +1,10 @@
-#include "shared/hardware.h"
+#include "shared/cost/hardware.h"
 
 #include <doctest/doctest.h>
 
-#include "shared/devices.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/hardware_json.h"
 #include "shared/error.h"
-#include "shared/hardware_json.h"
 
 namespace polyphony {
 namespace {

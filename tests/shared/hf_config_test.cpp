@@ -1,9 +1,9 @@
-#include "shared/hf_config.h"
+#include "shared/model/hf_config.h"
 
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
-#include "shared/presets.h"
+#include "shared/model/presets.h"
 
 using namespace polyphony;
 

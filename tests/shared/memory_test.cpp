@@ -1,4 +1,4 @@
-#include "shared/memory.h"
+#include "shared/program/memory.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
-#include "shared/presets.h"
+#include "shared/model/presets.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <set>
 
-#include "shared/parameters.h"
+#include "shared/model/parameters.h"
 
 using namespace polyphony;
 

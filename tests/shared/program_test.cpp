@@ -1,4 +1,4 @@
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include "shared/rows.h"
+#include "shared/model/rows.h"
 
 #include <doctest/doctest.h>
 
-#include "shared/expand.h"
+#include "shared/cost/expand.h"
 #include "tests/shared/example_models.h"
 
 using namespace polyphony;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 
 namespace polyphony::test {
 

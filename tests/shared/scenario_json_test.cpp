@@ -1,11 +1,11 @@
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "shared/distribution_text.h"
 #include "shared/plan/plan.h"
+#include "shared/scenario/distribution_text.h"
 #include "tests/shared/scenario_files.h"
 
 using namespace polyphony;

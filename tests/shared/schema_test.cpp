@@ -1,4 +1,4 @@
-#include "shared/schema_json.h"
+#include "shared/scenario/schema_json.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <regex>
 #include <set>
 
-#include "shared/scenario_form.h"
+#include "shared/scenario/scenario_form.h"
 #include "tests/shared/scenario_files.h"
 
 using namespace polyphony;

@@ -1,4 +1,4 @@
-#include "shared/search.h"
+#include "shared/search/search.h"
 
 #include <doctest/doctest.h>
 
@@ -6,10 +6,10 @@
 #include <cmath>
 #include <set>
 
-#include "shared/cost_model.h"
-#include "shared/memory.h"
-#include "shared/parameters.h"
+#include "shared/cost/cost_model.h"
+#include "shared/model/parameters.h"
 #include "shared/plan/lower.h"
+#include "shared/program/memory.h"
 #include "shared/random.h"
 #include "tests/shared/example_models.h"
 

@@ -1,7 +1,7 @@
 // A diffusion module with round dimensions, for closed forms.
 #pragma once
 
-#include "shared/model.h"
+#include "shared/model/model.h"
 
 namespace polyphony::examples {
 

@@ -1,13 +1,13 @@
-#include "shared/software.h"
+#include "shared/cost/software.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "shared/collectives.h"
-#include "shared/cost_model.h"
-#include "shared/devices.h"
-#include "shared/hardware_json.h"
+#include "shared/cost/collectives.h"
+#include "shared/cost/cost_model.h"
+#include "shared/cost/devices.h"
+#include "shared/cost/hardware_json.h"
 #include "tests/shared/example_models.h"
 
 namespace polyphony {

@@ -1,10 +1,10 @@
-#include "shared/validate.h"
+#include "shared/scenario/validate.h"
 
 #include <doctest/doctest.h>
 
 #include <functional>
 
-#include "shared/distribution_text.h"
+#include "shared/scenario/distribution_text.h"
 #include "tests/shared/scenario_files.h"
 
 using namespace polyphony;

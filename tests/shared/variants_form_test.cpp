@@ -1,7 +1,7 @@
 // Keys of the dense families' variants: read, refused, printed and read again.
 #include <doctest/doctest.h>
 
-#include "shared/scenario_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "tests/shared/scenario_files.h"
 
 using namespace polyphony;

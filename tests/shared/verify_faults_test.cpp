@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "shared/verify.h"
+#include "shared/program/verify.h"
 #include "tests/shared/hand_made.h"
 
 using namespace polyphony;

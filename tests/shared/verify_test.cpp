@@ -1,4 +1,4 @@
-#include "shared/verify.h"
+#include "shared/program/verify.h"
 
 #include <doctest/doctest.h>
 

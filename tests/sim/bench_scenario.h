@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "shared/scenario.h"
+#include "shared/scenario/scenario.h"
 
 namespace polyphony::tests {
 

@@ -6,9 +6,9 @@
 // Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
 #pragma once
 
-#include "shared/compile.h"
-#include "shared/cost.h"
-#include "shared/timeline.h"
+#include "shared/cost/cost.h"
+#include "shared/program/compile.h"
+#include "shared/program/timeline.h"
 
 namespace polyphony::tests {
 

@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "shared/cost.h"
-#include "shared/verify.h"
+#include "shared/cost/cost.h"
+#include "shared/program/verify.h"
 #include "sim/simulate.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/fluid.h"

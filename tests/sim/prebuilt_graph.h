@@ -5,8 +5,8 @@
 //   them. Joins of one activity disappear. Source: SimGrid 4.1, examples/cpp/dag-simple.
 #pragma once
 
-#include "shared/compile.h"
-#include "shared/cost.h"
+#include "shared/cost/cost.h"
+#include "shared/program/compile.h"
 
 namespace polyphony::tests {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony::tests {
 

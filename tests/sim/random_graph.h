@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony::tests {
 

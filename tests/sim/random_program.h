@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "shared/compile.h"
-#include "shared/cost.h"
-#include "shared/program.h"
+#include "shared/cost/cost.h"
+#include "shared/program/compile.h"
+#include "shared/program/program.h"
 
 namespace polyphony::tests {
 

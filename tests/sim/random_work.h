@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "shared/program.h"
+#include "shared/program/program.h"
 
 namespace polyphony::tests {
 

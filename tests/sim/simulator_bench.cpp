@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-#include "shared/cost_model.h"
-#include "shared/devices.h"
-#include "shared/memory.h"
+#include "shared/cost/cost_model.h"
+#include "shared/cost/devices.h"
 #include "shared/plan/lower.h"
-#include "shared/verify.h"
+#include "shared/program/memory.h"
+#include "shared/program/verify.h"
 #include "sim/simulate.h"
 #include "tests/sim/bench_scenario.h"
 #include "tests/sim/prebuilt_graph.h"

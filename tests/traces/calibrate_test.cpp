@@ -3,7 +3,7 @@
 #include <cmath>
 #include <random>
 
-#include "shared/devices.h"
+#include "shared/cost/devices.h"
 #include "tests/traces/sample_run.h"
 #include "traces/calibrate.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "shared/devices.h"
+#include "shared/cost/devices.h"
 #include "shared/error.h"
 #include "traces/machine_profile.h"
 

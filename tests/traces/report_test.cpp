@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/devices.h"
+#include "shared/cost/devices.h"
 #include "tests/traces/sample_run.h"
 #include "tests/traces/well_formed.h"
 #include "traces/report_parts.h"

@@ -3,9 +3,9 @@
 // pricing and timing: its sizes are no longer those of its batch.
 #pragma once
 
-#include "shared/cost_model.h"
-#include "shared/program.h"
-#include "shared/timeline.h"
+#include "shared/cost/cost_model.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
 #include "tests/shared/hand_made.h"
 
 namespace polyphony::traces::test {

@@ -1,0 +1,98 @@
+#include "shared/cost/collectives.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace polyphony {
+namespace {
+
+// NCCL src/graph/tuning.cc: base, hop over NVLink, hop over the network; share of the rate. LL:
+// half of each 8 bytes is a flag; LL128: 120 of 128 bytes are data; Simple. Trees reach 0.92 of a
+// ring.
+struct NcclProtocol {
+  Seconds base, inside, between;
+  double share;
+};
+constexpr Seconds us(double value) { return Seconds(value * 1e-6); }
+constexpr NcclProtocol kRings[] = {{us(6.6), us(0.6), us(2.7), 0.5},
+                                   {us(14.0), us(1.9), us(4.0), 0.92},
+                                   {us(8.4), us(3.4), us(14.0), 1.0}};
+constexpr NcclProtocol kTrees[] = {{us(6.8), us(0.6), us(5.0), 0.46},
+                                   {us(14.0), us(1.25), us(8.5), 0.85},
+                                   {us(8.4), us(4.0), us(14.0), 0.92}};
+
+bool reduces_all(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_reduce_max;
+}
+
+BytesPerSecond rate_of(const Ring& ring, CollectiveKind kind) {
+  return kind == CollectiveKind::all_to_all ? ring.exchange : ring.rate;
+}
+
+}  // namespace
+
+Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
+               const HardwareProfile& profile) {
+  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl};
+  const int n = ring.ranks;
+  if (n < 2) return ring;
+  int between = 0;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    between += cluster.node_of(members[i]) != cluster.node_of(members[(i + 1) % members.size()]);
+  ring.nodes = std::max(1, between);
+  const BytesPerSecond inside = cluster.node_link.rate * profile.collective_efficiency,
+                       nic = cluster.fabric_link.rate * profile.fabric_efficiency;
+  ring.rate = ring.exchange = inside;
+  if (between < n) ring.hop = profile.collective_latency + cluster.node_link.latency;
+  if (between == 0) return ring;
+  const double node_share = static_cast<double>(n) / between;  // members of a node
+  ring.rate = between == n ? nic : std::min(inside, nic * node_share);
+  ring.exchange = std::min(ring.exchange, nic * ((n - 1) / (n - node_share)));
+  if (between == n) ring.exchange = nic;
+  ring.hop = std::max(ring.hop, profile.collective_latency + cluster.fabric_link.latency);
+  return ring;
+}
+
+int ring_hops(CollectiveKind kind, int ranks) { return (reduces_all(kind) ? 2 : 1) * (ranks - 1); }
+
+// All-to-all: each rank sends 1/n of its array to every other.
+Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
+  return Bytes(bytes.value * ring_hops(kind, ranks) / ranks);
+}
+
+Protocol choose_protocol(const Ring& ring, CollectiveKind kind, Bytes bytes) {
+  const int hops = ring_hops(kind, ring.ranks);
+  if (!ring.nccl) return {ring.hop * hops, 1};
+  const Bytes moved = ring_bytes(kind, ring.ranks, bytes);
+  Protocol best;
+  Seconds least{};
+  const auto offer = [&](const NcclProtocol& p, double inside, double between) {
+    const Protocol offered{p.base + inside * p.inside + between * p.between, p.share};
+    const Seconds time = offered.latency + moved / (rate_of(ring, kind) * p.share);
+    if (least.count() > 0 && time >= least) return;
+    least = time;
+    best = offered;
+  };
+  // A ring's steps that cross nodes; all-to-all sends to all at once.
+  const int rounds = reduces_all(kind) ? 2 : 1;
+  const double between = ring.nodes > 1 ? rounds * (ring.nodes - 1) : 0;
+  if (kind == CollectiveKind::all_to_all) {
+    for (const NcclProtocol& p : kRings) offer(p, 1, ring.nodes > 1 ? 1 : 0);
+    return best;
+  }
+  for (const NcclProtocol& p : kRings) offer(p, hops - between, between);
+  if (!reduces_all(kind) || ring.nodes == 1) return best;
+  const double local = static_cast<double>(ring.ranks) / ring.nodes;
+  for (const NcclProtocol& p : kTrees)
+    offer(p, 2 * (local - 1), 2 * std::log2(static_cast<double>(ring.nodes)));
+  return best;
+}
+
+Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes) {
+  if (ring.ranks < 2) return Seconds(0);
+  const Protocol protocol = choose_protocol(ring, kind, bytes);
+  return protocol.latency +
+         ring_bytes(kind, ring.ranks, bytes) / (rate_of(ring, kind) * protocol.share);
+}
+
+}  // namespace polyphony

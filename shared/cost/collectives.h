@@ -1,0 +1,47 @@
+// What a group of ranks offers a collective, and what one costs there: n ranks on k nodes, S bytes.
+//
+// Ring: n − 1 hops (all-reduce 2(n − 1)); over each edge hops/n · S bytes. Between nodes each of
+// the n/k ranks of a node leads a ring of its own through its own NIC (NCCL's channels), so that
+// n/k NICs carry it together.
+//
+// All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC.
+//
+// Time: latency + bytes / (rate · share). Without NCCL, the latency is that of all hops, and the
+// share 1. With NCCL, the fastest of its protocols and, for all-reduce between nodes, trees of 2
+// log2(k) hops: kRings and kTrees in shared/cost/collectives.cpp.
+//
+// Sources: nccl-tests doc/PERFORMANCE.md (bandwidth terms); NCCL src/graph/tuning.cc (protocols).
+// Does not model: NVLS, PAT, channels short of the link's rate.
+#pragma once
+
+#include <vector>
+
+#include "shared/cost/hardware.h"
+#include "shared/program/program.h"
+#include "shared/scenario/cluster.h"
+
+namespace polyphony {
+
+// One rank: nothing to do.
+struct Ring {
+  int ranks = 1;
+  int nodes = 1;
+  BytesPerSecond rate{};      // of a ring
+  BytesPerSecond exchange{};  // of an all-to-all
+  Seconds hop{};              // without NCCL
+  bool nccl = false;
+};
+Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
+               const HardwareProfile& profile);
+int ring_hops(CollectiveKind kind, int ranks);
+Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
+
+// How a collective of some size is run: latency + bytes / (rate · share).
+struct Protocol {
+  Seconds latency{};
+  double share = 1;
+};
+Protocol choose_protocol(const Ring& ring, CollectiveKind kind, Bytes bytes);
+Seconds ring_time(const Ring& ring, CollectiveKind kind, Bytes bytes);
+
+}  // namespace polyphony

@@ -1,0 +1,125 @@
+#include "shared/cost/cost.h"
+
+#include <algorithm>
+
+#include "shared/error.h"
+
+namespace polyphony {
+namespace {
+
+// What crosses each link, by rank.
+struct LinkLoads {
+  std::vector<Bytes> node_up, node_down, fabric_up, fabric_down;
+
+  explicit LinkLoads(std::size_t ranks)
+      : node_up(ranks), node_down(ranks), fabric_up(ranks), fabric_down(ranks) {}
+
+  void add(const Flow& flow, const Network& network) {
+    if (flow.source == flow.destination) return;
+    const bool inside = network.same_node(flow.source, flow.destination);
+    (inside ? node_up : fabric_up)[flow.source.value] += flow.bytes;
+    (inside ? node_down : fabric_down)[flow.destination.value] += flow.bytes;
+  }
+};
+
+Seconds longest(const std::vector<Bytes>& loads, BytesPerSecond rate) {
+  const auto most = std::max_element(loads.begin(), loads.end());
+  if (most == loads.end() || most->value == 0) return Seconds(0);
+  return *most / rate;
+}
+
+Seconds busiest(const LinkLoads& loads, const Network& network) {
+  return std::max({longest(loads.node_up, network.node_rate),
+                   longest(loads.node_down, network.node_rate),
+                   longest(loads.fabric_up, network.fabric_rate),
+                   longest(loads.fabric_down, network.fabric_rate)});
+}
+
+// One pass over the graph; most of its time is waiting for memory. `start` receives when each node
+// starts. Returns the last end.
+Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
+             std::vector<Seconds>& start) {
+  const std::size_t count = compiled.nodes.size();
+  POLYPHONY_CHECK(costs.nodes.size() == count, costs.nodes.size()
+                                                   << " costs, " << count << " nodes");
+  start.assign(count, Seconds(0));
+  Seconds last{};
+  for (std::uint32_t node = 0; node < count; ++node) {
+    const Range flows = costs.nodes[node].flows;
+    for (std::uint32_t i = flows.begin; i < flows.end; ++i)
+      loads.add(costs.flows[i], costs.network);
+    const Seconds end = start[node] + unshared_time(costs, node);
+    last = std::max(last, end);
+    const std::uint32_t stop = compiled.successor_begin[node + 1];
+    for (std::uint32_t i = compiled.successor_begin[node]; i < stop; ++i) {
+      Seconds& next = start[compiled.successors[i]];
+      next = std::max(next, end);
+    }
+  }
+  return last;
+}
+
+Seconds busiest_stream(const Compiled& compiled, const CostTable& costs) {
+  Seconds most{};
+  for (std::size_t stream = 0; stream + 1 < compiled.busy_begin.size(); ++stream) {
+    Seconds busy{};
+    for (auto i = compiled.busy_begin[stream]; i < compiled.busy_begin[stream + 1]; ++i)
+      busy += unshared_time(costs, compiled.busy_nodes[i]);
+    most = std::max(most, busy);
+  }
+  return most;
+}
+
+StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<Seconds>& start) {
+  LinkLoads loads(costs.network.node_of.size());
+  StepBounds result;
+  result.longest_path = walk(compiled, costs, loads, start);
+  result.busiest_link = busiest(loads, costs.network);
+  result.busiest_stream = busiest_stream(compiled, costs);
+  return result;
+}
+
+}  // namespace
+
+Seconds unshared_time(const CostTable& costs, std::uint32_t node) {
+  const NodeCost& cost = costs.nodes[node];
+  if (cost.flows.size() == 0) return cost.duration + cost.delay;
+  Seconds slowest{};
+  for (std::uint32_t i = cost.flows.begin; i < cost.flows.end; ++i) {
+    const Flow& flow = costs.flows[i];
+    if (flow.source == flow.destination || flow.bytes.value == 0) continue;
+    slowest = std::max(slowest, flow.bytes / costs.network.rate(flow.source, flow.destination));
+  }
+  return cost.duration + cost.delay + slowest;
+}
+
+Seconds StepBounds::step() const { return std::max({longest_path, busiest_link, busiest_stream}); }
+
+Seconds walk_longest_path(const Compiled& compiled, const CostTable& costs, PathTimes& times) {
+  LinkLoads loads(costs.network.node_of.size());
+  const Seconds last = walk(compiled, costs, loads, times.start);
+  times.end.resize(times.start.size());
+  for (std::uint32_t node = 0; node < times.end.size(); ++node)
+    times.end[node] = times.start[node] + unshared_time(costs, node);
+  return last;
+}
+
+StepBounds estimate_step(const Compiled& compiled, const CostTable& costs) {
+  std::vector<Seconds> start;
+  return bounds(compiled, costs, start);
+}
+
+Estimate estimate(const Program& program, const Compiled& compiled, const CostTable& costs) {
+  std::vector<Seconds> start;
+  Estimate result{bounds(compiled, costs, start), {}};
+  result.timeline.makespan = result.longest_path;
+  result.timeline.ops.resize(program.ops.size());
+  for (std::size_t op = 0; op < program.ops.size(); ++op) {
+    const std::uint32_t end = compiled.op_end[op];
+    result.timeline.ops[op] = {OpId(op), start[compiled.op_start[op]],
+                               start[end] + unshared_time(costs, end)};
+  }
+  return result;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,281 @@
+#include "shared/cost/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "shared/error.h"
+#include "shared/model/held_sizes.h"
+
+namespace polyphony {
+namespace {
+
+Bytes scaled(Bytes bytes, double efficiency) {
+  return Bytes(
+      static_cast<std::int64_t>(std::llround(static_cast<double>(bytes.value) / efficiency)));
+}
+
+const Link& link_between(const Cluster& cluster, Rank a, Rank b) {
+  return cluster.node_of(a) == cluster.node_of(b) ? cluster.node_link : cluster.fabric_link;
+}
+
+double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) {
+  const auto found = profile.corrections.find({layer, phase});
+  return found == profile.corrections.end() ? 1.0 : found->second;
+}
+
+Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize& size,
+                   const ChunkContext& context, const InnerRings& rings,
+                   const HardwareProfile& profile) {
+  const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  const Expansion inside = expand(module, range, phase, size, context);
+  Seconds total{}, host{}, products{};
+  for (const Kernel& kernel : inside.kernels) {
+    const Seconds time =
+        kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
+    total += time;
+    if (kernel.kind == KernelKind::gemm) products += time;
+    host += launch_time(profile, kernel);
+  }
+  total = std::max(total, host);
+  Seconds tensor{}, beside{};
+  for (const InnerCollective& collective : inside.collectives) {
+    const bool over_tensor = collective.group == GroupKind::tensor;
+    const Ring& ring = collective.group == GroupKind::context  ? rings.context
+                       : collective.group == GroupKind::expert ? rings.expert
+                                                               : rings.tensor;
+    Seconds& sum = !over_tensor ? total : collective.beside_weights ? beside : tensor;
+    sum += ring_time(ring, collective.kind, collective.bytes);
+  }
+  const SoftwareStack& stack = profile.stack;
+  if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
+    Seconds weights{};
+    for (const Kernel& kernel :
+         expand(module, range, Phase::backward_weight, size, context).kernels)
+      weights += kernel_time(profile, kernel, context.precision);
+    beside = std::max(Seconds(0), beside - stack.tensor_overlap * weights);
+    products -= std::min(products, weights);
+  }
+  return total + beside + std::max(Seconds(0), tensor - stack.pipelined * products);
+}
+
+struct ChunkGroups {
+  GroupId tensor, context, expert;
+};
+// A compute op that does not name its parameters has a tensor-parallel group alone.
+ChunkGroups groups_of(const Program& program, const Op& op, const Compute& compute) {
+  if (!compute.params.valid()) return {op.group, {}, {}};
+  const ParamGroup& params = program.params[compute.params.value];
+  return {params.tensor, params.context, params.expert};
+}
+
+// Prices the nodes of one Program; remembers compute ops of equal shape.
+class Pricer {
+ public:
+  Pricer(const Program& program, const Compiled& compiled, const Cluster& cluster,
+         const HardwareProfile& profile)
+      : program_(program), compiled_(compiled), cluster_(cluster), profile_(profile) {}
+
+  CostTable run() {
+    table_.network.node_rate = cluster_.node_link.rate;
+    table_.network.fabric_rate = cluster_.fabric_link.rate;
+    for (std::uint32_t r = 0; r < program_.ranks; ++r) {
+      table_.network.node_of.push_back(static_cast<std::uint32_t>(cluster_.node_of(Rank(r))));
+    }
+    table_.nodes.reserve(compiled_.nodes.size());
+    for (const Node& node : compiled_.nodes) {
+      const auto begin = static_cast<std::uint32_t>(table_.flows.size());
+      NodeCost cost = price_node(node);
+      cost.flows = {begin, static_cast<std::uint32_t>(table_.flows.size())};
+      table_.nodes.push_back(cost);
+    }
+    return std::move(table_);
+  }
+
+ private:
+  NodeCost price_node(const Node& node) {
+    switch (node.kind) {
+      case NodeKind::join:
+        return {};
+      case NodeKind::compute:
+        return {.duration = compute(OpId(node.what)), .delay = {}, .flows = {}};
+      case NodeKind::message:
+        return {.duration = {}, .delay = message(program_.messages[node.what]), .flows = {}};
+      case NodeKind::collective:
+        return {.duration = {}, .delay = collective(program_.ops[node.what]), .flows = {}};
+    }
+    return {};
+  }
+
+  Seconds compute(OpId id) {
+    const Op& op = program_.ops[id.value];
+    const auto* compute = std::get_if<Compute>(&op.what);
+    if (compute == nullptr) return compute_time(program_, id, cluster_, profile_);
+    const WorkSize& size = program_.size_of(compute->work, compute->module);
+    // Groups of one module have one size; whether they span nodes may differ, so the groups
+    // themselves are part of the key.
+    const ChunkGroups groups = groups_of(program_, op, *compute);
+    const Key key{compute->module.value, compute->layers.begin, compute->layers.end,
+                  compute->phase,        groups.tensor.value,   groups.context.value,
+                  groups.expert.value,   size.tokens,           size.pairs,
+                  size.text_tokens,      size.loss_tokens,      size.sequences,
+                  size.samples,          size.gathered,         size.condition,
+                  size.window_pairs};
+    const auto [known, added] = known_.try_emplace(key);
+    if (added) known->second = compute_time(program_, id, cluster_, profile_);
+    return known->second;
+  }
+
+  Seconds message(const Message& message) {
+    if (message.source == message.destination) {  // read and written once
+      return 2 * message.bytes / (profile_.device.memory_rate * profile_.memory_efficiency);
+    }
+    const bool inside = cluster_.node_of(message.source) == cluster_.node_of(message.destination);
+    const double efficiency = inside ? profile_.message_efficiency : profile_.fabric_efficiency;
+    table_.flows.push_back(
+        {message.source, message.destination, scaled(message.bytes, efficiency)});
+    return profile_.message_latency +
+           link_between(cluster_, message.source, message.destination).latency;
+  }
+
+  Seconds collective(const Op& op) {
+    const Collective& collective = std::get<Collective>(op.what);
+    const std::vector<Rank>& members = program_.groups[collective.group.value].members;
+    const auto n = members.size();
+    if (n < 2) return Seconds(0);
+    const Ring ring = make_ring(members, cluster_, profile_);
+    const Bytes whole = collective_bytes(collective);
+    const double exposed = exposed_share(collective, ring_time(ring, collective.kind, whole));
+    if (program_.rank_ops[members.back().value].size() == 0)  // folded
+      return exposed * ring_time(ring, collective.kind, whole);
+    const Protocol protocol = choose_protocol(ring, collective.kind, whole);
+    const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), whole);
+    const double rings = std::max(1.0, static_cast<double>(n) / ring.nodes);  // through one node
+    for (std::size_t i = 0; i < n; ++i) {
+      const Rank from = members[i], to = members[(i + 1) % n];
+      const bool inside = cluster_.node_of(from) == cluster_.node_of(to);
+      const double efficiency =
+          inside ? profile_.collective_efficiency : profile_.fabric_efficiency * rings;
+      table_.flows.push_back({from, to, scaled(bytes, efficiency * protocol.share / exposed)});
+    }
+    return exposed * protocol.latency;
+  }
+
+  // What is left of a step tail's collective beside the compute op that hides the rest: the last
+  // backward of its parameters, or the first forward of the next step. The last bucket never hides.
+  double exposed_share(const Collective& collective, Seconds time) {
+    constexpr double kLastBucket = 0.1;
+    if (profile_.stack.overlap <= 0 || !collective.params.valid() || time.count() <= 0) return 1;
+    const ParamGroup& params = program_.params[collective.params.value];
+    if (program_.layout.modules[params.module.value].shard >= Shard::gradients) return 1;
+    const bool gradients = collective.purpose == Purpose::gradients;
+    if (!gradients && collective.purpose != Purpose::parameters) return 1;
+    Seconds beside{};
+    const Range range = program_.rank_ops[params.rank.value];
+    for (std::uint32_t i = range.begin; i < range.end; ++i) {
+      const auto* compute_op = std::get_if<Compute>(&program_.ops[i].what);
+      if (compute_op == nullptr || compute_op->module != params.module ||
+          compute_op->layers != params.layers)
+        continue;
+      const bool forward = compute_op->phase == Phase::forward;
+      if (forward == gradients) continue;
+      beside = compute(OpId(i));
+      if (!gradients) break;
+    }
+    return std::clamp(1 - profile_.stack.overlap * (beside / time), kLastBucket, 1.0);
+  }
+
+  Bytes collective_bytes(const Collective& collective) const {
+    if (collective.purpose != Purpose::gradients) return collective.bytes;
+    return reduced_bytes(profile_, program_.precision, collective.bytes);
+  }
+
+  using Key =
+      std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t, std::uint32_t,
+                 std::uint32_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                 std::int32_t, std::int32_t, std::int64_t, std::int64_t, std::int64_t>;
+  const Program& program_;
+  const Compiled& compiled_;
+  const Cluster& cluster_;
+  const HardwareProfile& profile_;
+  CostTable table_;
+  std::map<Key, Seconds> known_;
+};
+
+Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {
+  const std::int64_t element = size_of(program.precision).value;
+  Bytes moved{};
+  for (std::uint32_t p = update.params.begin; p < update.params.end; ++p) {
+    const ParamGroup& group = program.params[p];
+    if (!group.trainable) continue;
+    std::int64_t count = group.trained > 0 ? group.trained : group.bytes.value / element;
+    if (group.shards.valid())
+      count /= static_cast<std::int64_t>(program.groups[group.shards.value].members.size());
+    moved += update_bytes(program.precision) * count;
+  }
+  return profile.optimizer_overhead +
+         moved / (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
+}
+
+}  // namespace
+
+Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                   const ChunkContext& context, const InnerRings& rings,
+                   const HardwareProfile& profile) {
+  const std::vector<LayerKind> stack = layers(module);
+  Seconds total{};
+  for (int layer = range.begin; layer < range.end;) {
+    int next = layer + 1;
+    while (next < range.end &&
+           stack[static_cast<std::size_t>(next)] == stack[static_cast<std::size_t>(layer)])
+      ++next;
+    ChunkContext inner = context;
+    const bool backward = context.input_grad || context.weight_grad;
+    inner.input_grad = context.input_grad || (layer > range.begin && backward);
+    total += layer_time(module, layer, phase, size, inner, rings, profile) * (next - layer);
+    layer = next;
+  }
+  return total;
+}
+
+Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
+                     const HardwareProfile& profile) {
+  const Op& op = program.ops[id.value];
+  if (const auto* update = std::get_if<Update>(&op.what))
+    return update_time(program, *update, profile);
+  const auto* compute = std::get_if<Compute>(&op.what);
+  POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
+  const Module& module = program.model.modules[compute->module.value];
+  const ChunkGroups groups = groups_of(program, op, *compute);
+  const auto ring = [&](GroupId group) {
+    return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile)
+                         : Ring{};
+  };
+  const ChunkContext context = chunk_context(program, *compute);
+  return profile.op_overhead +
+         range_time(module, compute->layers, compute->phase,
+                    program.size_of(compute->work, compute->module), context,
+                    {ring(groups.tensor), ring(groups.context), ring(groups.expert)}, profile);
+}
+
+Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Bytes gradients) {
+  if (profile.stack.gradient_bytes <= 0) return gradients;
+  return scaled(gradients,
+                static_cast<double>(gradient_size(precision).value) / profile.stack.gradient_bytes);
+}
+
+CostTable price(const Program& program, const Compiled& compiled, const Cluster& cluster,
+                const HardwareProfile& profile) {
+  POLYPHONY_CHECK(static_cast<int>(program.ranks) <= cluster.ranks(),
+                  program.ranks << " ranks, the cluster has " << cluster.ranks());
+  return Pricer(program, compiled, cluster, profile).run();
+}
+
+Bytes update_bytes(NumberFormat precision) {
+  const Bytes element = size_of(precision);
+  if (element < Bytes(4)) return 9 * Bytes(4) + element;
+  return 9 * element;
+}
+
+}  // namespace polyphony

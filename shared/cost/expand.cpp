@@ -1,0 +1,143 @@
+#include "shared/cost/expand.h"
+
+#include <algorithm>
+
+#include "shared/cost/layer_kernels.h"
+#include "shared/error.h"
+
+namespace polyphony {
+
+const char* name(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::gemm:
+      return "gemm";
+    case KernelKind::attention:
+      return "attention";
+    case KernelKind::elementwise:
+      return "elementwise";
+    case KernelKind::embedding:
+      return "embedding";
+    case KernelKind::loss:
+      return "loss";
+  }
+  return "?";
+}
+
+namespace {
+
+bool reads_conditioning(const Module& module, const std::vector<LayerKind>& stack,
+                        LayerRange range) {
+  return module.condition > 0 && std::find(stack.begin() + range.begin, stack.begin() + range.end,
+                                           LayerKind::diffusion_block) != stack.begin() + range.end;
+}
+
+// Whether the backward must go on to what layer `i` of a chunk reads. A frozen latent embedding has
+// nothing upstream.
+bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
+                  int i, const ChunkContext& context) {
+  const bool lora = module.trainable == Trainable::lora;
+  if (i > range.begin && stack[static_cast<std::size_t>(i - 1)] == LayerKind::latent_embedding)
+    return context.weight_grad && !lora;
+  // The first layer that trains anything; the embedding below a LoRA module's blocks does not.
+  const int first = lora ? std::max<int>(range.begin, 1) : range.begin;
+  return context.input_grad || i > first;
+}
+
+}  // namespace
+
+Expansion expand(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                 const ChunkContext& context) {
+  const std::vector<LayerKind> stack = layers(module);
+  POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
+                  module.name << " has " << stack.size() << " layers, asked for [" << range.begin
+                              << ", " << range.end << ")");
+  POLYPHONY_CHECK(context.tp >= 1 && context.cp >= 1, "tp " << context.tp << ", cp " << context.cp);
+  Expansion out;
+  out.kernels.reserve(
+      16 * static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
+  const bool backward_input = phase == Phase::backward || phase == Phase::backward_input;
+  const bool backward_weight = phase == Phase::backward || phase == Phase::backward_weight;
+  if (backward_input || backward_weight) {
+    if (!context.input_grad && !context.weight_grad) return out;
+    for (int i = range.end - 1; i >= range.begin; --i) {
+      const LayerKind kind = stack[static_cast<std::size_t>(i)];
+      const WorkSize inside = layer_size(module, i, size);
+      LayerKernels layer(module, kind, inside, context,
+                         input_wanted(module, stack, range, i, context), out);
+      if (backward_input)
+        layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
+      if (backward_weight && context.weight_grad) layer.backward_weight();
+      if (backward_input && i == range.begin)
+        layer.edges_out(reads_conditioning(module, stack, range));
+    }
+    return out;
+  }
+  for (int i = range.begin; i < range.end; ++i) {
+    const WorkSize inside = layer_size(module, i, size);
+    LayerKernels layer(module, stack[static_cast<std::size_t>(i)], inside, context, true, out);
+    if (i == range.begin) layer.edges_in(reads_conditioning(module, stack, range));
+    layer.forward();
+  }
+  return out;
+}
+
+Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed) {
+  const bool block = kind == LayerKind::encoder_block || kind == LayerKind::decoder_block ||
+                     kind == LayerKind::diffusion_block;
+  return block && position >= recomputed.begin && position < recomputed.end ? recompute
+                                                                            : Recompute::none;
+}
+
+LayerRange recomputed_layers(const ModuleLayout& layout) {
+  if (layout.recompute_blocks.empty()) return kAllLayers;
+  const auto position = [&](std::size_t i) {
+    return static_cast<std::uint16_t>(layout.recompute_blocks.at(i) + 1);
+  };
+  return {position(0), position(1)};
+}
+
+ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
+                           const ModuleLayout& layout, NumberFormat precision) {
+  // What comes over edges into the chunk's first layer; a diffusion module's conditioning into
+  // every chunk (shared/plan/links.h).
+  const bool diffusion = model.modules[module.value].kind == ModuleKind::diffusion;
+  bool edge_grad = false;
+  int added = 0;
+  for (const Edge& edge : model.edges) {
+    if (edge.to != module || !(diffusion || edge.to_layer == begin)) continue;
+    edge_grad = edge_grad || needs_backward(model, edge.from);
+    if (begin > 0 && !diffusion) ++added;
+  }
+  return {.tp = layout.tp,
+          .sp = layout.sp,
+          .cp = layout.cp,
+          .ep = layout.ep,
+          .expert_tp = layout.experts_tp(),
+          .recompute = layout.recompute,
+          .recomputed = recomputed_layers(layout),
+          .precision = precision,
+          .input_grad = begin > 0 ? needs_backward(model, module) : edge_grad,
+          .edge_grad = edge_grad,
+          .added_edges = added,
+          .weight_grad = model.modules[module.value].trainable != Trainable::frozen};
+}
+
+ChunkContext chunk_context(const Program& program, const Compute& compute) {
+  return chunk_context(program.model, compute.module, compute.layers.begin,
+                       program.layout.modules[compute.module.value], program.precision);
+}
+
+Expansion expand(const Program& program, OpId op) {
+  const auto* compute = std::get_if<Compute>(&program.ops[op.value].what);
+  if (compute == nullptr) return {};
+  return expand(program.model.modules[compute->module.value], compute->layers, compute->phase,
+                program.size_of(compute->work, compute->module), chunk_context(program, *compute));
+}
+
+Flops total_flops(const Expansion& expansion) {
+  Flops total{};
+  for (const Kernel& kernel : expansion.kernels) total += kernel.flops;
+  return total;
+}
+
+}  // namespace polyphony

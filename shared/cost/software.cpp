@@ -1,0 +1,72 @@
+#include "shared/cost/software.h"
+
+namespace polyphony {
+namespace {
+
+std::vector<SoftwareStack> make_stacks() {
+  std::vector<SoftwareStack> stacks{SoftwareStack{}};
+  // Numbers as scripts/fit_profiles found them (2026-11); launches, host times that no row tells
+  // apart, and what overlaps are assumed.
+  // Megatron-LM of 2020 to 2022 and forks: unfused attention, fp16 gradients reduced at the end.
+  SoftwareStack early;
+  early.name = "megatron-2021";
+  early.traffic = 0.88;
+  early.launches = 0.6;
+  early.host = Seconds(8e-6);
+  early.eager_attention = true;
+  early.gradient_bytes = 2;
+  stacks.push_back(early);
+  // From 2022 on, input gradients are summed beside the weight gradients (arXiv 2205.05198,
+  // §4.2.2).
+  SoftwareStack sequence = early;
+  sequence.name = "megatron-2022";
+  sequence.tensor_overlap = 1;
+  stacks.push_back(sequence);
+  SoftwareStack deepspeed = early;
+  deepspeed.name = "megatron-deepspeed";
+  deepspeed.traffic = 0.382;
+  deepspeed.host = Seconds(93.6e-6);
+  stacks.push_back(deepspeed);
+  // Megatron Core with Transformer Engine: fused norms, rotations, activations.
+  SoftwareStack core;
+  core.name = "megatron-core";
+  core.traffic = 0.5;
+  core.launches = 0.5;
+  core.host = Seconds(6e-6);
+  core.tensor_overlap = 1;
+  core.gradient_bytes = 4;
+  stacks.push_back(core);
+  SoftwareStack bridge = core;
+  bridge.name = "megatron-bridge";
+  bridge.gradient_bytes = 2;
+  bridge.overlap = 0.8;
+  bridge.tensor_overlap = 1;
+  bridge.pipelined = 0.345;
+  bridge.traffic = 0.661;
+  bridge.host = Seconds(5e-6);
+  stacks.push_back(bridge);
+  // PyTorch FSDP: llm-foundry, torchtitan, NeMo AutoModel.
+  SoftwareStack fsdp;
+  fsdp.name = "fsdp";
+  fsdp.traffic = 2.15;
+  fsdp.launches = 0.7;
+  fsdp.host = Seconds(8e-6);
+  fsdp.gradient_bytes = 4;
+  stacks.push_back(fsdp);
+  return stacks;
+}
+
+}  // namespace
+
+const std::vector<SoftwareStack>& shipped_stacks() {
+  static const std::vector<SoftwareStack> stacks = make_stacks();
+  return stacks;
+}
+
+const SoftwareStack* find_stack(const std::string& name) {
+  for (const SoftwareStack& stack : shipped_stacks())
+    if (stack.name == name) return &stack;
+  return nullptr;
+}
+
+}  // namespace polyphony

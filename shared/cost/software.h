@@ -1,0 +1,52 @@
+// What a training framework adds to the device's own physics: what it fuses, how it computes
+// attention, what it sums gradients in, what its host costs. Part of a hardware profile, which
+// holds for one stack; the defaults are this project's executor, whose kernels shared/cost/expand.h
+// counts.
+//
+// Attention, eager: the scores of whole squares are written and read kScorePasses times.
+//
+// A compute op lasts as long as its kernels, or as its launches · host: the host runs ahead.
+//
+// Does not model: the host waiting for the device, kernels of different streams side by side.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/scenario/cluster.h"
+#include "shared/units.h"
+
+namespace polyphony {
+
+// Forward, over the scores in the compute format: written by the product (1), masked softmax (2),
+// dropout (2, its mask 1/2), read by the second product (1). The backward moves twice as much. Own
+// count of Megatron-LM's unfused path with its fused softmax.
+inline constexpr double kScorePasses = 6.5;
+
+struct SoftwareStack {
+  std::string name = "polyphony";
+  double traffic = 1;   // bytes of a memory-bound kernel
+  double launches = 1;  // launches of a memory-bound kernel
+  Seconds host{};       // per launch
+  bool eager_attention = false;
+  // Kernels of before the GPU's own generation of flash kernels, at an efficiency of their own
+  // (shared/cost/hardware.h); eager products too.
+  bool early_attention = false;
+  double gradient_bytes = 0;  // an element as it is reduced; 0: as the executor does
+  // Of the backward that makes gradients last, what hides their reduction; of the next forward,
+  // what hides the gather of parameters.
+  double overlap = 0;
+  // Of the weight gradients, what hides the sums of input gradients (InnerCollective).
+  double tensor_overlap = 0;
+  // Of the other products, what hides the tensor-parallel collectives beside them, cut in pieces.
+  double pipelined = 0;
+  std::optional<NumberFormat> matrix;  // of the blocks' weight products; operands are cast first
+  bool operator==(const SoftwareStack&) const = default;
+};
+
+// Shipped stacks, each fitted as scripts/fit_profiles says.
+const std::vector<SoftwareStack>& shipped_stacks();
+const SoftwareStack* find_stack(const std::string& name);  // null: no such name
+
+}  // namespace polyphony

@@ -1,0 +1,67 @@
+// Diffusion transformers by name.
+#include "shared/model/presets.h"
+
+namespace polyphony {
+namespace {
+
+struct Stack {
+  int layers, hidden, heads, head_dim, ffn;
+};
+struct Latent {
+  int channels, patch, tokens;
+};
+
+ModelPreset diffusion(const char* name, Stack stack, Latent latent, int modulation, int condition,
+                      std::int64_t parameters, const char* source, std::vector<std::string> notes) {
+  ModelPreset preset{name, {}, parameters, 0, 0.01, source, std::move(notes)};
+  preset.module.kind = ModuleKind::diffusion;
+  preset.module.layers = stack.layers;
+  preset.module.hidden = stack.hidden;
+  preset.module.heads = preset.module.kv_heads = stack.heads;
+  preset.module.head_dim = stack.head_dim;
+  preset.module.ffn = stack.ffn;
+  preset.module.attention_bias = true;
+  preset.module.latent_channels = latent.channels;
+  preset.module.patch = latent.patch;
+  preset.module.latent_tokens = latent.tokens;
+  preset.module.modulation = modulation;
+  preset.module.condition = condition;
+  return preset;
+}
+
+constexpr const char* kGelu = "tanh-GELU runs as GELU";
+constexpr const char* kOwnModulation =
+    "every layer makes its modulation from the features of time alone, by two matrices of its own";
+
+}  // namespace
+
+// DiT-XL/2: 675,129,632, of which 1.2e6 embed class labels.
+// Wan2.1: 1,418,996,800 and 14,288,491,584; the matrices of their text embedding, H·(4096 + H), are
+// left to the module that conditions: 8.65e6 and 47.2e6 less. Its six-fold modulation is shared by
+// all blocks, 256·H + H² + 6·H²; the width here gives as many weights to within 8 %.
+std::vector<ModelPreset> diffusion_presets() {
+  const std::vector<std::string> wan_notes = {
+      "positions of frames, rows and columns are fixed sines and cosines added to the tokens, not "
+      "rotary",
+      "the norms of queries and keys are left out",
+      "the MLP that embeds text is left out: keys and values read the conditioning module's width",
+      kGelu, kOwnModulation};
+  const char* const wan = "Wan-Video/Wan2.1 wan/configs and wan/modules/model.py";
+  return {
+      diffusion(
+          "dit-xl-2", {28, 1152, 16, 72, 4608}, {4, 2, 256}, 1152, 0, 675'129'632,
+          "facebookresearch/DiT models.py; arXiv 2212.09748 table 1",
+          {kOwnModulation,
+           "class labels are left out; blocks read the conditioning by cross-attention, which "
+           "adds 2·1152·(1152 + width) weights to each",
+           "the variance is not predicted", kGelu}),
+      // 81 frames of 480 × 832 pixels: 21 × 30 × 52 patches.
+      diffusion("wan2.1-1.3b", {30, 1536, 12, 128, 8960}, {16, 2, 32760}, 64, 1536, 1'410'300'000,
+                wan, wan_notes),
+      // 81 frames of 720 × 1280 pixels: 21 × 45 × 80 patches.
+      diffusion("wan2.1-14b", {40, 5120, 40, 128, 13824}, {16, 2, 75600}, 144, 5120, 14'241'300'000,
+                wan, wan_notes),
+  };
+}
+
+}  // namespace polyphony

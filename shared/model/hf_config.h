@@ -1,0 +1,25 @@
+// A Hugging Face config.json as a module. Known: Llama, Mistral, Qwen2, Qwen3 (language); CLIP,
+// SigLIP, InternViT, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
+// composite configuration (vision_config, audio_config, text_config, llm_config). Others are
+// refused by their model_type.
+//   What the module cannot express and training speed hardly feels (a norm, biases, rotary scaling)
+//   becomes a note.
+// Source of the key names and defaults: huggingface/transformers configuration_*.py.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shared/model/model.h"
+
+namespace polyphony {
+
+struct HfModule {
+  Module module;  // without a name
+  std::vector<std::string> notes;
+};
+
+// Throws InputError with the configuration's own file and pointer.
+HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind);
+
+}  // namespace polyphony

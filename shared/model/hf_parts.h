@@ -1,0 +1,22 @@
+// The pieces of read_hf_config(): one key of a configuration at a time, refused in its own place.
+// Configurations hold many other keys, so no Form covers the whole.
+#pragma once
+
+#include "shared/model/hf_config.h"
+#include "shared/scenario/scenario_form.h"
+#include "shared/strict_json.h"
+
+namespace polyphony {
+
+int whole(const JsonValue& config, const char* key, std::int64_t most);
+int whole_or(const JsonValue& config, const char* key, std::int64_t most, int otherwise);
+bool flag_or(const JsonValue& config, const char* key, bool otherwise);
+std::string text_or(const JsonValue& config, const char* key, const std::string& otherwise);
+// `value`, which stands at `key`, over a number of heads.
+int divided(const JsonValue& config, const char* key, int value, int by);
+
+// Of a configuration whose model_type is known to belong to the kind.
+HfModule read_hf_vision(const JsonValue& config, const std::string& type);
+HfModule read_hf_audio(const JsonValue& config);
+
+}  // namespace polyphony

@@ -1,0 +1,138 @@
+#include "shared/model/model.h"
+
+#include "shared/error.h"
+
+namespace polyphony {
+
+std::vector<LayerKind> layers(const Module& module) {
+  std::vector<LayerKind> stack;
+  const auto blocks = static_cast<std::size_t>(module.layers);
+  switch (module.kind) {
+    case ModuleKind::vision:
+      stack.push_back(LayerKind::patch_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::encoder_block);
+      stack.push_back(LayerKind::encoder_norm);
+      break;
+    case ModuleKind::audio:
+      stack.push_back(LayerKind::audio_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::encoder_block);
+      stack.push_back(LayerKind::encoder_norm);
+      break;
+    case ModuleKind::language:
+      stack.push_back(LayerKind::token_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::decoder_block);
+      stack.push_back(LayerKind::language_head);
+      break;
+    case ModuleKind::projector:
+      stack.push_back(module.projector_hidden == 0 ? LayerKind::projector_linear
+                                                   : LayerKind::projector_mlp);
+      break;
+    case ModuleKind::diffusion:
+      stack.push_back(LayerKind::latent_embedding);
+      stack.insert(stack.end(), blocks, LayerKind::diffusion_block);
+      stack.push_back(LayerKind::diffusion_head);
+      break;
+  }
+  return stack;
+}
+
+int output_width(const Module& module) {
+  return module.kind == ModuleKind::projector ? module.projector_out : module.hidden;
+}
+
+int latent_width(const Module& module) {
+  return module.latent_channels * module.patch * module.patch;
+}
+
+int merged_rows(const Module& projector) {
+  return projector.source == ModuleKind::audio ? projector.merge
+                                               : projector.merge * projector.merge;
+}
+
+ModuleId language_module(const Model& model) {
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind == ModuleKind::language) return ModuleId(m);
+  POLYPHONY_CHECK(false, "the model has no language module");
+  return {};
+}
+
+bool needs_input_grad(const Model& model, ModuleId module) {
+  for (const Edge& edge : model.edges)
+    if (edge.to == module && needs_backward(model, edge.from)) return true;
+  return false;
+}
+
+bool needs_backward(const Model& model, ModuleId module) {
+  return model.modules[module.value].trainable != Trainable::frozen ||
+         needs_input_grad(model, module);
+}
+
+const char* name(ModuleKind kind) {
+  switch (kind) {
+    case ModuleKind::vision:
+      return "vision";
+    case ModuleKind::audio:
+      return "audio";
+    case ModuleKind::language:
+      return "language";
+    case ModuleKind::diffusion:
+      return "diffusion";
+    case ModuleKind::projector:
+      return "projector";
+  }
+  return "?";
+}
+
+const char* name(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::patch_embedding:
+      return "patch_embedding";
+    case LayerKind::audio_embedding:
+      return "audio_embedding";
+    case LayerKind::encoder_block:
+      return "encoder_block";
+    case LayerKind::encoder_norm:
+      return "encoder_norm";
+    case LayerKind::projector_mlp:
+      return "projector_mlp";
+    case LayerKind::projector_linear:
+      return "projector_linear";
+    case LayerKind::token_embedding:
+      return "token_embedding";
+    case LayerKind::decoder_block:
+      return "decoder_block";
+    case LayerKind::language_head:
+      return "language_head";
+    case LayerKind::latent_embedding:
+      return "latent_embedding";
+    case LayerKind::diffusion_block:
+      return "diffusion_block";
+    case LayerKind::diffusion_head:
+      return "diffusion_head";
+  }
+  return "?";
+}
+
+const char* name(Trainable trainable) {
+  switch (trainable) {
+    case Trainable::full:
+      return "full";
+    case Trainable::frozen:
+      return "frozen";
+    case Trainable::lora:
+      return "lora";
+  }
+  return "?";
+}
+
+const char* name(Norm norm) {
+  switch (norm) {
+    case Norm::rms:
+      return "rms";
+    case Norm::layer:
+      return "layer";
+  }
+  return "?";
+}
+
+}  // namespace polyphony

@@ -1,0 +1,158 @@
+// What is trained: a DAG of modules, each a stack of typed layers with dimensions.
+//   T tokens of a packed work item, H hidden width, A attention heads of width D, K key/value
+//   heads, F feed-forward width, V vocabulary.
+// Layer stacks (index 0 first), see layers():
+//   vision     patch_embedding, encoder_block × layers, encoder_norm
+//   audio      audio_embedding (two convolutions over frames), encoder_block × layers, encoder_norm
+//   projector  projector_mlp or projector_linear  (merges m×m neighbouring patches, or m frames,
+//              then two matrices with GELU between, or one)
+//   language   token_embedding, decoder_block × layers, language_head (final RMSNorm, output
+//              matrix, cross-entropy)
+//   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
+// What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter
+// counts: shared/model/parameters.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/ids.h"
+
+namespace polyphony {
+
+enum class ModuleKind : std::uint8_t { vision, audio, language, diffusion, projector };
+enum class Trainable : std::uint8_t { full, frozen, lora };
+
+// LayerNorm has a bias, RMSNorm none.
+enum class Norm : std::uint8_t { rms, layer };
+
+enum class LayerKind : std::uint8_t {
+  patch_embedding,
+  audio_embedding,
+  encoder_block,  // vision and audio
+  encoder_norm,
+  projector_mlp,
+  projector_linear,
+  token_embedding,
+  decoder_block,
+  language_head,
+  latent_embedding,
+  diffusion_block,
+  diffusion_head,
+};
+
+// Half-open interval of a module's layer stack.
+struct LayerRange {
+  std::uint16_t begin = 0;
+  std::uint16_t end = 0;
+  constexpr int size() const { return end - begin; }
+  auto operator<=>(const LayerRange&) const = default;
+};
+
+struct Module {
+  std::string name;
+  ModuleKind kind = ModuleKind::language;
+  Trainable trainable = Trainable::full;
+
+  // Transformer stacks (vision, audio, language). kv_heads == heads in encoders.
+  int layers = 0;               // blocks
+  int hidden = 0;               // H
+  int heads = 0;                // A
+  int kv_heads = 0;             // K
+  int head_dim = 0;             // D; A·D may differ from H
+  int ffn = 0;                  // F
+  bool gated = false;           // three matrices (SwiGLU) instead of two (GELU)
+  bool attention_bias = false;  // bias on q, k, v and out
+  bool qkv_bias = false;        // bias on q, k and v, whatever attention_bias says
+  bool mlp_bias = false;        // biases of the feed-forward matrices
+  bool qk_norm = false;  // RMSNorm of every query and key head before rotation; one weight [D] each
+  Norm norm = Norm::rms;
+  // Vision input.
+  int image_size = 0;  // pixels, square
+  int patch = 0;       // pixels
+  int channels = 3;
+  bool class_token = false;  // a learned row before each image's patches, gone after the last norm
+  bool rotary = false;       // rows and columns turn q and k; no table of positions
+  int window = 0;            // blocks attend inside squares of window × window patches; 0: images
+  std::vector<int> full_attention_blocks = {};  // but these attend over whole images
+  // Audio input: 2 frames of mel_bins features a token.
+  int mel_bins = 0;
+  int audio_tokens = 0;  // of a clip of full length
+  // Language.
+  int vocab = 0;      // V
+  bool tied = false;  // output matrix is the embedding
+  double rope_theta = 10000.0;
+  // Of the D/2 rotary frequencies, how many turn with time, row and column; empty: all with the
+  // position in the sample.
+  std::vector<int> rope_sections = {};
+  // Projector: in features = merge² · H of its source, merge · H of an audio source; out = H of its
+  // consumer. hidden 0: projector_linear.
+  ModuleKind source = ModuleKind::vision;
+  int merge = 1;
+  int projector_in = 0;
+  int projector_hidden = 0;
+  int projector_out = 0;
+  // Diffusion: latents are cut into patches of patch × patch positions, one token each.
+  int latent_channels = 0;
+  int latent_tokens = 0;     // of a latent of full size
+  int modulation = 0;        // R, width between the features of time and a layer's modulation
+  int condition = 0;         // width of the rows that its blocks read across; 0: none are read
+  double loss_weight = 1.0;  // of its mean squared error beside the mean cross-entropy
+  // Mixture of experts: every decoder block's feed-forward part, in place of F (then 0). A token
+  // visits the experts of its largest router logits, weighted by their softmax. 0 experts: dense.
+  int experts = 0;
+  int experts_per_token = 0;
+  int expert_ffn = 0;           // width of one expert
+  int shared_ffn = 0;           // width of the expert that every token visits; 0: none
+  double balance_weight = 0.0;  // of the load-balance term (exec/balance.h)
+  // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
+  int lora_rank = 0;
+  double lora_alpha = 0.0;
+
+  bool operator==(const Module&) const = default;
+};
+
+// Output of layer `from_layer` of `from` (-1: of its last) feeds layer `to_layer` of `to` (0: the
+// module's own input). An edge into an inner layer of a language module adds its rows to the hidden
+// states, at the places that its items have in the sequence (DeepStack, arXiv 2406.04334). An edge
+// into a diffusion module is its conditioning: every block reads it; out of a language module it
+// starts at the last block, the head makes no rows.
+struct Edge {
+  ModuleId from;
+  ModuleId to;
+  int to_layer = 0;
+  int from_layer = -1;
+  bool operator==(const Edge&) const = default;
+};
+
+struct Model {
+  std::vector<Module> modules;  // in topological order
+  std::vector<Edge> edges;
+  bool operator==(const Model&) const = default;
+};
+
+// The layer stack of a module, as above.
+std::vector<LayerKind> layers(const Module& module);
+// Rows of width `output_width` that leave the module for one image of `patches` patches or `tokens`
+// tokens.
+int output_width(const Module& module);
+// The language module (exactly one exists in a valid model).
+ModuleId language_module(const Model& model);
+// Features of one latent patch: latent_channels · patch².
+int latent_width(const Module& module);
+// True when something strictly upstream of `module` is trainable, so that its backward must produce
+// an input gradient.
+bool needs_input_grad(const Model& model, ModuleId module);
+// True when a backward op must visit `module` at all: it, or something upstream of it, is
+// trainable.
+bool needs_backward(const Model& model, ModuleId module);
+// Rows of the output of a projector's source that it joins into one: merge², or merge for audio.
+int merged_rows(const Module& projector);
+const char* name(ModuleKind kind);
+const char* name(LayerKind kind);
+const char* name(Trainable trainable);
+const char* name(Norm norm);
+
+}  // namespace polyphony

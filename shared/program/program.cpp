@@ -1,0 +1,157 @@
+#include "shared/program/program.h"
+
+namespace polyphony {
+namespace {
+
+const char* short_name(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "F";
+    case Phase::backward:
+      return "B";
+    case Phase::backward_input:
+      return "Bi";
+    case Phase::backward_weight:
+      return "Bw";
+    case Phase::recompute:
+      return "R";
+  }
+  return "?";
+}
+
+std::string describe_chunk(const Program& program, ModuleId module, LayerRange layers) {
+  return program.model.modules[module.value].name + "[" + std::to_string(layers.begin) + "," +
+         std::to_string(layers.end) + ")";
+}
+
+struct Describer {
+  const Program& program;
+
+  std::string operator()(const Compute& compute) const {
+    return std::string(short_name(compute.phase)) + " " +
+           describe_chunk(program, compute.module, compute.layers) + " work " +
+           std::to_string(compute.work.value);
+  }
+
+  std::string operator()(const Exchange& exchange) const {
+    const std::string count = std::to_string(exchange.messages.size());
+    std::string text = exchange.sends ? "send " : "receive ";
+    text += count + (exchange.messages.size() == 1 ? " message" : " messages");
+    if (exchange.messages.size() == 0) return text;
+    const Rank first = peer(exchange, exchange.messages.begin);
+    for (std::uint32_t i = exchange.messages.begin; i < exchange.messages.end; ++i) {
+      if (peer(exchange, i) != first) return text;
+    }
+    return text + (exchange.sends ? " to rank " : " from rank ") + std::to_string(first.value);
+  }
+
+  std::string operator()(const Collective& collective) const {
+    const std::string text = std::string(name(collective.kind)) + " ";
+    if (!collective.params.valid()) return text + "step scalars";
+    const ParamGroup& params = program.params[collective.params.value];
+    return text + describe_chunk(program, params.module, params.layers);
+  }
+
+  std::string operator()(const Update&) const { return "update"; }
+
+  Rank peer(const Exchange& exchange, std::uint32_t i) const {
+    const Message& message = program.messages[program.exchange_messages[i].value];
+    return exchange.sends ? message.destination : message.source;
+  }
+};
+
+}  // namespace
+
+std::string describe(const Program& program, OpId op) {
+  return std::visit(Describer{program}, program.ops[op.value].what);
+}
+
+std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& group) {
+  std::vector<Parameter> list = parameters(module, group.layers);
+  std::erase_if(list, [&](const Parameter& p) { return p.expert != group.experts; });
+  return list;
+}
+
+const char* name(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::backward_input:
+      return "backward_input";
+    case Phase::backward_weight:
+      return "backward_weight";
+    case Phase::recompute:
+      return "recompute";
+  }
+  return "?";
+}
+
+const char* name(StreamKind kind) {
+  switch (kind) {
+    case StreamKind::compute:
+      return "compute";
+    case StreamKind::collective:
+      return "collective";
+    case StreamKind::send:
+      return "send";
+    case StreamKind::receive:
+      return "receive";
+  }
+  return "?";
+}
+
+const char* name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "all_reduce";
+    case CollectiveKind::all_reduce_max:
+      return "all_reduce_max";
+    case CollectiveKind::all_gather:
+      return "all_gather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+  }
+  return "?";
+}
+
+const char* name(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::gradients:
+      return "gradients";
+    case Purpose::partial_gradients:
+      return "partial gradients";
+    case Purpose::tied_gradients:
+      return "tied gradients";
+    case Purpose::parameters:
+      return "parameters";
+    case Purpose::scalars:
+      return "scalars";
+  }
+  return "?";
+}
+
+const char* name(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::tape:
+      return "tape";
+    case BufferKind::boundary:
+      return "boundary";
+    case BufferKind::boundary_gradient:
+      return "boundary_gradient";
+    case BufferKind::parameter:
+      return "parameter";
+    case BufferKind::gradient:
+      return "gradient";
+    case BufferKind::optimizer:
+      return "optimizer";
+    case BufferKind::workspace:
+      return "workspace";
+  }
+  return "?";
+}
+
+}  // namespace polyphony

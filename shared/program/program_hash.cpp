@@ -1,0 +1,213 @@
+// hash(Program). Every struct is taken apart by structured bindings, so that a field added to one
+// and forgotten here does not compile.
+#include <bit>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "shared/program/program.h"
+
+namespace polyphony {
+namespace {
+
+// splitmix64's finalizer over a running state. Source: Vigna, prng.di.unimi.it/splitmix64.c (public
+// domain constants).
+class Digest {
+ public:
+  void add(std::uint64_t word) {
+    state_ = (state_ ^ word) * 0xbf58476d1ce4e5b9ull;
+    state_ = (state_ ^ (state_ >> 27)) * 0x94d049bb133111ebull;
+    state_ ^= state_ >> 31;
+  }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0x9e3779b97f4a7c15ull;
+};
+
+auto fields(const Module& value) {
+  const auto& [name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
+               attention_bias, qkv_bias, mlp_bias, qk_norm, norm, image_size, patch, channels,
+               class_token, rotary, window, full_attention_blocks, mel_bins, audio_tokens, vocab,
+               tied, rope_theta, rope_sections, source, merge, projector_in, projector_hidden,
+               projector_out, latent_channels, latent_tokens, modulation, condition, loss_weight,
+               experts, experts_per_token, expert_ffn, shared_ffn, balance_weight, lora_rank,
+               lora_alpha] = value;
+  return std::tie(name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
+                  attention_bias, qkv_bias, mlp_bias, qk_norm, norm, image_size, patch, channels,
+                  class_token, rotary, window, full_attention_blocks, mel_bins, audio_tokens, vocab,
+                  tied, rope_theta, rope_sections, source, merge, projector_in, projector_hidden,
+                  projector_out, latent_channels, latent_tokens, modulation, condition, loss_weight,
+                  experts, experts_per_token, expert_ffn, shared_ffn, balance_weight, lora_rank,
+                  lora_alpha);
+}
+auto fields(const Edge& value) {
+  const auto& [from, to, to_layer, from_layer] = value;
+  return std::tie(from, to, to_layer, from_layer);
+}
+auto fields(const Model& value) {
+  const auto& [modules, edges] = value;
+  return std::tie(modules, edges);
+}
+auto fields(const ModuleLayout& value) {
+  const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
+               tokens, spread, first_rank, ranks, blocks] = value;
+  return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
+                  expert_tp, tokens, spread, first_rank, ranks, blocks);
+}
+auto fields(const Layout& value) {
+  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, bridge] = value;
+  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, bridge);
+}
+auto fields(const Stream& value) {
+  const auto& [rank, kind, name] = value;
+  return std::tie(rank, kind, name);
+}
+auto fields(const Group& value) {
+  const auto& [kind, members] = value;
+  return std::tie(kind, members);
+}
+auto fields(const WorkSize& value) {
+  const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
+               cross_pairs, window_pairs] = value;
+  return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
+                  cross_pairs, window_pairs);
+}
+auto fields(const Work& value) {
+  const auto& [branch, lane, context, index, samples, items, rows] = value;
+  return std::tie(branch, lane, context, index, samples, items, rows);
+}
+auto fields(const Buffer& value) {
+  const auto& [rank, kind, rows, width, bytes, slot, zeroed] = value;
+  return std::tie(rank, kind, rows, width, bytes, slot, zeroed);
+}
+auto fields(const BufferUse& value) {
+  const auto& [buffer, use] = value;
+  return std::tie(buffer, use);
+}
+auto fields(const Message& value) {
+  const auto& [source, destination, from, to, from_row, to_row, rows, bytes] = value;
+  return std::tie(source, destination, from, to, from_row, to_row, rows, bytes);
+}
+auto fields(const ParamGroup& value) {
+  const auto& [rank, module, layers, replicas, trainable, bytes, experts, elements, trained, shard,
+               tensor, context, expert, partials, shards, tied] = value;
+  return std::tie(rank, module, layers, replicas, trainable, bytes, experts, elements, trained,
+                  shard, tensor, context, expert, partials, shards, tied);
+}
+auto fields(const ShardIndex& value) {
+  const auto& [tensor, tensor_index, expert, expert_index] = value;
+  return std::tie(tensor, tensor_index, expert, expert_index);
+}
+auto fields(const WorkItem& value) {
+  const auto& [sample, item] = value;
+  return std::tie(sample, item);
+}
+auto fields(const Interval& value) {
+  const auto& [begin, end] = value;
+  return std::tie(begin, end);
+}
+auto fields(const Compute& value) {
+  const auto& [module, layers, phase, work, params] = value;
+  return std::tie(module, layers, phase, work, params);
+}
+auto fields(const Exchange& value) {
+  const auto& [sends, messages] = value;
+  return std::tie(sends, messages);
+}
+auto fields(const Collective& value) {
+  const auto& [kind, group, sequence, params, bytes, purpose] = value;
+  return std::tie(kind, group, sequence, params, bytes, purpose);
+}
+auto fields(const Update& value) {
+  const auto& [params] = value;
+  return std::tie(params);
+}
+auto fields(const Op& value) {
+  const auto& [stream, group, what, waits_for, buffers] = value;
+  return std::tie(stream, group, what, waits_for, buffers);
+}
+auto fields(const Item& value) {
+  const auto& [modality, tokens, loss_tokens] = value;
+  return std::tie(modality, tokens, loss_tokens);
+}
+auto fields(const Sample& value) {
+  const auto& [id, items] = value;
+  return std::tie(id, items);
+}
+auto fields(const Batch& value) {
+  const auto& [samples] = value;
+  return std::tie(samples);
+}
+auto fields(const Range& value) {
+  const auto& [begin, end] = value;
+  return std::tie(begin, end);
+}
+auto fields(const LayerRange& value) {
+  const auto& [begin, end] = value;
+  return std::tie(begin, end);
+}
+auto fields(const Program& value) {
+  const auto& [model, layout, precision, ranks, streams, groups, buffers, messages, params, ops,
+               rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes, work_samples,
+               work_items, work_rows, loss_tokens] = value;
+  return std::tie(model, layout, precision, ranks, streams, groups, buffers, messages, params, ops,
+                  rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
+                  work_samples, work_items, work_rows, loss_tokens);
+}
+
+template <class Tag>
+void add(Digest& digest, const Id<Tag>& id) {
+  digest.add(id.value);
+}
+template <class Tag, class Rep>
+void add(Digest& digest, const Quantity<Tag, Rep>& quantity);
+template <class... T>
+void add(Digest& digest, const std::variant<T...>& value);
+template <class T>
+void add(Digest& digest, const std::vector<T>& values);
+
+void add(Digest& digest, const std::string& text) {
+  digest.add(text.size());
+  for (const char c : text) digest.add(static_cast<unsigned char>(c));
+}
+
+template <class T>
+void add(Digest& digest, const T& value) {
+  if constexpr (std::is_same_v<T, double>) {
+    digest.add(std::bit_cast<std::uint64_t>(value));
+  } else if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+    digest.add(static_cast<std::uint64_t>(value));
+  } else {
+    std::apply([&](const auto&... field) { (add(digest, field), ...); }, fields(value));
+  }
+}
+
+template <class Tag, class Rep>
+void add(Digest& digest, const Quantity<Tag, Rep>& quantity) {
+  add(digest, quantity.value);
+}
+
+template <class... T>
+void add(Digest& digest, const std::variant<T...>& value) {
+  digest.add(value.index());
+  std::visit([&](const auto& alternative) { add(digest, alternative); }, value);
+}
+
+template <class T>
+void add(Digest& digest, const std::vector<T>& values) {
+  digest.add(values.size());
+  for (const T& value : values) add(digest, value);
+}
+
+}  // namespace
+
+std::uint64_t hash(const Program& program) {
+  Digest digest;
+  add(digest, program);
+  return digest.value();
+}
+
+}  // namespace polyphony

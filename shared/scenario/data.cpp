@@ -1,0 +1,91 @@
+#include "shared/scenario/data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/error.h"
+#include "shared/random.h"
+
+namespace polyphony {
+namespace {
+
+std::int32_t draw(const Distribution& distribution, std::uint64_t seed, std::uint64_t index) {
+  double value = distribution.a;
+  switch (distribution.kind) {
+    case Distribution::Kind::constant:
+      break;
+    case Distribution::Kind::uniform:
+      value = std::floor(distribution.a +
+                         random_uniform(seed, index) * (distribution.b - distribution.a + 1));
+      break;
+    case Distribution::Kind::lognormal:
+      value = std::round(std::exp(distribution.a + distribution.b * random_normal(seed, index)));
+      break;
+  }
+  return static_cast<std::int32_t>(std::clamp(value, static_cast<double>(distribution.low),
+                                              static_cast<double>(distribution.high)));
+}
+
+// Position `index` of a random permutation of [0, size): a four-round Feistel network over the next
+// power of four, walked until it falls inside. No table, any position in constant expected time.
+// Source: Black and Rogaway, CT-RSA 2002 (cycle walking).
+std::uint64_t permuted(std::uint64_t index, std::uint64_t size, std::uint64_t key) {
+  int half_bits = 1;
+  while ((std::uint64_t{1} << (2 * half_bits)) < size) ++half_bits;
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+  do {
+    std::uint64_t left = index >> half_bits, right = index & mask;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      const std::uint64_t next = left ^ (random_bits(key + round, right) & mask);
+      left = right;
+      right = next;
+    }
+    index = (left << half_bits) | right;
+  } while (index >= size);
+  return index;
+}
+
+}  // namespace
+
+Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_image,
+                 std::uint64_t seed, std::uint64_t step) {
+  Batch batch;
+  batch.samples.reserve(static_cast<std::size_t>(global_batch));
+  for (int i = 0; i < global_batch; ++i) {
+    const std::uint64_t draw_number =
+        step * static_cast<std::uint64_t>(global_batch) + static_cast<std::uint64_t>(i);
+    Sample sample;
+    sample.id = static_cast<std::uint32_t>(draw_number);
+    const std::int32_t images = draw(data.images, mix64(seed) + 1, draw_number);
+    const std::int32_t text = std::max(1, draw(data.text_tokens, mix64(seed) + 2, draw_number));
+    const std::int32_t loss =
+        std::clamp(draw(data.loss_tokens, mix64(seed) + 3, draw_number), 0, text);
+    for (std::int32_t k = 0; k < images; ++k)
+      sample.items.push_back({Modality::image, patches_per_image, 0});
+    const std::int32_t clips = draw(data.clips, mix64(seed) + 5, draw_number);
+    for (std::int32_t k = 0; k < clips; ++k)
+      sample.items.push_back({Modality::audio, data.clip_tokens, 0});
+    sample.items.push_back({Modality::text, text, loss});
+    const std::int32_t latents = draw(data.latents, mix64(seed) + 4, draw_number);
+    for (std::int32_t k = 0; k < latents; ++k)
+      sample.items.push_back({Modality::latent, data.latent_tokens, 0});
+    batch.samples.push_back(std::move(sample));
+  }
+  return batch;
+}
+
+Batch take_batch(const std::vector<Sample>& samples, int global_batch, std::uint64_t seed,
+                 std::uint64_t step) {
+  POLYPHONY_CHECK(!samples.empty(), "the data set is empty");
+  Batch batch;
+  for (int i = 0; i < global_batch; ++i) {
+    const std::uint64_t position =
+        step * static_cast<std::uint64_t>(global_batch) + static_cast<std::uint64_t>(i);
+    const std::uint64_t epoch = position / samples.size();
+    const std::uint64_t key = mix64(seed ^ mix64(epoch));
+    batch.samples.push_back(samples[permuted(position % samples.size(), samples.size(), key)]);
+  }
+  return batch;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,62 @@
+// All that a person writes: model, cluster, data, layout or search space, schedule, training. One
+// JSON file (`//` comments allowed). Reading (shared/scenario/scenario_json.h) refuses unknown
+// keys, numbers without units and everything validate() refuses, by JSON pointer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/model/model.h"
+#include "shared/scenario/cluster.h"
+#include "shared/scenario/data.h"
+#include "shared/scenario/layout.h"
+
+namespace polyphony {
+
+struct Training {
+  NumberFormat precision = NumberFormat::fp32;  // bf16: fp32 master weights and gradients
+  double learning_rate = 1e-3;
+  double weight_decay = 0.0;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double clip_norm = 1.0;  // global norm; 0: no clipping
+  int warmup_steps = 0;
+  int steps = 10;
+  std::uint64_t seed = 1;  // initial weights
+  bool operator==(const Training&) const = default;
+};
+
+// Choices to combine in a sweep; an empty list means: all that the model and cluster allow (powers
+// of two).
+struct ModuleSearch {
+  std::vector<int> tp, pp, dp;
+  std::vector<int> ranks;  // non-colocated: how many ranks the encoder owns
+  std::vector<Recompute> recompute;
+  std::vector<Shard> shard;
+  bool operator==(const ModuleSearch&) const = default;
+};
+struct Search {
+  std::vector<Placement> placement;
+  std::vector<ModuleSearch> modules;  // by ModuleId
+  std::vector<ScheduleKind> schedule;
+  std::vector<int> microbatch;  // samples per microbatch and language lane
+  bool operator==(const Search&) const = default;
+};
+
+struct Scenario {
+  std::string file;                // as given, for messages
+  std::string about;               // required: what this is, its arithmetic, its source
+  std::vector<std::string> notes;  // in what modules differ from the published models they stand
+                                   // for; answers repeat them
+  Model model;
+  Cluster cluster;
+  Data data;
+  Training training;
+  std::optional<Layout> layout;
+  std::optional<Search> search;
+};
+
+}  // namespace polyphony

@@ -1,0 +1,306 @@
+#include "shared/scenario/scenario_form.h"
+
+#include "shared/cost/software.h"
+#include "shared/scenario/cluster.h"
+#include "shared/scenario/layout.h"
+
+namespace polyphony {
+namespace {
+
+constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
+
+const ObjectForm& device_form() {
+  static const ObjectForm form{
+      "device",
+      "An accelerator that does not ship with the program",
+      {{"name", text_form("H100"), "for messages", true},
+       {"fp32", quantity_form(UnitKind::compute_rate, "67TFLOPS"), "dense matrix peak in fp32",
+        true},
+       {"bf16", quantity_form(UnitKind::compute_rate, "989TFLOPS"),
+        "dense matrix peak in bf16; absent: not supported"},
+       {"fp8", quantity_form(UnitKind::compute_rate, "1979TFLOPS"),
+        "dense matrix peak in fp8; absent: not supported"},
+       {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "of its memory", true},
+       {"memory", quantity_form(UnitKind::bytes, "80GiB"), "its size", true}},
+      {}};
+  return form;
+}
+
+const ObjectForm& node_form() {
+  static const ObjectForm form{
+      "node",
+      "A node spelled out",
+      {{"device", any_form({text_form("H100"), object_form(device_form())}),
+        "a shipped device by name, or its figures", true},
+       {"ranks", integer_form(1, 1 << 16), "accelerators in the node", true},
+       {"link", quantity_form(UnitKind::rate, "450GBps"),
+        "between accelerators of one node, one direction"},
+       {"link_latency", quantity_form(UnitKind::time, "2us"), "of that link"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& cluster_form() {
+  static const ObjectForm form{
+      "cluster",
+      "Where it runs",
+      {{"node", any_form({text_form("hgx-h100"), object_form(node_form())}),
+        "a shipped node by name, \"this-machine\", or its figures", true},
+       {"nodes", integer_form(1, kMostRanks), "number of nodes; 1 when absent"},
+       {"ranks", integer_form(1, 1024), "this-machine: local processes"},
+       {"nic", quantity_form(UnitKind::rate, "400Gbps"),
+        "per accelerator, between nodes, one direction"},
+       {"nic_latency", quantity_form(UnitKind::time, "5us"), "between nodes"},
+       {"profile", text_form("h100-roofline"),
+        "hardware profile: a shipped name, or a path; the device's own when absent"},
+       {"price", quantity_form(UnitKind::price, "2.50USD/GPUh"), "of one accelerator"}},
+      {}};
+  return form;
+}
+
+Form distribution_form() {
+  return any_form({integer_form(0, kMostTokens), text_form("lognormal(5, 1, 1, 4096)")});
+}
+
+const ObjectForm& source_form() {
+  static const ObjectForm form{
+      "data_source",
+      "Data in files",
+      {{"recorded", text_form("mix.jsonl"),
+        "JSON lines, one sample each: {\"items\": [[\"image\", 64], [\"text\", 9, 1]]}; "
+        "[\"latent\", 256] is generated from them"},
+       {"easy-vqa", text_form("data/easy-vqa-1.0"), "folder of the unpacked package"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& images_form() {
+  static const ObjectForm form{
+      "images",
+      "Images of synthetic samples",
+      {{"per_sample", distribution_form(),
+        "how many: a number, \"uniform(0,3)\", \"lognormal(mu,sigma)\"", true}},
+      {}};
+  return form;
+}
+
+const ObjectForm& audio_form() {
+  static const ObjectForm form{
+      "audio",
+      "Clips of full length of synthetic samples",
+      {{"per_sample", distribution_form(), "how many: a number, \"uniform(0,3)\"", true}},
+      {}};
+  return form;
+}
+
+const ObjectForm& latents_form() {
+  static const ObjectForm form{
+      "latents",
+      "Latents that a diffusion module learns to generate",
+      {{"per_sample", distribution_form(), "how many: 0, 1, or \"uniform(0,1)\"", true}},
+      {}};
+  return form;
+}
+
+const ObjectForm& text_data_form() {
+  static const ObjectForm form{
+      "text",
+      "Text of synthetic samples",
+      {{"tokens", distribution_form(), "tokens per sample, images not counted", true},
+       {"loss_tokens", distribution_form(), "how many of them carry a label; \"all\" when absent"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& data_form() {
+  static const ObjectForm form{
+      "data",
+      "What a step trains on",
+      {{"source", any_form({choice_form({"synthetic", "easy-vqa"}), object_form(source_form())}),
+        "drawn from distributions, or read from files; synthetic when absent"},
+       {"images", object_form(images_form()),
+        "synthetic: images per sample; one when absent and the model sees images"},
+       {"audio", object_form(audio_form()),
+        "synthetic: audio clips per sample; one when absent and the model hears"},
+       {"text", object_form(text_data_form()), "synthetic: text per sample"},
+       {"latents", object_form(latents_form()),
+        "synthetic: latents per sample; one when absent and the model generates them"},
+       {"sequence", integer_form(1, kMostTokens),
+        "longest language sequence accepted, tokens; no limit when absent"},
+       {"global_batch", integer_form(1, kMostSamples), "samples per step", true},
+       {"seed", integer_form(0, kMostSeed), "of the draws and the shuffling"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& span_form() {
+  static const ObjectForm form{"ranks",
+                               "Consecutive ranks",
+                               {{"first", integer_form(0, kMostRanks), "the first of them", true},
+                                {"count", integer_form(1, kMostRanks), "how many", true}},
+                               {}};
+  return form;
+}
+
+const ObjectForm& grid_form() {
+  const Form degree = integer_form(1, kMostRanks);
+  static const ObjectForm form{
+      "grid",
+      "How a module is cut over its ranks; dp follows from the rank count",
+      {{"ranks", any_form({degree, object_form(span_form())}),
+        "how many ranks it owns, or from which on"},
+       {"tp", degree, "tensor parallel ranks"},
+       {"cp", degree, "context parallel ranks"},
+       {"pp", degree, "pipeline stages"},
+       {"vpp", degree, "chunks per pipeline stage"},
+       {"ep", degree, "expert parallel ranks"},
+       {"sp", boolean_form(), "sequence parallelism over the tp ranks"},
+       {"shard", choice_form(enum_names(Shard::full)),
+        "what is sharded over the data-parallel ranks"},
+       {"shard_ranks", integer_form(0, kMostRanks),
+        "ranks a shard group spans; 0: all data-parallel ranks"},
+       {"recompute", choice_form(enum_names(Recompute::full)),
+        "activations computed again in the backward pass"},
+       {"recompute_blocks", list_form(integer_form(0, kMostLayers), 2, 2),
+        "first and last + 1 of the blocks it holds for; all when absent"},
+       {"expert_tp", integer_form(0, kMostRanks), "ranks that cut one expert: tp, or 1; 0: tp"},
+       {"tokens", choice_form(enum_names(TokenAssignment::balanced)),
+        "how cp ranks divide a sequence"},
+       {"spread", choice_form(enum_names(Spread::images)),
+        "what an encoder's ranks divide: samples, or single images"},
+       {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
+        "transformer blocks per stage; balanced when absent"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& layout_form() {
+  static const ObjectForm form{
+      "layout",
+      "Which ranks hold which part of which module; other keys are module names, or \"all\"",
+      {{"placement", choice_form(enum_names(Placement::mixed)), "how the modules share the ranks",
+        true},
+       {"schedule", choice_form(enum_names(ScheduleKind::zero_bubble)),
+        "order of the pipeline's work"},
+       {"microbatches", integer_form(1, kMostSamples),
+        "per data-parallel lane of the language module and step"},
+       {"encoder_microbatches", integer_form(0, kMostSamples),
+        "colocated: encoder work items per step; 0: chosen"},
+       {"bridge", choice_form(enum_names(Bridge::leader)),
+        "how rows go between grids; leader: by way of each one's first tensor-parallel rank"}},
+      {object_form(grid_form())}};
+  return form;
+}
+
+// A pinned value, a list of choices, or "auto".
+Form choices_of(const Form& value) {
+  if (value.kind == Form::Kind::choice) {
+    std::vector<std::string> with_auto = value.choices;
+    with_auto.emplace_back("auto");
+    return any_form({choice_form(std::move(with_auto)), list_form(value, 1, 64)});
+  }
+  return any_form({value, list_form(value, 1, 64), choice_form({"auto"})});
+}
+
+const ObjectForm& module_search_form() {
+  const Form degrees = choices_of(integer_form(1, kMostRanks));
+  static const ObjectForm form{"module_search",
+                               "Choices for one module",
+                               {{"tp", degrees, "tensor parallel ranks"},
+                                {"pp", degrees, "pipeline stages"},
+                                {"dp", degrees, "data-parallel lanes"},
+                                {"ranks", degrees, "non-colocated: how many ranks it owns"},
+                                {"recompute", choices_of(choice_form(enum_names(Recompute::full))),
+                                 "activations computed again"},
+                                {"shard", choices_of(choice_form(enum_names(Shard::full))),
+                                 "what is sharded over the data-parallel ranks"}},
+                               {}};
+  return form;
+}
+
+const ObjectForm& search_form() {
+  static const ObjectForm form{
+      "search",
+      "What a sweep combines: a value is pinned, a list gives choices, \"auto\" or nothing means "
+      "all; other keys are module names",
+      {{"placement", choices_of(choice_form(enum_names(Placement::non_colocated))),
+        "how the modules share the ranks"},
+       {"schedule", choices_of(choice_form(enum_names(ScheduleKind::zero_bubble))),
+        "order of the pipeline's work"},
+       {"microbatch", choices_of(integer_form(1, kMostSamples)),
+        "samples per microbatch and language lane"}},
+      {object_form(module_search_form())}};
+  return form;
+}
+
+const ObjectForm& training_form() {
+  static const ObjectForm form{
+      "training",
+      "AdamW and its numbers",
+      {{"precision", choice_form(enum_names(NumberFormat::nvfp4)),
+        "of the computation; fp32 when absent"},
+       {"learning_rate", number_form(0, 1e3), "after the warm-up"},
+       {"weight_decay", number_form(0, 1e3), "decoupled"},
+       {"beta1", number_form(0, 1), "of the first moment"},
+       {"beta2", number_form(0, 1), "of the second moment"},
+       {"epsilon", number_form(0, 1), "added to the root of the second moment"},
+       {"clip_norm", number_form(0, 1e9), "global norm of the gradient; 0: no clipping"},
+       {"warmup_steps", integer_form(0), "steps of linear warm-up"},
+       {"steps", integer_form(1), "steps to train"},
+       {"seed", integer_form(0, kMostSeed), "of the initial weights"}},
+      {}};
+  return form;
+}
+
+std::vector<std::string> stack_names() {
+  std::vector<std::string> names;
+  for (const SoftwareStack& stack : shipped_stacks()) names.push_back(stack.name);
+  return names;
+}
+
+const ObjectForm& published_form() {
+  static const ObjectForm form{
+      "published",
+      "A value that somebody measured of this layout, for polyphony validate",
+      {{"what", choice_form({"step_time", "peak_memory"}), "what is measured", true},
+       {"value", text_form("2.73s"), "with its unit: a time, or bytes", true},
+       {"source", text_form("arXiv 2605.27678, table 1"), "where it stands", true},
+       {"stack", choice_form(stack_names()), "the software that it was measured with"},
+       {"assumed", list_form(text_form("recompute"), 0, 32), "what the source does not state"}},
+      {}};
+  return form;
+}
+
+}  // namespace
+
+const ObjectForm& scenario_form() {
+  static const ObjectForm form{
+      "scenario",
+      "A training run to plan, simulate, rehearse or start",
+      {{"polyphony", integer_form(1, 1), "version of this form", true},
+       {"about", text_form("12B vision + 70B language on 64 nodes: 8.4M tokens a step …"),
+        "what this is, its arithmetic (tokens, FLOPs, bytes, expected step time), its source",
+        true},
+       {"notes", list_form(text_form("the class token is left out"), 0, 1000),
+        "in what the modules differ from the published models they stand for"},
+       {"extends", text_form("base.json"),
+        "a scenario that this one changes: keys here replace keys there, null removes"},
+       {"model", object_form(model_form()), "what is trained", true},
+       {"cluster", object_form(cluster_form()), "where it runs", true},
+       {"data", object_form(data_form()), "what a step trains on", true},
+       {"layout", object_form(layout_form()), "one layout, to plan, simulate or run"},
+       {"search", object_form(search_form()), "layouts to compare"},
+       {"training", object_form(training_form()), "optimizer and length of the run"},
+       {"published", list_form(object_form(published_form()), 1, 64),
+        "what was measured of the layout elsewhere"}},
+      {}};
+  return form;
+}
+
+const std::vector<std::string>& reserved_module_names() {
+  static const std::vector<std::string> names = {
+      "all", "placement", "schedule", "microbatches", "encoder_microbatches", "microbatch"};
+  return names;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,225 @@
+#include <algorithm>
+#include <optional>
+
+#include "shared/scenario/scenario_form.h"
+#include "shared/scenario/scenario_parts.h"
+
+namespace polyphony {
+namespace {
+
+bool is_projector(const Model& model, ModuleId id) {
+  return model.modules[id.value].kind == ModuleKind::projector;
+}
+
+// The module whose grid a projector shares: the first thing upstream that is none itself.
+std::size_t grid_owner(const Model& model, std::size_t m) {
+  for (std::size_t steps = 0; steps < model.modules.size() && is_projector(model, ModuleId(m));
+       ++steps)
+    for (const Edge& edge : model.edges)
+      if (edge.to == ModuleId(m)) {
+        m = edge.from.value;
+        break;
+      }
+  return m;
+}
+
+// Keys of a layout or search that are not words of the form: module names.
+std::vector<std::string> module_words(const JsonValue& value) {
+  const auto& reserved = reserved_module_names();
+  std::vector<std::string> keys = value.keys();
+  std::erase_if(keys, [&](const std::string& key) {
+    return key != "all" && std::find(reserved.begin(), reserved.end(), key) != reserved.end();
+  });
+  return keys;
+}
+
+ModuleLayout read_grid(const JsonValue& value) {
+  ModuleLayout grid;
+  grid.ranks = 0;  // not said
+  value.read("tp", grid.tp);
+  value.read("cp", grid.cp);
+  value.read("pp", grid.pp);
+  value.read("vpp", grid.vpp);
+  value.read("ep", grid.ep);
+  value.read("sp", grid.sp);
+  if (value.has("shard")) grid.shard = enum_named(value.at("shard").text(), Shard::full);
+  value.read("shard_ranks", grid.shard_ranks);
+  if (value.has("recompute"))
+    grid.recompute = enum_named(value.at("recompute").text(), Recompute::full);
+  value.read("recompute_blocks", grid.recompute_blocks);
+  value.read("expert_tp", grid.expert_tp);
+  if (value.has("tokens"))
+    grid.tokens = enum_named(value.at("tokens").text(), TokenAssignment::balanced);
+  if (value.has("spread")) grid.spread = enum_named(value.at("spread").text(), Spread::images);
+  value.read("blocks", grid.blocks);
+  if (!value.has("ranks")) return grid;
+  const JsonValue ranks = value.at("ranks");
+  if (ranks.is_object()) {
+    ranks.read("first", grid.first_rank);
+    ranks.read("count", grid.ranks);
+  } else {
+    value.read("ranks", grid.ranks);
+  }
+  return grid;
+}
+
+bool says_first(const JsonValue& layout, const std::string& module) {
+  return layout.has(module) && layout.at(module).has("ranks") &&
+         layout.at(module).at("ranks").is_object();
+}
+
+void read_homogeneous(const JsonValue& value, const Model& model, const Cluster& cluster,
+                      Layout& layout) {
+  const std::string& language = model.modules[language_module(model).value].name;
+  const std::vector<std::string> words = module_words(value);
+  for (const std::string& key : words)
+    if (key != "all" && key != language)
+      value.refuse_at(key, "a homogeneous layout has one grid for all modules",
+                      "say it once, under \"all\"");
+  if (words.size() > 1) value.refuse_at(words.back(), "the grid is said twice", "keep \"all\"");
+  ModuleLayout grid;
+  grid.ranks = 0;
+  if (!words.empty()) grid = read_grid(value.at(words.front()));
+  if (grid.ranks == 0) grid.ranks = cluster.ranks();
+  layout.modules.assign(model.modules.size(), grid);
+  // The list of blocks counts the whole chain and stands with the last module
+  // (shared/scenario/layout.h).
+  for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) layout.modules[m].blocks.clear();
+}
+
+// Whoever does not say how many ranks it has gets what the others leave; whoever does not say where
+// it starts follows the one before.
+void place_disjoint(const JsonValue& value, const Model& model, const Cluster& cluster,
+                    Layout& layout) {
+  std::optional<std::size_t> silent;
+  std::int64_t taken = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (is_projector(model, ModuleId(m))) continue;
+    const std::string& module = model.modules[m].name;
+    if (layout.modules[m].ranks == 0) {
+      if (silent)
+        value.refuse("neither " + model.modules[*silent].name + " nor " + module +
+                         " says how many ranks it has",
+                     "give one of them \"ranks\"");
+      silent = m;
+    }
+    taken += layout.modules[m].ranks;
+  }
+  if (silent) {
+    if (taken >= cluster.ranks())
+      value.refuse("no ranks are left for " + model.modules[*silent].name,
+                   "the others take " + std::to_string(taken) + " of the cluster's " +
+                       std::to_string(cluster.ranks()));
+    layout.modules[*silent].ranks = static_cast<int>(cluster.ranks() - taken);
+  }
+  std::int64_t next = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (is_projector(model, ModuleId(m))) continue;
+    ModuleLayout& grid = layout.modules[m];
+    if (!says_first(value, model.modules[m].name))
+      grid.first_rank = static_cast<int>(std::min(next, kMostRanks));
+    next = std::int64_t{grid.first_rank} + grid.ranks;
+  }
+}
+
+void read_own_grids(const JsonValue& value, const Model& model, const Cluster& cluster,
+                    Layout& layout) {
+  ModuleLayout untold;
+  untold.ranks = 0;
+  layout.modules.assign(model.modules.size(), untold);
+  for (const std::string& key : module_words(value)) {
+    if (key == "all")
+      value.refuse_at(key, "modules have grids of their own here",
+                      "\"all\" is for \"placement\": \"homogeneous\"");
+    layout.modules[module_named(value, key, model).value] = read_grid(value.at(key));
+  }
+  if (layout.placement == Placement::non_colocated) {
+    place_disjoint(value, model, cluster, layout);
+  } else {
+    for (ModuleLayout& grid : layout.modules)
+      if (grid.ranks == 0) grid.ranks = cluster.ranks();
+  }
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (!is_projector(model, ModuleId(m))) continue;
+    layout.modules[m] = layout.modules[grid_owner(model, m)];
+    layout.modules[m].blocks.clear();
+  }
+}
+
+// The values of one key of a search: one, a list, or none when "auto".
+std::vector<std::string> texts(const JsonValue& value, const std::string& key) {
+  std::vector<std::string> all;
+  if (!value.has(key)) return all;
+  const JsonValue choices = value.at(key);
+  if (choices.is_list()) {
+    for (std::size_t i = 0; i < choices.size(); ++i) all.push_back(choices.at(i).text());
+  } else if (choices.text() != "auto") {
+    all.push_back(choices.text());
+  }
+  return all;
+}
+template <class Enum>
+void read_choices(const JsonValue& value, const std::string& key, Enum last,
+                  std::vector<Enum>& out) {
+  for (const std::string& text : texts(value, key)) out.push_back(enum_named(text, last));
+}
+void read_choices(const JsonValue& value, const std::string& key, std::vector<int>& out) {
+  if (value.has(key) && !value.at(key).is_text()) value.read(key, out);
+}
+
+}  // namespace
+
+ModuleId module_named(const JsonValue& value, const std::string& key, const Model& model) {
+  std::vector<std::string> names;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (model.modules[m].name != key) {
+      if (!is_projector(model, ModuleId(m))) names.push_back(model.modules[m].name);
+      continue;
+    }
+    if (is_projector(model, ModuleId(m)))
+      value.refuse_at(key, "a projector has no grid of its own",
+                      "it shares that of the module it reads from; remove the key");
+    return ModuleId(m);
+  }
+  value.refuse_at(key, "unknown key \"" + key + "\", and no module is called so",
+                  suggest(key, names));
+}
+
+Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster) {
+  Layout layout;
+  layout.placement = enum_named(value.at("placement").text(), Placement::mixed);
+  if (value.has("schedule"))
+    layout.schedule = enum_named(value.at("schedule").text(), ScheduleKind::zero_bubble);
+  value.read("microbatches", layout.microbatches);
+  value.read("encoder_microbatches", layout.encoder_microbatches);
+  if (value.has("bridge")) layout.bridge = enum_named(value.at("bridge").text(), Bridge::leader);
+  if (layout.placement == Placement::homogeneous) {
+    read_homogeneous(value, model, cluster, layout);
+  } else {
+    read_own_grids(value, model, cluster, layout);
+  }
+  return layout;
+}
+
+Search read_search(const JsonValue& value, const Model& model) {
+  Search search;
+  search.modules.resize(model.modules.size());
+  read_choices(value, "placement", Placement::non_colocated, search.placement);
+  read_choices(value, "schedule", ScheduleKind::zero_bubble, search.schedule);
+  read_choices(value, "microbatch", search.microbatch);
+  for (const std::string& key : module_words(value)) {
+    if (key == "all")
+      value.refuse_at(key, "a search names modules one by one", "write it under each module");
+    const JsonValue choices = value.at(key);
+    ModuleSearch& module = search.modules[module_named(value, key, model).value];
+    read_choices(choices, "tp", module.tp);
+    read_choices(choices, "pp", module.pp);
+    read_choices(choices, "dp", module.dp);
+    read_choices(choices, "ranks", module.ranks);
+    read_choices(choices, "recompute", Recompute::full, module.recompute);
+    read_choices(choices, "shard", Shard::full, module.shard);
+  }
+  return search;
+}
+
+}  // namespace polyphony

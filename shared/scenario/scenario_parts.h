@@ -1,0 +1,34 @@
+// The pieces of read_scenario(), one per top-level key. Each takes a value that the form
+// (shared/scenario/scenario_form.h) has already accepted.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shared/scenario/scenario.h"
+#include "shared/strict_json.h"
+
+namespace polyphony {
+
+// How a part reaches other files: the path as the reader's program sees it, and a file's text.
+struct OtherFiles {
+  std::function<std::string(const JsonValue& path)> place;
+  std::function<std::string(const JsonValue& path)> text;
+};
+
+Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<std::string>& notes);
+// Of a model whose modules and edges are read: widths and layers that follow from the edges.
+void take_from_neighbours(const JsonValue& value, Model& model);
+inline constexpr int kSizeNotSaid = -1;  // a projector's hidden size until then
+Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
+Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
+Training read_training(const JsonValue& value);
+Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster);
+Search read_search(const JsonValue& value, const Model& model);
+
+// The module called `key`, which stands in `value`; refused with a suggestion when there is none,
+// or when it is a projector.
+ModuleId module_named(const JsonValue& value, const std::string& key, const Model& model);
+
+}  // namespace polyphony

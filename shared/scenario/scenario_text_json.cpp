@@ -1,0 +1,262 @@
+#include <nlohmann/json.hpp>
+
+#include "shared/cost/devices.h"
+#include "shared/quantity_text.h"
+#include "shared/scenario/distribution_text.h"
+#include "shared/scenario/scenario_json.h"
+
+namespace polyphony {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json from_of(const Model& model, std::size_t m) {
+  Json from = Json::array();
+  for (const Edge& edge : model.edges) {
+    if (edge.to != ModuleId(m)) continue;
+    const Module& source = model.modules[edge.from.value];
+    const bool whole = edge.from_layer < 0 || (model.modules[m].kind == ModuleKind::diffusion &&
+                                               edge.from_layer == source.layers);
+    if (edge.to_layer == 0 && whole) {
+      from.push_back(source.name);
+      continue;
+    }
+    Json entry = {{"module", source.name}};
+    if (!whole) entry["from_layer"] = edge.from_layer;
+    if (edge.to_layer > 0) entry["to_layer"] = edge.to_layer;
+    from.push_back(entry);
+  }
+  return from.size() == 1 ? from.front() : from;
+}
+
+Json module_json(const Model& model, std::size_t m) {
+  const Module& module = model.modules[m];
+  Json json;
+  json["kind"] = name(module.kind);
+  if (Json from = from_of(model, m); !from.empty()) json["from"] = from;
+  json["train"] = name(module.trainable);
+  if (module.lora_rank > 0) json["lora_rank"] = module.lora_rank;
+  if (module.lora_alpha > 0) json["lora_alpha"] = module.lora_alpha;
+  if (module.kind == ModuleKind::projector) {
+    if (module.source == ModuleKind::audio)
+      json["merge"] = module.merge;
+    else
+      json["merge"] = std::to_string(module.merge) + "x" + std::to_string(module.merge);
+    json["hidden"] = module.projector_hidden;
+    return json;
+  }
+  json["layers"] = module.layers;
+  json["hidden"] = module.hidden;
+  json["heads"] = module.heads;
+  if (module.kind == ModuleKind::language) json["kv_heads"] = module.kv_heads;
+  json["head_dim"] = module.head_dim;
+  if (module.experts == 0) json["ffn"] = module.ffn;
+  json["gated"] = module.gated;
+  json["attention_bias"] = module.attention_bias;
+  if (module.kind != ModuleKind::diffusion) {
+    json["qkv_bias"] = module.qkv_bias;
+    json["mlp_bias"] = module.mlp_bias;
+    json["qk_norm"] = module.qk_norm;
+    json["norm"] = name(module.norm);
+  }
+  if (module.kind == ModuleKind::vision) {
+    json["image_size"] = module.image_size;
+    json["patch"] = module.patch;
+    json["channels"] = module.channels;
+    json["class_token"] = module.class_token;
+    json["rotary"] = module.rotary;
+    if (module.rotary) json["rope_theta"] = module.rope_theta;
+    if (module.window > 0) json["window"] = module.window;
+    if (!module.full_attention_blocks.empty())
+      json["full_attention_blocks"] = module.full_attention_blocks;
+  }
+  if (module.kind == ModuleKind::audio) {
+    json["mel_bins"] = module.mel_bins;
+    json["audio_tokens"] = module.audio_tokens;
+  }
+  if (module.kind == ModuleKind::diffusion) {
+    json["patch"] = module.patch;
+    json["latent_channels"] = module.latent_channels;
+    json["latent_tokens"] = module.latent_tokens;
+    json["modulation"] = module.modulation;
+    json["loss_weight"] = module.loss_weight;
+  }
+  if (module.kind == ModuleKind::language) {
+    json["vocab"] = module.vocab;
+    json["tied"] = module.tied;
+    json["rope_theta"] = module.rope_theta;
+    if (!module.rope_sections.empty()) json["rope_sections"] = module.rope_sections;
+    if (module.experts > 0) {
+      json["experts"] = module.experts;
+      json["experts_per_token"] = module.experts_per_token;
+      json["expert_ffn"] = module.expert_ffn;
+      json["shared_ffn"] = module.shared_ffn;
+      json["balance_weight"] = module.balance_weight;
+    }
+  }
+  return json;
+}
+
+Json device_json(const Device& device) {
+  const ShippedDevice* shipped = find_device(device.name);
+  if (shipped != nullptr && shipped->device == device) return device.name;
+  Json json;
+  json["name"] = device.name;
+  json["fp32"] = to_text(device.fp32);
+  if (device.bf16.value > 0) json["bf16"] = to_text(device.bf16);
+  if (device.fp8.value > 0) json["fp8"] = to_text(device.fp8);
+  json["memory_rate"] = to_text(device.memory_rate);
+  json["memory"] = to_text(device.memory);
+  return json;
+}
+
+Json cluster_json(const Cluster& cluster) {
+  Json json;
+  json["node"]["device"] = device_json(cluster.device);
+  json["node"]["ranks"] = cluster.ranks_per_node;
+  json["node"]["link"] = to_text(cluster.node_link.rate);
+  json["node"]["link_latency"] = to_text(cluster.node_link.latency);
+  json["nodes"] = cluster.nodes;
+  json["nic"] = to_text(cluster.fabric_link.rate);
+  json["nic_latency"] = to_text(cluster.fabric_link.latency);
+  json["profile"] = cluster.profile;
+  json["price"] = price_text(cluster.dollars_per_rank_hour);
+  return json;
+}
+
+Json distribution_json(const Distribution& distribution) {
+  if (distribution.kind == Distribution::Kind::constant)
+    return static_cast<std::int64_t>(distribution.a);
+  return to_text(distribution);
+}
+
+struct SourceJson {
+  Json& data;
+  void operator()(const SyntheticData& source) const {
+    data["source"] = "synthetic";
+    data["images"]["per_sample"] = distribution_json(source.images);
+    data["text"]["tokens"] = distribution_json(source.text_tokens);
+    const bool all = source.loss_tokens == constant(kAllTokens);
+    data["text"]["loss_tokens"] = all ? Json("all") : distribution_json(source.loss_tokens);
+    if (source.clip_tokens > 0) data["audio"]["per_sample"] = distribution_json(source.clips);
+    if (source.latent_tokens > 0) data["latents"]["per_sample"] = distribution_json(source.latents);
+  }
+  void operator()(const RecordedData& source) const { data["source"]["recorded"] = source.path; }
+  void operator()(const EasyVqaData& source) const {
+    if (source.path.empty()) {
+      data["source"] = "easy-vqa";
+    } else {
+      data["source"]["easy-vqa"] = source.path;
+    }
+  }
+};
+
+Json data_json(const Data& data) {
+  Json json;
+  std::visit(SourceJson{json}, data.source);
+  if (data.sequence > 0) json["sequence"] = data.sequence;
+  json["global_batch"] = data.global_batch;
+  json["seed"] = data.seed;
+  return json;
+}
+
+Json grid_json(const ModuleLayout& grid) {
+  Json json;
+  json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
+  json["tp"] = grid.tp;
+  json["pp"] = grid.pp;
+  if (grid.cp != 1) json["cp"] = grid.cp;
+  if (grid.vpp != 1) json["vpp"] = grid.vpp;
+  if (grid.ep != 1) json["ep"] = grid.ep;
+  if (grid.sp) json["sp"] = true;
+  json["shard"] = name(grid.shard);
+  if (grid.shard_ranks != 0) json["shard_ranks"] = grid.shard_ranks;
+  json["recompute"] = name(grid.recompute);
+  if (!grid.recompute_blocks.empty()) json["recompute_blocks"] = grid.recompute_blocks;
+  if (grid.expert_tp != 0) json["expert_tp"] = grid.expert_tp;
+  if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
+  if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
+  if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
+  return json;
+}
+
+Json layout_json(const Layout& layout, const Model& model) {
+  Json json;
+  json["placement"] = name(layout.placement);
+  json["schedule"] = name(layout.schedule);
+  json["microbatches"] = layout.microbatches;
+  if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
+  if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
+  if (layout.placement == Placement::homogeneous) {
+    json["all"] = grid_json(layout.modules.back());
+    return json;
+  }
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind != ModuleKind::projector)
+      json[model.modules[m].name] = grid_json(layout.modules[m]);
+  return json;
+}
+
+template <class Enum>
+void put(Json& json, const char* key, const std::vector<Enum>& choices) {
+  if (choices.empty()) {
+    json[key] = "auto";
+    return;
+  }
+  for (const Enum choice : choices) json[key].push_back(name(choice));
+}
+void put(Json& json, const char* key, const std::vector<int>& choices) {
+  json[key] = choices.empty() ? Json("auto") : Json(choices);
+}
+
+Json search_json(const Search& search, const Model& model) {
+  Json json;
+  put(json, "placement", search.placement);
+  put(json, "schedule", search.schedule);
+  put(json, "microbatch", search.microbatch);
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (model.modules[m].kind == ModuleKind::projector) continue;
+    Json& module = json[model.modules[m].name];
+    put(module, "tp", search.modules[m].tp);
+    put(module, "pp", search.modules[m].pp);
+    put(module, "dp", search.modules[m].dp);
+    put(module, "ranks", search.modules[m].ranks);
+    put(module, "recompute", search.modules[m].recompute);
+    put(module, "shard", search.modules[m].shard);
+  }
+  return json;
+}
+
+Json training_json(const Training& training) {
+  Json json;
+  json["precision"] = name(training.precision);
+  json["learning_rate"] = training.learning_rate;
+  json["weight_decay"] = training.weight_decay;
+  json["beta1"] = training.beta1;
+  json["beta2"] = training.beta2;
+  json["epsilon"] = training.epsilon;
+  json["clip_norm"] = training.clip_norm;
+  json["warmup_steps"] = training.warmup_steps;
+  json["steps"] = training.steps;
+  json["seed"] = training.seed;
+  return json;
+}
+
+}  // namespace
+
+std::string resolved_text(const Scenario& scenario) {
+  Json json;
+  json["polyphony"] = 1;
+  json["about"] = scenario.about;
+  if (!scenario.notes.empty()) json["notes"] = scenario.notes;
+  for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
+    json["model"][scenario.model.modules[m].name] = module_json(scenario.model, m);
+  json["cluster"] = cluster_json(scenario.cluster);
+  json["data"] = data_json(scenario.data);
+  if (scenario.layout) json["layout"] = layout_json(*scenario.layout, scenario.model);
+  if (scenario.search) json["search"] = search_json(*scenario.search, scenario.model);
+  json["training"] = training_json(scenario.training);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace polyphony

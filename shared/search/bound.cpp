@@ -1,0 +1,198 @@
+#include "shared/search/bound.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shared/search/stage_cost.h"
+
+namespace polyphony {
+namespace {
+
+// Rounding of flows to whole bytes, and of sums taken in another order than the graph's.
+constexpr double kSlack = 1e-9;
+
+struct ChainStage {
+  StageCost cost;
+  bool encoder = false;   // of another branch than the language module's
+  bool crossing = false;  // the next stage belongs to another branch
+};
+
+int tapes_in_flight(ScheduleKind schedule, std::size_t stages, std::size_t stage, int works) {
+  if (schedule == ScheduleKind::gpipe) return works;
+  return std::min(works, static_cast<int>(stages - stage));
+}
+
+std::size_t chain_length(const LayoutView& view, std::size_t first_branch) {
+  std::size_t length = 0;
+  for (std::size_t b = first_branch; b < view.stages->size(); ++b)
+    length += (*view.stages)[b].size();
+  return length;
+}
+
+std::vector<ChainStage> make_chain(StageCosts& costs, const LayoutView& view,
+                                   std::size_t first_branch) {
+  const std::size_t branches = view.stages->size();
+  std::vector<ChainStage> chain;
+  chain.reserve(chain_length(view, first_branch));
+  for (std::size_t b = first_branch; b < branches; ++b) {
+    for (std::size_t s = 0; s < (*view.stages)[b].size(); ++s) {
+      chain.push_back({costs.cost(view, b, s), b + 1 < branches, false});
+    }
+    chain.back().crossing = b + 1 < branches;
+  }
+  return chain;
+}
+
+struct ChainEnd {
+  Seconds reduced{};   // the last stage has reduced its gradients
+  Seconds returned{};  // the first stage has ended its last backward, the pipeline filled and
+                       // drained `fills` times
+};
+
+// The gradient of stage `from`'s last work item returns through the stages before it.
+void return_gradient(const StageCosts& costs, const std::vector<ChainStage>& chain,
+                     std::size_t from, Seconds reach, int fills, Seconds crossing, ChainEnd& end) {
+  const Seconds once = reach + chain[from].cost.times.lane;
+  Seconds done = once;
+  end.reduced = std::max(end.reduced, done + chain[from].cost.reduction);
+  for (std::size_t s = from; s-- > 0;) {
+    const ChainStage& stage = chain[s];
+    // From the language module back to an encoder: some work item with images waits, if every
+    // sample has one.
+    const bool over_crossing = stage.encoder && !chain[from].encoder;
+    const bool waits = over_crossing ? costs.coupled() : stage.cost.rows_flow;
+    if (!waits || !stage.cost.has_backward) return;
+    done += (stage.crossing ? crossing : stage.cost.message) +
+            (over_crossing ? stage.cost.times.full_backward : stage.cost.times.backward);
+    end.reduced = std::max(end.reduced, done + stage.cost.reduction);
+  }
+  end.returned = std::max(end.returned, done + (fills - 1) * (done - once + reach));
+}
+
+ChainEnd end_of(const StageCosts& costs, const std::vector<ChainStage>& chain, int fills) {
+  const Cluster& cluster = costs.cluster();
+  const Seconds crossing = costs.profile().message_latency +
+                           std::min(cluster.node_link.latency, cluster.fabric_link.latency);
+  ChainEnd end;
+  Seconds reach{};  // of a lane's own first work item
+  Seconds path{};   // of the smallest work item with tokens, to the next branch
+  for (std::size_t s = 0; s < chain.size(); ++s) {
+    const StageCost& here = chain[s].cost;
+    return_gradient(costs, chain, s, reach, fills, crossing, end);
+    if (chain[s].crossing) {
+      reach = path = costs.coupled() ? path + here.times.full_forward + crossing : Seconds(0);
+    } else {
+      reach = here.rows_flow ? reach + here.times.forward + here.message : Seconds(0);
+      path += here.times.full_forward + here.message;
+    }
+  }
+  return end;
+}
+
+Seconds busiest_of(const std::vector<ChainStage>& chain) {
+  Seconds busiest{};
+  for (const ChainStage& stage : chain) busiest = std::max(busiest, stage.cost.times.lane);
+  return busiest;
+}
+
+bool colocated(const LayoutView& view) {
+  return view.stages->size() == 2 && view.layout->placement == Placement::colocated;
+}
+
+Footprint worst_stage(StageCosts& costs, const LayoutView& view) {
+  const std::size_t first_branch = colocated(view) ? 1 : 0,
+                    length = chain_length(view, first_branch);
+  const StageMemory encoder = colocated(view) ? costs.memory(view, 0, 0, 1) : StageMemory{};
+  // Colocated: the pipeline drains after each of the encoder's work items.
+  const int parts = colocated(view) ? view.plan.branches[0].microbatches : 1;
+  Footprint worst;
+  std::size_t position = 0, worst_branch = 0, worst_index = 0;
+  for (std::size_t b = first_branch; b < view.stages->size(); ++b) {
+    for (std::size_t s = 0; s < (*view.stages)[b].size(); ++s, ++position) {
+      const int held = tapes_in_flight(view.layout->schedule, length, position,
+                                       view.plan.branches[b].microbatches / parts);
+      const StageMemory stage = costs.memory(view, b, s, held);
+      // The encoder's backward comes when the language module's tapes are gone.
+      const Bytes memory = encoder.fixed + encoder.held + stage.fixed +
+                           std::max(stage.held + stage.transient, encoder.transient);
+      if (memory <= worst.memory) continue;
+      worst.memory = memory;
+      worst_branch = b;
+      worst_index = s;
+    }
+  }
+  worst.worst = costs.stage_name(view, worst_branch, worst_index);
+  return worst;
+}
+
+Bound bound_chain(StageCosts& costs, const LayoutView& view) {
+  const std::vector<ChainStage> chain = make_chain(costs, view, 0);
+  Bound bound;
+  Seconds update{};
+  for (const ChainStage& stage : chain) update = std::max(update, stage.cost.update);
+  bound.busiest = busiest_of(chain);
+  bound.step =
+      end_of(costs, chain, 1).reduced + costs.scalar_time(world_size(*view.layout)) + update;
+  return bound;
+}
+
+// Every rank runs the encoder's work and one language stage's.
+Bound bound_colocated(StageCosts& costs, const LayoutView& view) {
+  const StageCost encoder = costs.cost(view, 0, 0);
+  const LayerTimes& times = encoder.times;
+  const std::vector<ChainStage> language = make_chain(costs, view, 1);
+  // Which encoder lane shares a rank with the busiest language lane is not looked at: the smallest
+  // work item stands for all.
+  const int works = view.plan.branches[0].microbatches;
+  const Seconds one = times.forward + times.backward, beside = one * works;
+  const Seconds before = costs.coupled() ? times.full_forward : times.forward;
+  const Seconds after = costs.coupled() ? times.full_backward : times.backward;
+  const ChainEnd chain = end_of(costs, language, works);
+  Bound bound;
+  Seconds update{}, end = before + chain.reduced + encoder.reductions;
+  // The first stage's ranks run all work items one after another: encoder, the whole pipeline,
+  // encoder.
+  end = std::max(end, before + chain.returned + one * (works - 1) + after + encoder.reduction);
+  for (const ChainStage& stage : language) {
+    end = std::max(end, stage.cost.times.lane + beside + encoder.reduction);
+    update = std::max(update, stage.cost.update);
+  }
+  bound.busiest = busiest_of(language) + beside;
+  // One update op for both modules' parameters.
+  const bool both = encoder.update.count() > 0 && update.count() > 0;
+  const Seconds updates =
+      update + encoder.update - (both ? costs.profile().optimizer_overhead : Seconds(0));
+  bound.step = end + costs.scalar_time(world_size(*view.layout)) + updates;
+  return bound;
+}
+
+}  // namespace
+
+struct Screen::Impl {
+  StageCosts costs;
+};
+
+Screen::Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch)
+    : impl_(std::make_unique<Impl>(Impl{StageCosts(scenario, profile, batch)})) {}
+Screen::Screen(const Scenario& scenario, const HardwareProfile& profile)
+    : Screen(scenario, profile, typical_batch(scenario)) {}
+Screen::~Screen() = default;
+
+Footprint Screen::footprint(const Layout& layout) {
+  return worst_stage(impl_->costs, impl_->costs.look(layout));
+}
+
+Bound Screen::bound(const Layout& layout) {
+  const LayoutView view = impl_->costs.look(layout);
+  Bound bound =
+      colocated(view) ? bound_colocated(impl_->costs, view) : bound_chain(impl_->costs, view);
+  bound.step *= 1 - kSlack;
+  bound.footprint = worst_stage(impl_->costs, view);
+  return bound;
+}
+
+Bound bound(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
+  return Screen(scenario, profile).bound(layout);
+}
+
+}  // namespace polyphony
