@@ -24,14 +24,14 @@ TEST_CASE("every preset agrees with the published parameter count") {
     CAPTURE(preset.name);
     CHECK(names.insert(preset.name).second);
     CHECK_FALSE(preset.source.empty());
-    CHECK(preset.tolerance <= 0.04);
-    const std::int64_t count = parameter_count(preset.module) + preset.beyond;
-    if (preset.tolerance == 0) {
-      CHECK(count == preset.parameters);
+    CHECK(preset.count.tolerance <= 0.04);
+    const std::int64_t count = parameter_count(preset.module) + preset.count.beyond;
+    if (preset.count.tolerance == 0) {
+      CHECK(count == preset.count.published);
       ++exact;
     } else {
-      CHECK(std::abs(static_cast<double>(count) / static_cast<double>(preset.parameters) - 1) <
-            preset.tolerance);
+      CHECK(std::abs(static_cast<double>(count) / static_cast<double>(preset.count.published) - 1) <
+            preset.count.tolerance);
     }
   }
   CHECK(exact >= 25);

@@ -162,6 +162,35 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
   return result;
 }
 
+// One rank a pipeline stage stands for the rest (shared/plan/plan.h: fold): no player, its flows
+// would leave for ranks without ops.
+nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
+  const auto begin = Clock::now();
+  const Seconds cpu_begin = cpu_now();
+  const Layout& layout = *in.scenario.layout;
+  const Plan plan = watch.time("fold", [&] {
+    return std::get<Plan>(fold(in.scenario, layout, make_plan(in.scenario, layout)));
+  });
+  const Program program =
+      watch.time("lower", [&] { return lower(in.scenario, layout, plan, fold(in.batch, layout)); });
+  const Compiled compiled =
+      watch.time("compile", [&] { return std::get<Compiled>(compile(program)); });
+  const CostTable costs = watch.time(
+      "price", [&] { return price(program, compiled, in.scenario.cluster, in.profile); });
+  const Estimate step =
+      watch.time("estimate, ops", [&] { return estimate(program, compiled, costs); });
+  const auto memory = watch.time("memory", [&] { return predict_memory(program, step.timeline); });
+  watch.note("whole", Clock::now() - begin, cpu_now() - cpu_begin);
+  return {{"ranks", program.ranks},
+          {"ops", program.ops.size()},
+          {"activities", count_activities(compiled, costs)},
+          {"step", step.step().count()},
+          {"digest", digest(step.timeline)},
+          {"trace_bytes", 0},
+          {"peak_bytes", peak_bytes(RUSAGE_SELF)},
+          {"child_peak_bytes", 0}};
+}
+
 int run(int argc, char** argv) {
   cxxopts::Options options("simulator_bench", "Times every stage of one prediction.");
   BenchShape shape;
@@ -173,6 +202,7 @@ int run(int argc, char** argv) {
       "varied", "samples of different lengths", cxxopts::value(shape.varied))(
       "prebuilt", "play the same activities as a prebuilt SimGrid graph too")(
       "extras", "verify, hash, memory and trace writing too")(
+      "folded", "fold, lower, compile, price, estimate and memory of a rank a stage")(
       "seconds", "repeat for so long", cxxopts::value<double>()->default_value("0.3"))("help", "");
   const cxxopts::ParseResult arguments = options.parse(argc, argv);
   if (arguments.count("help") > 0) {
@@ -188,7 +218,9 @@ int run(int argc, char** argv) {
   const auto begin = Clock::now();
   do {
     const nlohmann::json one =
-        measure(in, arguments.count("prebuilt") > 0, arguments.count("extras") > 0, watch);
+        arguments.count("folded") > 0
+            ? measure_folded(in, watch)
+            : measure(in, arguments.count("prebuilt") > 0, arguments.count("extras") > 0, watch);
     if (result.is_null()) result = one;
   } while (Seconds(Clock::now() - begin).count() < arguments["seconds"].as<double>());
   result["seconds"] = watch.wall();
