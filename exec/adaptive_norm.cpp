@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exec/linear.h"
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
 
@@ -13,13 +14,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 namespace {
-
-constexpr const char* kCall = "call";
-
-template <class Call>
-c10::intrusive_ptr<Call> kept(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<Call>(context->saved_data[kCall].toCapsule());
-}
 
 // Calls use(item, first row, rows) for every item that has rows here.
 template <class Use>
@@ -57,7 +51,7 @@ class AdaptiveNorm : public torch::autograd::Function<AdaptiveNorm> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& shift,
                         const Tensor& scale, const c10::intrusive_ptr<NormCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     call->x = x.detach();
     call->weight = at::add(norm_parameter(scale.detach()), 1);
     call->shift = norm_parameter(shift.detach());
@@ -73,7 +67,7 @@ class AdaptiveNorm : public torch::autograd::Function<AdaptiveNorm> {
     return joined(std::move(parts), x);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<NormCall>(context);
+    const auto call = saved_call<NormCall>(context);
     const Tensor& dy = gradients[0];
     const bool by_row = context->needs_input_grad(0), by_item = context->needs_input_grad(1);
     Tensor shift, scale;
@@ -107,7 +101,7 @@ class GatedSum : public torch::autograd::Function<GatedSum> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& y,
                         const Tensor& gate, const c10::intrusive_ptr<GateCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     call->gate = gate.detach();
     if (gate.requires_grad()) call->y = y.detach();
     Tensor sum = at::empty_like(x);
@@ -119,7 +113,7 @@ class GatedSum : public torch::autograd::Function<GatedSum> {
     return sum;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<GateCall>(context);
+    const auto call = saved_call<GateCall>(context);
     const Tensor& dsum = gradients[0];
     Tensor dy, gate;
     if (context->needs_input_grad(1)) dy = at::empty_like(dsum);

@@ -8,6 +8,7 @@
 #include "exec/head_rows.h"
 #include "exec/rotary.h"
 #include "exec/row_attention.h"
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -34,21 +35,17 @@ struct HeadsCall : torch::CustomClassHolder {
   HeadShape heads;
   HeadsCall(Bucket bucket_, const HeadShape& heads_) : bucket(std::move(bucket_)), heads(heads_) {}
 };
-constexpr const char* kCall = "call";
-c10::intrusive_ptr<HeadsCall> kept(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<HeadsCall>(context->saved_data[kCall].toCapsule());
-}
 
 class ToHeads : public torch::autograd::Function<ToHeads> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& qkv,
                                const c10::intrusive_ptr<HeadsCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     const HeadTensors parts = split_heads(qkv, call->bucket, call->heads);
     return {parts.queries, parts.keys, parts.values};
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept(context);
+    const auto call = saved_call<HeadsCall>(context);
     return {join_gradients({gradients[0], gradients[1], gradients[2]}, call->bucket, call->heads),
             Tensor()};
   }
@@ -58,11 +55,11 @@ class FromHeads : public torch::autograd::Function<FromHeads> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& out,
                         const c10::intrusive_ptr<HeadsCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     return join_outputs(out, call->bucket, call->heads);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept(context);
+    const auto call = saved_call<HeadsCall>(context);
     return {split_outputs(gradients[0], call->bucket, call->heads), Tensor()};
   }
 };
@@ -71,11 +68,11 @@ class PermuteRows : public torch::autograd::Function<PermuteRows> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& order,
                         const Tensor& inverse) {
-    context->saved_data[kCall] = inverse;
+    context->saved_data["inverse"] = inverse;
     return x.index_select(0, order);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {gradients[0].index_select(0, context->saved_data[kCall].toTensor()), Tensor(),
+    return {gradients[0].index_select(0, context->saved_data["inverse"].toTensor()), Tensor(),
             Tensor()};
   }
 };

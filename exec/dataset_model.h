@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 
-#include "shared/error.h"
 #include "shared/model/model.h"
 #include "shared/scenario/data.h"
 
@@ -44,23 +43,6 @@ inline const Module* audio_module(const Model& model) {
   for (const Module& module : model.modules)
     if (module.kind == ModuleKind::audio) return &module;
   return nullptr;
-}
-// Patches along one side.
-inline std::int64_t grid_side(std::int32_t patches) {
-  POLYPHONY_CHECK(is_square(patches), patches << " patches are no square");
-  return std::llround(std::sqrt(static_cast<double>(patches)));
-}
-// Tokens of the sample in the language module.
-inline std::int64_t sequence_length(const Model& model, const Sample& sample) {
-  const std::int32_t merge = merge_of(model);
-  const std::int32_t audio_merge = merge_of(model, ModuleKind::audio);
-  std::int64_t length = 0;
-  for (const Item& item : sample.items) {
-    if (item.modality == Modality::image) length += item.tokens / (merge * merge);
-    if (item.modality == Modality::audio) length += item.tokens / audio_merge;
-    if (item.modality == Modality::text) length += item.tokens;
-  }
-  return length;
 }
 
 }  // namespace polyphony::exec

@@ -8,6 +8,7 @@
 
 #include "exec/adaptive_norm.h"
 #include "exec/cross_attention.h"
+#include "exec/saved_call.h"
 #include "exec/self_attention.h"
 #include "shared/error.h"
 
@@ -18,8 +19,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 namespace {
-
-constexpr const char* kCall = "call";
 
 // Wavelengths from 2π to 2π·10⁴, in steps of equal ratio (Vaswani et al., arXiv 1706.03762); times
 // in (0, 1) are stretched to the thousand steps that such features were made for (Ho et al., arXiv
@@ -101,12 +100,11 @@ class ReadByAll : public torch::autograd::Function<ReadByAll> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x,
                         const c10::intrusive_ptr<ReadCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     return x;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call =
-        c10::static_intrusive_pointer_cast<ReadCall>(context->saved_data[kCall].toCapsule());
+    const auto call = saved_call<ReadCall>(context);
     Tensor dx = gradients[0].contiguous();
     call->pass.groups->tensor.all_reduce(dx);
     return {dx, Tensor()};
@@ -130,7 +128,7 @@ class FlowLoss : public torch::autograd::Function<FlowLoss> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& prediction,
                         const c10::intrusive_ptr<FlowCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     const Tensor wide = prediction.element_size() < 4 ? prediction.to(torch::kFloat32) : prediction;
     call->difference = at::sub(wide, std::exchange(call->latents, Tensor()));
     call->difference.add_(std::exchange(call->noise, Tensor()));
@@ -140,8 +138,7 @@ class FlowLoss : public torch::autograd::Function<FlowLoss> {
     return loss;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call =
-        c10::static_intrusive_pointer_cast<FlowCall>(context->saved_data[kCall].toCapsule());
+    const auto call = saved_call<FlowCall>(context);
     const Tensor dv = at::mul(call->difference, gradients[0] * (2 * call->scale));
     return {dv.to(call->format), Tensor()};
   }

@@ -7,6 +7,7 @@
 #include "exec/dataset_model.h"
 #include "exec/files.h"
 #include "shared/error.h"
+#include "shared/plan/assign.h"
 #include "shared/strict_json.h"
 
 namespace polyphony::exec {
@@ -110,7 +111,7 @@ std::vector<Sample> EasyVqa::make_samples(const std::vector<Text>& texts, const 
     sample.id = static_cast<std::uint32_t>(questions_.size());
     if (vision) sample.items.push_back({Modality::image, patches_of(*vision), 0});
     sample.items.push_back({Modality::text, static_cast<std::int32_t>(question.tokens.size()), 1});
-    const std::int64_t length = sequence_length(scenario.model, sample);
+    const std::int64_t length = language_rows(scenario.model, sample);
     if (data_.sequence > 0 && length > data_.sequence)
       throw InputError(scenario.file, "/data/sequence",
                        std::to_string(data_.sequence) + " is shorter than question " +

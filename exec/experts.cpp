@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "exec/dispatch.h"
+#include "exec/saved_call.h"
 #include "exec/swiglu.h"
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
@@ -60,8 +61,6 @@ struct ExpertsCall : torch::CustomClassHolder {
     return per_token * (shares ? RowShares{own->rows(), tensor().size()}.share() : routed);
   }
 };
-
-constexpr const char* kCall = "call";
 
 bool trains(const LocalParameter* parameter) { return parameter->grad.defined(); }
 
@@ -181,13 +180,12 @@ class ExpertsFunction : public torch::autograd::Function<ExpertsFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<ExpertsCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     if (trains(call->router)) call->x = x.detach();
     return call->summed(forward_experts(*call, call->all(x)));
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call =
-        c10::static_intrusive_pointer_cast<ExpertsCall>(context->saved_data[kCall].toCapsule());
+    const auto call = saved_call<ExpertsCall>(context);
     Tensor d_weights;
     Tensor dx = call->summed(backward_experts(*call, call->all(gradients[0]), d_weights));
     return {dx.add_(backward_router(*call, d_weights)), Tensor(), Tensor()};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "exec/lora.h"
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -44,17 +45,6 @@ struct LinearCall : torch::CustomClassHolder {
   bool wants_input() const { return weight->grad.defined() || weight->lora_a; }
 };
 
-constexpr const char* kCall = "call";
-
-template <class Call>
-void keep(AutogradContext* context, const c10::intrusive_ptr<Call>& call) {
-  context->saved_data[kCall] = c10::IValue::make_capsule(call);
-}
-template <class Call>
-c10::intrusive_ptr<Call> kept(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<Call>(context->saved_data[kCall].toCapsule());
-}
-
 bool trains(const LocalParameter* parameter) {
   return parameter != nullptr && parameter->grad.defined();
 }
@@ -74,7 +64,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<LinearCall>& call) {
-    keep(context, call);
+    save_call(context, call);
     if (call->wants_input() && !call->again) call->x = x.detach();
     const Tensor& weight = call->weight->value;
     const bool row = call->kind == LinearCall::Kind::row;
@@ -92,7 +82,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<LinearCall>(context);
+    const auto call = saved_call<LinearCall>(context);
     const RowExchange* rows = call->pass.rows.get();
     const Tensor& dy = gradients[0];
     const Tensor all_dy = rows && call->kind == LinearCall::Kind::row ? rows->all(dy) : dy;
@@ -134,13 +124,13 @@ class PositionFunction : public torch::autograd::Function<PositionFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<TableCall>& call) {
-    keep(context, call);
+    save_call(context, call);
     const Tensor& table = call->table->value;
     if (call->rows.defined()) return at::add(x, table.index_select(0, call->rows));
     return at::add(x.view({-1, table.size(0), table.size(1)}), table).view(x.sizes());
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<TableCall>(context);
+    const auto call = saved_call<TableCall>(context);
     const Tensor& dy = gradients[0];
     if (trains(call->table)) {
       call->pass.queue->add([call, dy] {

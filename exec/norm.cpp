@@ -2,6 +2,7 @@
 #include <array>
 
 #include "exec/linear.h"
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -21,12 +22,6 @@ struct NormCall : torch::CustomClassHolder {
       : pass(pass_), weight(weight_), bias(bias_) {}
 };
 
-constexpr const char* kCall = "call";
-
-c10::intrusive_ptr<NormCall> kept(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<NormCall>(context->saved_data[kCall].toCapsule());
-}
-
 // ATen's LayerNorm gives its statistics in the weights' format on CPUs, and takes weights of
 // another format than x there; on GPUs they are fp32, and the formats must be equal.
 Tensor norm_parameter(const LocalParameter& parameter) {
@@ -37,7 +32,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<NormCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     auto [y, mean, scale] = at::native_layer_norm(x, {x.size(1)}, norm_parameter(*call->weight),
                                                   norm_parameter(*call->bias), kNormEpsilon);
     call->x = x.detach();
@@ -46,7 +41,7 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept(context);
+    const auto call = saved_call<NormCall>(context);
     const Tensor& dy = gradients[0];
     Tensor dx;
     if (context->needs_input_grad(0)) {
@@ -72,7 +67,7 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<NormCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     call->x = x.detach();
     call->scale =
         at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
@@ -81,7 +76,7 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
   }
   // dx = s (dy∘w) − x s³/H Σ(dy∘w∘x)
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept(context);
+    const auto call = saved_call<NormCall>(context);
     const Tensor& dy = gradients[0];
     Tensor dx;
     if (context->needs_input_grad(0)) {

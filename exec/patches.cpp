@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 #include "shared/error.h"
 #include "shared/model/rows.h"
@@ -70,21 +71,18 @@ struct TokenCall : torch::CustomClassHolder {
       : pass(pass_), places(std::move(places_)), token(token_) {}
 };
 
-constexpr const char* kCall = "call";
-
 class ClassTokenFunction : public torch::autograd::Function<ClassTokenFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<TokenCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     const std::int64_t images = call->places.tokens.size(0);
     Tensor y = at::empty({x.size(0) + images, x.size(1)}, x.options());
     y.index_copy_(0, call->places.patches, x);
     return y.index_copy_(0, call->places.tokens, call->token->value.expand({images, x.size(1)}));
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call =
-        c10::static_intrusive_pointer_cast<TokenCall>(context->saved_data[kCall].toCapsule());
+    const auto call = saved_call<TokenCall>(context);
     const Tensor& dy = gradients[0];
     if (call->token->grad.defined()) {
       call->pass.queue->add([call, rows = dy.index_select(0, call->places.tokens)] {

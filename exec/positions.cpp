@@ -4,6 +4,7 @@
 
 #include "exec/dataset_model.h"
 #include "shared/error.h"
+#include "shared/model/rows.h"
 
 namespace polyphony::exec {
 
@@ -25,7 +26,7 @@ torch::Tensor rope_positions(const Model& model, const Sample& sample) {
         run(item.tokens / audio_merge);
         break;
       case Modality::image: {
-        const std::int64_t side = grid_side(item.tokens) / image_merge;
+        const std::int64_t side = square_side(item.tokens) / image_merge;
         for (std::int64_t i = 0; i < side * side; ++i) {
           axes[0].push_back(next);
           axes[1].push_back(next + i / side);

@@ -1,5 +1,6 @@
 #include "exec/qk_norm.h"
 
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -30,13 +31,11 @@ struct HeadNormCall : torch::CustomClassHolder {
   }
 };
 
-constexpr const char* kCall = "call";
-
 class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& qkv, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<HeadNormCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     call->x = qkv.detach();
     const Tensor x = call->normalised(call->x);
     call->scale =
@@ -48,8 +47,7 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
   }
   // dx = s (dy∘w) − x s³/D Σ(dy∘w∘x), head by head
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call =
-        c10::static_intrusive_pointer_cast<HeadNormCall>(context->saved_data[kCall].toCapsule());
+    const auto call = saved_call<HeadNormCall>(context);
     const Tensor dy = gradients[0].contiguous();
     Tensor dx;
     if (context->needs_input_grad(0)) {

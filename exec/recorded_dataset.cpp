@@ -3,6 +3,8 @@
 #include "exec/dataset_model.h"
 #include "exec/files.h"
 #include "shared/error.h"
+#include "shared/model/rows.h"
+#include "shared/plan/assign.h"
 #include "shared/scenario/batch_json.h"
 
 namespace polyphony::exec {
@@ -36,13 +38,13 @@ Objection object_to(const Scenario& scenario, const Sample& sample) {
     if (!vision)
       return {image + ", the model has no vision module", "add one, or remove the images"};
     if (!is_square(item.tokens) || item.tokens > patches_of(*vision) ||
-        grid_side(item.tokens) % merge != 0)
+        square_side(item.tokens) % merge != 0)
       return {image + "; the model takes squares of at most " +
                   std::to_string(patches_of(*vision)) + " patches with sides that divide by " +
                   std::to_string(merge),
               "change the recorded number, or model.vision.image_size"};
   }
-  const std::int64_t length = sequence_length(scenario.model, sample);
+  const std::int64_t length = language_rows(scenario.model, sample);
   if (length == 0) return {"has no tokens", "remove it"};
   if (scenario.data.sequence > 0 && length > scenario.data.sequence)
     return {"is " + std::to_string(length) +

@@ -5,6 +5,7 @@
 
 #include "exec/context_attention.h"
 #include "exec/head_rows.h"
+#include "exec/saved_call.h"
 
 namespace polyphony::exec {
 
@@ -14,13 +15,6 @@ using torch::autograd::variable_list;
 using Bucket = SequencePlan::Bucket;
 
 namespace {
-
-constexpr const char* kCall = "call";
-
-template <class Call>
-c10::intrusive_ptr<Call> kept(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<Call>(context->saved_data[kCall].toCapsule());
-}
 
 Tensor for_group(const Tensor& x, const HeadShape& heads) {
   return x.expand({-1, heads.group, -1, -1});
@@ -61,7 +55,7 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& qkv,
                         const c10::intrusive_ptr<RowsCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     const HeadShape& heads = call->heads;
     const Tensor ordered = call->ordered(qkv);
     std::vector<Tensor> outs, sums;
@@ -82,7 +76,7 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<RowsCall>(context);
+    const auto call = saved_call<RowsCall>(context);
     const HeadShape& heads = call->heads;
     const Tensor qkv = call->ordered(std::exchange(call->qkv, Tensor()));
     const Tensor out = call->ordered(std::exchange(call->out, Tensor()));
@@ -135,7 +129,7 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& queries, const Tensor& keys,
                         const c10::intrusive_ptr<ContextCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     std::vector<Tensor> outs;
     call->each_sample([&](const ContextPlan::Sample& sample, std::int64_t query, std::int64_t key) {
       const Tensor both = call->seen(keys, sample, key);
@@ -153,7 +147,7 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept<ContextCall>(context);
+    const auto call = saved_call<ContextCall>(context);
     const Tensor queries = std::exchange(call->queries, Tensor());
     const Tensor keys = std::exchange(call->keys, Tensor());
     const Tensor out =

@@ -1,4 +1,5 @@
 #include "exec/sequence_rows.h"
+#include "exec/saved_call.h"
 
 #include <numeric>
 #include <utility>
@@ -25,20 +26,18 @@ struct RowsCall : torch::CustomClassHolder {
   std::shared_ptr<const RowExchange> rows;
   explicit RowsCall(std::shared_ptr<const RowExchange> rows_) : rows(std::move(rows_)) {}
 };
-constexpr const char* kCall = "call";
 
 // One of the two forward, the other backward.
 class MoveRows : public torch::autograd::Function<MoveRows> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, bool gathers,
                         const c10::intrusive_ptr<RowsCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     context->saved_data["gathers"] = gathers;
     return gathers ? call->rows->all(x) : call->rows->own(x);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call =
-        c10::static_intrusive_pointer_cast<RowsCall>(context->saved_data[kCall].toCapsule());
+    const auto call = saved_call<RowsCall>(context);
     const bool gathered = context->saved_data["gathers"].toBool();
     return {gathered ? call->rows->own(gradients[0]) : call->rows->all(gradients[0]), Tensor(),
             Tensor()};

@@ -5,6 +5,7 @@
 #include "exec/dataset_model.h"
 #include "exec/latents.h"
 #include "shared/error.h"
+#include "shared/model/rows.h"
 #include "shared/random.h"
 
 namespace polyphony::exec {
@@ -95,7 +96,7 @@ torch::Tensor SyntheticContent::image(const Sample& sample, const Item& item,
                                       std::uint64_t purpose) const {
   POLYPHONY_CHECK(patch_ > 0,
                   "sample " << sample.id << " has an image, the model has no vision module");
-  const std::int64_t side = grid_side(item.tokens) * patch_;
+  const std::int64_t side = square_side(item.tokens) * patch_;
   return random_values(stream(seed_, sample.id, purpose), {channels_, side, side});
 }
 

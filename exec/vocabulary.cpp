@@ -1,5 +1,6 @@
 #include "exec/vocabulary.h"
 
+#include "exec/saved_call.h"
 #include "exec/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -38,24 +39,18 @@ struct VocabularyCall : torch::CustomClassHolder {
       : pass(pass_), weight(weight_), ids(std::move(ids_)), scale(scale_) {}
 };
 
-constexpr const char* kCall = "call";
-
-c10::intrusive_ptr<VocabularyCall> kept(AutogradContext* context) {
-  return c10::static_intrusive_pointer_cast<VocabularyCall>(context->saved_data[kCall].toCapsule());
-}
-
 class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<VocabularyCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     Tensor y = call->weight->value.index_select(0, call->ids.ids);
     if (call->ids.mine.defined()) y.masked_fill_(call->ids.mine.logical_not().unsqueeze(1), 0);
     if (!call->pass.rows) call->pass.groups->tensor.all_reduce(y);
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept(context);
+    const auto call = saved_call<VocabularyCall>(context);
     if (call->weight->grad.defined()) {
       call->pass.queue->add([call, dy = gradients[0]] {
         Tensor& grad = call->weight->grad;
@@ -82,7 +77,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& h, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<VocabularyCall>& call) {
-    context->saved_data[kCall] = c10::IValue::make_capsule(call);
+    save_call(context, call);
     if (call->weight->grad.defined()) call->x = h.detach();
     InnerGroup& group = call->pass.groups->tensor;
     Tensor logits = logits_of(all_rows(call->pass, h), *call->weight);
@@ -98,7 +93,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
     return (sum.log() + largest - target).sum() * call->scale;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = kept(context);
+    const auto call = saved_call<VocabularyCall>(context);
     Tensor d = std::move(call->probabilities);  // [rows, V/tp]: probability − one-hot, scaled
     const Tensor label = call->ids.ids.unsqueeze(1);
     const Tensor minus_one = call->ids.mine.defined()

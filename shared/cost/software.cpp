@@ -40,7 +40,6 @@ std::vector<SoftwareStack> make_stacks() {
   bridge.name = "megatron-bridge";
   bridge.gradient_bytes = 2;
   bridge.overlap = 0.8;
-  bridge.tensor_overlap = 1;
   bridge.pipelined = 0.345;
   bridge.traffic = 0.661;
   bridge.host = Seconds(5e-6);

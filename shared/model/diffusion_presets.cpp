@@ -13,7 +13,7 @@ struct Latent {
 
 ModelPreset diffusion(const char* name, Stack stack, Latent latent, int modulation, int condition,
                       std::int64_t parameters, const char* source, std::vector<std::string> notes) {
-  ModelPreset preset{name, {}, parameters, 0, 0.01, source, std::move(notes)};
+  ModelPreset preset{name, {}, {parameters, 0, 0.01}, source, std::move(notes)};
   preset.module.kind = ModuleKind::diffusion;
   preset.module.layers = stack.layers;
   preset.module.hidden = stack.hidden;

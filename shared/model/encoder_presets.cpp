@@ -7,15 +7,10 @@ namespace {
 struct Stack {
   int layers, hidden, heads, ffn;
 };
-struct Count {
-  std::int64_t published, beyond = 0;
-  double tolerance = 0;
-};
 
-ModelPreset encoder(const char* name, ModuleKind kind, Stack stack, Count count, const char* source,
-                    std::vector<std::string> notes) {
-  ModelPreset preset{
-      name, {}, count.published, count.beyond, count.tolerance, source, std::move(notes)};
+ModelPreset encoder(const char* name, ModuleKind kind, Stack stack, ParameterCount count,
+                    const char* source, std::vector<std::string> notes) {
+  ModelPreset preset{name, {}, count, source, std::move(notes)};
   Module& m = preset.module;
   m.kind = kind;
   m.layers = stack.layers;
@@ -32,16 +27,16 @@ struct Picture {
   int patch, image_size;
   bool class_token;
 };
-ModelPreset vision(const char* name, Stack stack, Picture picture, Count count, const char* source,
-                   std::vector<std::string> notes) {
+ModelPreset vision(const char* name, Stack stack, Picture picture, ParameterCount count,
+                   const char* source, std::vector<std::string> notes) {
   ModelPreset preset = encoder(name, ModuleKind::vision, stack, count, source, std::move(notes));
   preset.module.patch = picture.patch;
   preset.module.image_size = picture.image_size;
   preset.module.class_token = picture.class_token;
   return preset;
 }
-ModelPreset audio(const char* name, Stack stack, int mel_bins, Count count, const char* source,
-                  std::vector<std::string> notes) {
+ModelPreset audio(const char* name, Stack stack, int mel_bins, ParameterCount count,
+                  const char* source, std::vector<std::string> notes) {
   ModelPreset preset = encoder(name, ModuleKind::audio, stack, count, source, std::move(notes));
   preset.module.mel_bins = mel_bins;
   preset.module.audio_tokens = 1500;  // of 30 s

@@ -13,16 +13,11 @@ struct Words {
   bool tied;
   double rope_theta;
 };
-struct Count {
-  std::int64_t published, beyond = 0;
-  double tolerance = 0;
-};
 
 // Llama's form: RMSNorm, no biases, a gated feed-forward.
-ModelPreset language(const char* name, Stack stack, Words words, Count count, const char* source,
-                     std::vector<std::string> notes) {
-  ModelPreset preset{
-      name, {}, count.published, count.beyond, count.tolerance, source, std::move(notes)};
+ModelPreset language(const char* name, Stack stack, Words words, ParameterCount count,
+                     const char* source, std::vector<std::string> notes) {
+  ModelPreset preset{name, {}, count, source, std::move(notes)};
   Module& m = preset.module;
   m.kind = ModuleKind::language;
   m.layers = stack.layers;
@@ -37,21 +32,22 @@ ModelPreset language(const char* name, Stack stack, Words words, Count count, co
   m.rope_theta = words.rope_theta;
   return preset;
 }
-ModelPreset qwen2(const char* name, Stack stack, Count count, std::vector<int> sections = {}) {
+ModelPreset qwen2(const char* name, Stack stack, ParameterCount count,
+                  std::vector<int> sections = {}) {
   ModelPreset preset =
       language(name, stack, {152064, false, 1e6}, count, "Hugging Face config.json of Qwen/*", {});
   preset.module.qkv_bias = true;
   preset.module.rope_sections = std::move(sections);
   return preset;
 }
-ModelPreset qwen3(const char* name, Stack stack, bool tied, Count count) {
+ModelPreset qwen3(const char* name, Stack stack, bool tied, ParameterCount count) {
   ModelPreset preset = language(name, stack, {151936, tied, 1e6}, count,
                                 "Hugging Face config.json of Qwen/Qwen3-*", {});
   preset.module.qk_norm = true;
   return preset;
 }
 // GPT-3's form: LayerNorm, biases, two feed-forward matrices; `beyond`: 2048 learned positions.
-ModelPreset gpt(const char* name, int layers, int hidden, int heads, Count count) {
+ModelPreset gpt(const char* name, int layers, int hidden, int heads, ParameterCount count) {
   count.beyond = std::int64_t{2048} * hidden;
   ModelPreset preset =
       language(name, {layers, hidden, heads, heads, hidden / heads, 4 * hidden}, {51200, true, 1e4},

@@ -1,6 +1,6 @@
 // Published models by name, as modules: dimensions with their source, checked against the published
 // parameter count.
-//   parameter_count(module) + beyond = parameters · (1 ± tolerance)
+//   parameter_count(module) + beyond = published · (1 ± tolerance)
 //   `beyond` counts what the published model has besides the module (negative: less); `notes` say
 //   in what else it differs; answers repeat them.
 // Source: the model's own configuration file, named in each row.
@@ -14,12 +14,14 @@
 
 namespace polyphony {
 
-struct ModelPreset {
-  std::string name;             // "llama-3.1-70b"
-  Module module;                // without a name
-  std::int64_t parameters = 0;  // published
-  std::int64_t beyond = 0;
+struct ParameterCount {
+  std::int64_t published = 0, beyond = 0;
   double tolerance = 0;  // of a count published in a few digits
+};
+struct ModelPreset {
+  std::string name;  // "llama-3.1-70b"
+  Module module;     // without a name
+  ParameterCount count;
   std::string source;
   std::vector<std::string> notes;
 };

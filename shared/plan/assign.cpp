@@ -31,13 +31,6 @@ Modality modality_of(ModuleKind kind) {
   return Modality::text;
 }
 
-// Neighbouring rows of the source that a projector joins into one.
-std::int64_t joined(const Model& model, ModuleId projector) {
-  const std::int64_t merge = model.modules[projector.value].merge;
-  const ModuleId source = grid_owner(model, projector);
-  return model.modules[source.value].kind == ModuleKind::audio ? merge : merge * merge;
-}
-
 // Query-key pairs that cost as much as one token's linear layers: 2 FLOPs per weight and token
 // against 4·A·D per pair.
 double linear_pairs(const Module& m) {
@@ -245,8 +238,8 @@ bool takes(const Model& model, ModuleId module, Modality modality) {
 }
 
 std::int64_t item_rows(const Model& model, ModuleId module, const Item& item) {
-  if (model.modules[module.value].kind != ModuleKind::projector) return item.tokens;
-  return item.tokens / joined(model, module);
+  const Module& m = model.modules[module.value];
+  return m.kind == ModuleKind::projector ? item.tokens / merged_rows(m) : item.tokens;
 }
 
 std::int64_t language_rows(const Model& model, const Item& item) {

@@ -27,7 +27,8 @@ Scenario vqa_scenario(const std::string& folder, int image_size) {
   language.vocab = 40;
   Scenario scenario;
   scenario.file = "vqa.json";
-  scenario.model = {{vision, projector, language}, {}};
+  scenario.model = {{vision, projector, language},
+                    {{ModuleId(0), ModuleId(1)}, {ModuleId(1), ModuleId(2)}}};
   scenario.data.source = EasyVqaData{folder};
   scenario.data.global_batch = 64;
   return scenario;
