@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "shared/cost/cost_model.h"
 #include "shared/cost/devices.h"
@@ -79,14 +80,21 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
 }
 
 Flops model_flops(const Program& program) {
+  // Most ops are of few shapes.
+  std::map<std::tuple<ModuleId, LayerRange, Phase, WorkSize>, Flops> known;
   Flops total{};
-  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-    const auto* what = std::get_if<Compute>(&program.ops[i].what);
+  for (const Op& op : program.ops) {
+    const auto* what = std::get_if<Compute>(&op.what);
     if (what == nullptr || what->phase == Phase::recompute) continue;
-    ChunkContext context = chunk_context(program, *what);
-    context.recompute = Recompute::none;
-    total += total_flops(expand(program.model.modules[what->module.value], what->layers,
-                                what->phase, program.size_of(what->work, what->module), context));
+    const WorkSize& size = program.size_of(what->work, what->module);
+    const auto [flops, fresh] = known.try_emplace({what->module, what->layers, what->phase, size});
+    if (fresh) {
+      ChunkContext context = chunk_context(program, *what);
+      context.recompute = Recompute::none;
+      flops->second = total_flops(expand(program.model.modules[what->module.value], what->layers,
+                                         what->phase, size, context));
+    }
+    total += flops->second;
   }
   return total;
 }

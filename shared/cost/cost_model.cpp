@@ -116,12 +116,13 @@ class Pricer {
     // Groups of one module have one size; whether they span nodes may differ, so the groups
     // themselves are part of the key.
     const ChunkGroups groups = groups_of(program_, op, *compute);
-    const Key key{compute->module.value, compute->layers.begin, compute->layers.end,
-                  compute->phase,        groups.tensor.value,   groups.context.value,
-                  groups.expert.value,   size.tokens,           size.pairs,
-                  size.text_tokens,      size.loss_tokens,      size.sequences,
-                  size.samples,          size.gathered,         size.condition,
-                  size.window_pairs};
+    const Key key{compute->module,
+                  compute->layers,
+                  compute->phase,
+                  groups.tensor,
+                  groups.context,
+                  groups.expert,
+                  size};
     const auto [known, added] = known_.try_emplace(key);
     if (added) known->second = compute_time(program_, id, cluster_, profile_);
     return known->second;
@@ -191,10 +192,7 @@ class Pricer {
     return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
-  using Key =
-      std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::uint32_t, std::uint32_t,
-                 std::uint32_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                 std::int32_t, std::int32_t, std::int64_t, std::int64_t, std::int64_t>;
+  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;

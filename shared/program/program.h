@@ -83,7 +83,7 @@ struct WorkSize {
   std::int64_t cross_pairs = 0;  // diffusion: pairs of a token and such a row, by item
   std::int64_t window_pairs =
       0;  // as pairs, in blocks that attend inside windows (shared/model/rows.h)
-  bool operator==(const WorkSize&) const = default;
+  auto operator<=>(const WorkSize&) const = default;
 };
 
 // An item that an encoder or diffusion module works on: the `item`-th of a sample.

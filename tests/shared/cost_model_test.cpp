@@ -4,6 +4,7 @@
 
 #include "shared/plan/lower.h"
 #include "tests/shared/example_models.h"
+#include "tests/shared/scenario_files.h"
 
 namespace polyphony {
 namespace {
@@ -221,6 +222,20 @@ TEST_CASE("price: tensor-parallel ops pay their inner rings, equal ops the same"
         static_cast<double>(expand(step.program, OpId(node.what)).collectives.size());
     CHECK((step.costs.nodes[n].duration - cheaper.nodes[n].duration).count() ==
           doctest::Approx(collectives * 2 * 50e-6));
+  }
+}
+
+TEST_CASE("price: works that differ in one number only are priced apart") {
+  const Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  Priced step = priced(scenario, *scenario.layout, profile);
+  for (std::size_t k = 0; k < step.program.sizes.size(); ++k)
+    step.program.sizes[k].cross_pairs *= static_cast<std::int64_t>(1000 * k);
+  const CostTable costs = price(step.program, step.compiled, scenario.cluster, profile);
+  for (std::size_t n = 0; n < step.compiled.nodes.size(); ++n) {
+    const OpId op(step.compiled.nodes[n].what);
+    if (step.compiled.nodes[n].kind != NodeKind::compute) continue;
+    CHECK(costs.nodes[n].duration == compute_time(step.program, op, scenario.cluster, profile));
   }
 }
 
