@@ -97,9 +97,7 @@ Json module_json(const Model& model, std::size_t m) {
   return json;
 }
 
-Json device_json(const Device& device) {
-  const ShippedDevice* shipped = find_device(device.name);
-  if (shipped != nullptr && shipped->device == device) return device.name;
+Json device_figures(const Device& device) {
   Json json;
   json["name"] = device.name;
   json["fp32"] = to_text(device.fp32);
@@ -108,6 +106,12 @@ Json device_json(const Device& device) {
   json["memory_rate"] = to_text(device.memory_rate);
   json["memory"] = to_text(device.memory);
   return json;
+}
+
+Json device_json(const Device& device) {
+  const ShippedDevice* shipped = find_device(device.name);
+  if (shipped != nullptr && shipped->device == device) return device.name;
+  return device_figures(device);
 }
 
 Json cluster_json(const Cluster& cluster) {
@@ -243,6 +247,8 @@ Json training_json(const Training& training) {
 }
 
 }  // namespace
+
+std::string resolved_text(const Device& device) { return device_figures(device).dump(); }
 
 std::string resolved_text(const Scenario& scenario) {
   Json json;
