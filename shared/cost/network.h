@@ -33,13 +33,13 @@ struct Network {
   BytesPerSecond fabric_rate{};  // of a NIC
   // The rest is looked at only when the cluster is not flat (Cluster::flat).
   bool shaped = false;
-  std::vector<std::uint32_t> bus_of;   // by rank: the node whose bus it is on
-  std::vector<std::uint32_t> nic_of;   // by rank
-  std::vector<std::uint32_t> leaf_of;  // by rank: the leaf switch of its NIC
-  std::uint32_t leaves = 0;            // 0: one switch
+  std::vector<std::uint32_t> bus_of{};   // by rank: the node whose bus it is on
+  std::vector<std::uint32_t> nic_of{};   // by rank
+  std::vector<std::uint32_t> leaf_of{};  // by rank: the leaf switch of its NIC
+  std::uint32_t leaves = 0;              // 0: one switch
   BytesPerSecond bus_rate{};
-  BytesPerSecond leaf_rate{};                   // of a leaf's uplinks together
-  std::vector<double> node_factor, nic_factor;  // by rank, by NIC
+  BytesPerSecond leaf_rate{};                       // of a leaf's uplinks together
+  std::vector<double> node_factor{}, nic_factor{};  // by rank, by NIC
 
   bool same_node(Rank a, Rank b) const { return node_of[a.value] == node_of[b.value]; }
   Way way(Rank a, Rank b) const {

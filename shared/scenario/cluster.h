@@ -67,9 +67,9 @@ struct Cluster {
   int domain = 0;    // ranks that node_link joins; 0: those of a node
   Link bus;          // between domains of one node
   int nics = 0;      // of a node; 0: one for each rank
-  Leaf leaf;
-  std::vector<Degraded> degraded;  // by rank, rising
-  std::string profile;             // hardware profile: a shipped name, or a path
+  Leaf leaf{};
+  std::vector<Degraded> degraded{};  // by rank, rising
+  std::string profile;               // hardware profile: a shipped name, or a path
   double dollars_per_rank_hour = 0;
   Watts busy_power{}, idle_power{};  // of a device; zero: not known
   bool operator==(const Cluster&) const = default;
