@@ -38,6 +38,7 @@ constexpr std::array kComputeRates = {
 constexpr std::int64_t kMostBytes =
     4'000'000'000'000'000'000;  // below 2^62, so that sums of two still fit
 constexpr std::array kPrices = {Unit{"USD/GPUh", 1}};
+constexpr std::array kPowers = {Unit{"W", 1}, Unit{"kW", 1e3}, Unit{"MW", 1e6}};
 
 struct Units {
   const Unit* begin;
@@ -58,6 +59,8 @@ Units units(UnitKind kind) {
       return {kComputeRates.begin(), kComputeRates.end(), "a compute rate", "989TFLOPS"};
     case UnitKind::price:
       return {kPrices.begin(), kPrices.end(), "a price", "2.50USD/GPUh"};
+    case UnitKind::power:
+      return {kPowers.begin(), kPowers.end(), "a power", "700W"};
   }
   return {nullptr, nullptr, "?", "?"};
 }
@@ -172,6 +175,7 @@ FlopsPerSecond parse_compute_rate(const std::string& text) {
 }
 
 double parse_price(const std::string& text) { return parse(UnitKind::price, text); }
+Watts parse_power(const std::string& text) { return Watts(parse(UnitKind::power, text)); }
 
 void check_quantity(UnitKind kind, const std::string& text) {
   if (kind == UnitKind::bytes) {
@@ -184,6 +188,7 @@ void check_quantity(UnitKind kind, const std::string& text) {
 std::string to_text(Seconds value) { return shortest(UnitKind::time, value.count()); }
 std::string to_text(BytesPerSecond value) { return shortest(UnitKind::rate, value.value); }
 std::string to_text(FlopsPerSecond value) { return shortest(UnitKind::compute_rate, value.value); }
+std::string to_text(Watts value) { return shortest(UnitKind::power, value.value); }
 std::string price_text(double value) { return shortest(UnitKind::price, value); }
 std::string to_text(Bytes value) {
   // Above 2^53 a double may not hold it: print the integer itself.

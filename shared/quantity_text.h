@@ -5,6 +5,7 @@
 //                  or Mbit/s, MB/s, MiB/s and the like; 400Gbps = 50GBps
 //   compute rate   FLOPS MFLOPS GFLOPS TFLOPS PFLOPS, or GFLOP/s          -> FlopsPerSecond
 //   price          USD/GPUh                                               -> double
+//   power          W kW MW                                                -> Watts
 // One space may stand before the unit. A bare number, an unknown unit, a negative or infinite value
 // throws InputError without file and pointer: the caller adds them.
 // to_text() gives the shortest text that parses back to the same value.
@@ -17,13 +18,14 @@
 
 namespace polyphony {
 
-enum class UnitKind : std::uint8_t { time, bytes, rate, compute_rate, price };
+enum class UnitKind : std::uint8_t { time, bytes, rate, compute_rate, price, power };
 
 Seconds parse_seconds(const std::string& text);
 Bytes parse_bytes(const std::string& text);
 BytesPerSecond parse_rate(const std::string& text);
 FlopsPerSecond parse_compute_rate(const std::string& text);
 double parse_price(const std::string& text);  // dollars per rank and hour
+Watts parse_power(const std::string& text);
 
 // Throws what the matching parser would throw.
 void check_quantity(UnitKind kind, const std::string& text);
@@ -32,6 +34,7 @@ std::string to_text(Seconds value);
 std::string to_text(Bytes value);
 std::string to_text(BytesPerSecond value);
 std::string to_text(FlopsPerSecond value);
+std::string to_text(Watts value);
 std::string price_text(double dollars_per_rank_hour);
 
 // For people: three significant digits ("21.8s", "76.1GiB", "41.3GBps").

@@ -1,6 +1,7 @@
 // Physical quantities as types: a byte count cannot be added to a flop count, and bytes over a rate
 // is a time.
-//   Seconds (chrono, double) · Bytes (int64) · Flops · BytesPerSecond · FlopsPerSecond (double)
+//   Seconds (chrono, double) · Bytes (int64) · Flops · BytesPerSecond · FlopsPerSecond · Watts ·
+//   Joules (double)
 // Construction is explicit; `.value` (or `.count()`) is read only where a number meets SimGrid,
 // LibTorch or text. Rates are bytes, never bits: 400Gbps in text parses to 50e9 bytes a second
 // (shared/quantity_text.h).
@@ -43,6 +44,8 @@ using Bytes = Quantity<struct BytesTag, std::int64_t>;
 using Flops = Quantity<struct FlopsTag, double>;
 using BytesPerSecond = Quantity<struct BytesPerSecondTag, double>;
 using FlopsPerSecond = Quantity<struct FlopsPerSecondTag, double>;
+using Watts = Quantity<struct WattsTag, double>;
+using Joules = Quantity<struct JoulesTag, double>;
 
 constexpr Seconds operator/(Bytes work, BytesPerSecond rate) {
   return Seconds(static_cast<double>(work.value) / rate.value);
@@ -50,6 +53,7 @@ constexpr Seconds operator/(Bytes work, BytesPerSecond rate) {
 constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
   return Seconds(work.value / rate.value);
 }
+constexpr Joules operator*(Watts power, Seconds time) { return Joules(power.value * time.count()); }
 
 namespace literals {
 constexpr Bytes operator""_B(unsigned long long v) { return Bytes(static_cast<std::int64_t>(v)); }

@@ -5,6 +5,7 @@
 #include <simgrid/s4u/Link.hpp>
 #include <simgrid/s4u/NetZone.hpp>
 #include <string>
+#include <utility>
 
 namespace polyphony::sim {
 namespace {
@@ -30,46 +31,57 @@ s4u::Engine& make_engine(Seconds precision) {
 
 class Star {
  public:
-  explicit Star(s4u::NetZone* zone) : zone_(zone) {}
+  Star(s4u::NetZone* zone, const Network& network)
+      : zone_(zone), network_(network), links_(network.links() / 2, nullptr) {}
 
-  s4u::Host* add(const char* kind, std::uint32_t rank, BytesPerSecond rate) {
-    const std::string name = kind + std::to_string(rank);
+  // The host whose way up is links `up`, and whose way down is their other direction.
+  s4u::Host* add(Network::Way way, Rank rank, const Crossing& crossing) {
+    const std::string name = kNames[static_cast<std::size_t>(way)] + std::to_string(rank.value);
     // The speed is never used: compute ops are timers. It must be positive.
     s4u::Host* host = zone_->add_host(name, 1.0);
-    const s4u::SplitDuplexLink* link = zone_->add_split_duplex_link(name, rate.value);
-    zone_->add_route(host, nullptr, {{link, s4u::LinkInRoute::Direction::UP}}, true);
+    std::vector<s4u::LinkInRoute> up;
+    for (std::uint32_t i = 0; i < crossing.count / 2; ++i)
+      up.emplace_back(link(crossing.links[i]), s4u::LinkInRoute::Direction::UP);
+    zone_->add_route(host, nullptr, up, true);
     return host;
   }
 
  private:
+  static constexpr const char* kNames[] = {"node", "bus", "fabric", "spine"};
+
+  const s4u::SplitDuplexLink* link(std::uint32_t number) {
+    const s4u::SplitDuplexLink*& known = links_[number / 2];
+    if (known == nullptr)
+      known = zone_->add_split_duplex_link("link" + std::to_string(number / 2),
+                                           network_.capacity(number).value);
+    return known;
+  }
+
   s4u::NetZone* zone_;
+  const Network& network_;
+  std::vector<const s4u::SplitDuplexLink*> links_;  // by half of Network's numbers
 };
 
 }  // namespace
 
-Platform::Platform(const CostTable& costs, Seconds precision)
-    : network_(costs.network),
-      on_node_link_(costs.network.node_of.size(), nullptr),
-      on_fabric_link_(costs.network.node_of.size(), nullptr) {
+Platform::Platform(const CostTable& costs, Seconds precision) : network_(costs.network) {
+  for (auto& by_rank : hosts_) by_rank.assign(network_.node_of.size(), nullptr);
   s4u::NetZone* zone = make_engine(precision).get_netzone_root()->add_netzone_star("cluster");
-  Star star(zone);
+  Star star(zone, network_);
   for (const Flow& flow : costs.flows) {
     if (!crosses_links(flow)) continue;
-    const bool inside = network_.same_node(flow.source, flow.destination);
-    for (const Rank rank : {flow.source, flow.destination}) {
-      s4u::Host*& host = (inside ? on_node_link_ : on_fabric_link_)[rank.value];
-      if (host == nullptr) {
-        host = star.add(inside ? "node" : "fabric", rank.value,
-                        inside ? network_.node_rate : network_.fabric_rate);
-      }
-    }
+    const Network::Way way = network_.way(flow.source, flow.destination);
+    auto& hosts = hosts_[static_cast<std::size_t>(way)];
+    for (const auto& [end, other] :
+         {std::pair(flow.source, flow.destination), std::pair(flow.destination, flow.source)})
+      if (hosts[end.value] == nullptr)
+        hosts[end.value] = star.add(way, end, network_.crossing(end, other));
   }
   zone->seal();
 }
 
 Platform::Route Platform::route(const Flow& flow) const {
-  const auto& hosts =
-      network_.same_node(flow.source, flow.destination) ? on_node_link_ : on_fabric_link_;
+  const auto& hosts = hosts_[static_cast<std::size_t>(network_.way(flow.source, flow.destination))];
   return {hosts[flow.source.value], hosts[flow.destination.value]};
 }
 

@@ -1,17 +1,19 @@
-// The cluster as SimGrid sees it: one flat star. Every rank that a flow touches has two hosts, one
-// on its node link and one on its fabric link, each with its own up and down link; a transfer
-// crosses the sender's up link and the receiver's down link of the kind that joins them.
+// The cluster as SimGrid sees it: one flat star. Every rank that a flow touches has a host for each
+// way that its flows take (Network::Way): its switch link, its bus link, its NIC, its NIC and its
+// leaf's uplinks; each an up and a down link. A transfer crosses the sender's up links and the
+// receiver's down links of the way that joins them. Hosts of one NIC or one leaf share its links.
 //   Rates in bytes a second and per direction, from CostTable::network. Link latencies are zero: a
 //   latency is a delay before the flow (SimGrid shares a link in proportion to 1/latency, so that a
 //   flow without latency would starve beside one with).
 // A rank's transfer to itself crosses nothing and must not come here. One per process, made inside
 // run_in_child().
 //
-// Does not model: the fabric's inside (non-blocking), PCIe, hosts' memory.
+// Does not model: spine switches, PCIe that NIC and bus share, hosts' memory.
 #pragma once
 
 #include <simgrid/forward.h>
 
+#include <array>
 #include <vector>
 
 #include "shared/cost/cost.h"
@@ -30,9 +32,10 @@ class Platform {
   Route route(const Flow& flow) const;
 
  private:
+  static constexpr std::size_t kWays = 4;
   const Network& network_;
-  std::vector<simgrid::s4u::Host*> on_node_link_;    // by rank; null when no flow needs it
-  std::vector<simgrid::s4u::Host*> on_fabric_link_;  // by rank; null when no flow needs it
+  // By way, then rank; null when no flow needs it.
+  std::array<std::vector<simgrid::s4u::Host*>, kWays> hosts_;
 };
 
 // Whether a flow uses links at all.

@@ -114,8 +114,8 @@ void Player::flow_ended(Transfer& transfer) {
   release_parked();
   parked_.push_back(&transfer);
   const Flow& flow = costs_.flows[transfer.flow];
-  const bool inside = costs_.network.same_node(flow.source, flow.destination);
-  (inside ? sent_on_node_ : sent_on_fabric_)[flow.source.value] += flow.bytes;
+  const bool fabric = costs_.network.over_fabric(flow.source, flow.destination);
+  (fabric ? sent_on_fabric_ : sent_on_node_)[flow.source.value] += flow.bytes;
   ++flows_;
   if (--nodes_[transfer.node].in_flight > 0) return;
   finish(transfer.node);

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "shared/cost/broken_links.h"
 #include "shared/cost/cost_model.h"
 #include "shared/cost/devices.h"
 #include "shared/cost/expand.h"
@@ -35,10 +36,12 @@ void estimate_into(Prediction& result) {
   result.simulated = false;
 }
 
-Prediction prepare(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                   const Batch& batch, const HardwareProfile& profile) {
+std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Layout& layout,
+                                             const Plan& plan, const Batch& batch,
+                                             const HardwareProfile& profile) {
   Prediction result;
   result.program = lower(scenario, layout, plan, batch);
+  if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);
   if (const Fault* fault = std::get_if<Fault>(&compiled))
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
@@ -53,19 +56,23 @@ std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, co
                                                     const HardwareProfile& profile) {
   auto plan = fold(scenario, layout, make_plan(scenario, layout));
   if (const auto* no = std::get_if<Infeasible>(&plan)) return *no;
-  Prediction result = prepare(scenario, layout, std::get<Plan>(plan),
-                              fold(typical_batch(scenario), layout), profile);
+  auto prepared = prepare(scenario, layout, std::get<Plan>(plan),
+                          fold(typical_batch(scenario), layout), profile);
+  if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
+  Prediction& result = std::get<Prediction>(prepared);
   estimate_into(result);
   result.peak = peak(profile.device, scenario.training.precision);
   result.memory = predict_memory(result.program, result.timeline);
-  return result;
+  return prepared;
 }
 
 std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
                                              const Batch& batch, const HardwareProfile& profile,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace) {
-  Prediction result = prepare(scenario, layout, make_plan(scenario, layout), batch, profile);
+  auto prepared = prepare(scenario, layout, make_plan(scenario, layout), batch, profile);
+  if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
+  Prediction& result = std::get<Prediction>(prepared);
   if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
   estimate_into(result);
   if (predictor == Predictor::simulate) {
@@ -76,7 +83,7 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
   }
   result.peak = peak(profile.device, scenario.training.precision);
   result.memory = predict_memory(result.program, result.timeline);
-  return result;
+  return prepared;
 }
 
 Flops model_flops(const Program& program) {
@@ -138,7 +145,23 @@ Figures figures(const Scenario& scenario, const Prediction& prediction) {
   result.dollars_per_million_tokens = scenario.cluster.dollars_per_rank_hour * program.ranks /
                                       3600.0 * result.step.count() / static_cast<double>(tokens) *
                                       1e6;
+  result.energy = energy(scenario, prediction);
+  const double share = scenario.cluster.dollars_per_rank_hour * program.ranks / 3600.0;
+  result.dollars_per_step = share * result.step.count();
+  result.tokens = tokens;
   return result;
+}
+
+Joules energy(const Scenario& scenario, const Prediction& prediction) {
+  const Program& program = prediction.program;
+  const Watts busy = scenario.cluster.busy_power, idle = scenario.cluster.idle_power;
+  Joules total = idle * (prediction.step() * program.ranks);
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const auto& what = program.ops[i].what;
+    if (!std::holds_alternative<Compute>(what) && !std::holds_alternative<Update>(what)) continue;
+    total += (busy - idle) * (prediction.timeline.ops[i].end - prediction.timeline.ops[i].start);
+  }
+  return busy.value > 0 ? total : Joules(0);
 }
 
 std::string describe_layout(const Scenario& scenario, const Layout& layout) {

@@ -59,9 +59,21 @@ struct Figures {
   std::string worst_stage;  // "language stage 0"
   Bytes device_memory{};
   double dollars_per_million_tokens = 0;  // 0: the cluster has no price
+  double dollars_per_step = 0;
+  Joules energy{};          // of a step, all ranks; 0: no power is known
+  std::int64_t tokens = 0;  // of a step, of the language module
+  double kilowatt_hours() const { return energy.value / 3.6e6; }
+  double kilowatt_hours_per_million_tokens() const {
+    return tokens > 0 ? kilowatt_hours() / static_cast<double>(tokens) * 1e6 : 0;
+  }
   bool fits() const { return device_memory.value == 0 || peak_memory <= device_memory; }
 };
 Figures figures(const Scenario& scenario, const Prediction& prediction);
+
+// Of one step, of the Program's ranks: a device draws its busy power while it runs compute ops,
+// inner collectives included, its idle power the rest of the step. Unfolded Programs only. Not the
+// hosts, switches and cooling around it.
+Joules energy(const Scenario& scenario, const Prediction& prediction);
 
 // Model FLOPs of one step over all ranks.
 Flops model_flops(const Program& program);

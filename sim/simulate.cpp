@@ -77,7 +77,7 @@ std::variant<std::monostate, Infeasible> check_links(const CostTable& costs) {
   for (const Flow& flow : costs.flows) {
     if (!crosses_links(flow)) continue;
     if (is_rate(costs.network.rate(flow.source, flow.destination))) continue;
-    const bool inside = costs.network.same_node(flow.source, flow.destination);
+    const bool inside = !costs.network.over_fabric(flow.source, flow.destination);
     return Infeasible{"no link joins rank " + std::to_string(flow.source.value) + " and rank " +
                       std::to_string(flow.destination.value) + ": the cluster's " +
                       (inside ? "node" : "fabric") + " link has no rate"};

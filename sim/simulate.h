@@ -7,8 +7,8 @@
 // Every call runs in its own forked child (sim/child.h): results do not depend on what was
 // simulated before, and equal input gives equal bytes out.
 //
-// Does not model: compute slowed by communication, ranks that share a CPU core, jitter, fabric
-// oversubscription, packets. One step from a cold start, not the steady period of chained steps.
+// Does not model: ranks that share a CPU core, jitter, packets. One step from a cold start, not the
+// steady period of chained steps.
 //
 // Source: SimGrid 4.1, model "raw" (flow-level, time = size / bandwidth, max-min sharing).
 #pragma once

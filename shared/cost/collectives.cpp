@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace polyphony {
 namespace {
@@ -25,6 +26,67 @@ bool reduces_all(CollectiveKind kind) {
   return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_reduce_max;
 }
 
+// Of a group: the slowest members' factors, and how many NICs they have together.
+struct GroupLinks {
+  double link = 1, nic = 1;
+  int nics = 0;
+};
+GroupLinks links_of(const std::vector<Rank>& members, const Cluster& cluster) {
+  if (cluster.nics == 0 && cluster.degraded.empty())
+    return {1, 1, static_cast<int>(members.size())};
+  GroupLinks links;
+  std::vector<int> nics;
+  for (const Rank member : members) {
+    const Degraded* degraded = cluster.degraded_at(member);
+    Rank owner = member;
+    if (degraded != nullptr) {
+      links.link = std::min(links.link, degraded->link);
+      if (degraded->nic_of) owner = Rank(static_cast<std::size_t>(*degraded->nic_of));
+    }
+    nics.push_back(cluster.nic_of(owner));
+  }
+  std::sort(nics.begin(), nics.end());
+  nics.erase(std::unique(nics.begin(), nics.end()), nics.end());
+  links.nics = static_cast<int>(nics.size());
+  for (const Degraded& degraded : cluster.degraded) {
+    const int nic = cluster.nic_of(Rank(static_cast<std::size_t>(degraded.rank)));
+    if (std::binary_search(nics.begin(), nics.end(), nic))
+      links.nic = std::min(links.nic, degraded.nic);
+  }
+  return links;
+}
+
+// What a group gets of its NICs, and of the uplinks for each NIC's rate; 1: all.
+struct Shares {
+  double ring = 1, exchange = 1;                          // of a NIC
+  double leaf = std::numeric_limits<double>::infinity();  // an all-to-all's rate over a NIC's
+};
+
+// Others alike: a NIC's ranks beside the group's take their part of it; a leaf's ranks share its
+// uplinks, a ring's crossing once for every ring that passes, an exchange's in all pairs.
+Shares shares_of(const std::vector<Rank>& members, const Cluster& cluster, double sharing,
+                 double channels, Others others) {
+  Shares shares;
+  if (others == Others::idle || (cluster.nics == 0 && cluster.leaf.nodes == 0)) return shares;
+  const int node = cluster.ranks_per_node, nics = cluster.nics > 0 ? cluster.nics : node;
+  const double per_nic = static_cast<double>(node) / nics;
+  shares.ring = shares.exchange = std::min(1.0, sharing / per_nic);
+  if (cluster.leaf.nodes == 0) return shares;
+  const auto group_of = [&](Rank rank) { return cluster.node_of(rank) / cluster.leaf.nodes; };
+  const auto here =
+      static_cast<double>(std::count_if(members.begin(), members.end(), [&](Rank rank) {
+        return group_of(rank) == group_of(members.front());
+      }));
+  const auto n = static_cast<double>(members.size());
+  if (here >= n) return shares;
+  const double ranks = static_cast<double>(cluster.leaf.nodes) * node;
+  // Uplinks of a group of leaves, in NICs' rates.
+  const double uplinks = cluster.leaf.nodes * nics / cluster.leaf.oversubscription;
+  shares.ring = std::min(shares.ring, uplinks / (ranks / here * channels));
+  shares.leaf = uplinks / ranks * (n - 1) / (n - here);
+  return shares;
+}
+
 BytesPerSecond rate_of(const Ring& ring, CollectiveKind kind) {
   return kind == CollectiveKind::all_to_all ? ring.exchange : ring.rate;
 }
@@ -32,23 +94,39 @@ BytesPerSecond rate_of(const Ring& ring, CollectiveKind kind) {
 }  // namespace
 
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile) {
-  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl};
+               const HardwareProfile& profile, Others others) {
+  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl, 1};
   const int n = ring.ranks;
   if (n < 2) return ring;
-  int between = 0;
-  for (std::size_t i = 0; i < members.size(); ++i)
-    between += cluster.node_of(members[i]) != cluster.node_of(members[(i + 1) % members.size()]);
+  int between = 0, over_bus = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const Rank a = members[i], b = members[(i + 1) % members.size()];
+    if (cluster.domain_of(a) == cluster.domain_of(b)) continue;
+    ++(cluster.node_of(a) == cluster.node_of(b) ? over_bus : between);
+  }
   ring.nodes = std::max(1, between);
-  const BytesPerSecond inside = cluster.node_link.rate * profile.collective_efficiency,
-                       nic = cluster.fabric_link.rate * profile.fabric_efficiency;
+  const GroupLinks links = links_of(members, cluster);
+  const BytesPerSecond inside = cluster.node_link.rate * profile.collective_efficiency * links.link,
+                       nic = cluster.fabric_link.rate * profile.fabric_efficiency * links.nic;
   ring.rate = ring.exchange = inside;
-  if (between < n) ring.hop = profile.collective_latency + cluster.node_link.latency;
+  if (between + over_bus < n) ring.hop = profile.collective_latency + cluster.node_link.latency;
+  if (over_bus > 0) {
+    const BytesPerSecond bus = cluster.bus.rate * profile.collective_efficiency;
+    ring.rate = ring.exchange = over_bus == n ? bus : std::min(inside, bus);
+    ring.hop = std::max(ring.hop, profile.collective_latency + cluster.bus.latency);
+  }
   if (between == 0) return ring;
   const double node_share = static_cast<double>(n) / between;  // members of a node
-  ring.rate = between == n ? nic : std::min(inside, nic * node_share);
-  ring.exchange = std::min(ring.exchange, nic * ((n - 1) / (n - node_share)));
-  if (between == n) ring.exchange = nic;
+  const double sharing = static_cast<double>(n) / links.nics;  // members of a NIC
+  ring.channels = node_share / sharing;
+  const Shares shares = shares_of(members, cluster, sharing, ring.channels, others);
+  ring.rate =
+      between == n ? nic * shares.ring : std::min(ring.rate, nic * (ring.channels * shares.ring));
+  ring.exchange = between == n
+                      ? nic * shares.exchange
+                      : std::min(ring.exchange,
+                                 nic * (shares.exchange / sharing * ((n - 1) / (n - node_share))));
+  ring.exchange = std::min(ring.exchange, nic * shares.leaf);
   ring.hop = std::max(ring.hop, profile.collective_latency + cluster.fabric_link.latency);
   return ring;
 }

@@ -4,7 +4,15 @@
 // the n/k ranks of a node leads a ring of its own through its own NIC (NCCL's channels), so that
 // n/k NICs carry it together.
 //
-// All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC.
+// All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC,
+// what leaves the leaf switch its share of the uplinks.
+//
+// "Node" is a scale-up domain (Cluster::domain). Where a node has several, one ring crosses its
+// bus. A NIC that several members share carries their channels together. The slowest member's link
+// sets the pace (Cluster::degraded).
+//
+// Others::alike: all groups of the machine do the same at once, as tensor-parallel ranks do, and
+// share NICs and leaf uplinks with this one; Others::idle: the flows of others are seen elsewhere.
 //
 // Time: latency + bytes / (rate · share). Without NCCL, the latency is that of all hops, and the
 // share 1. With NCCL, the fastest of its protocols and, for all-reduce between nodes, trees of 2
@@ -30,9 +38,11 @@ struct Ring {
   BytesPerSecond exchange{};  // of an all-to-all
   Seconds hop{};              // without NCCL
   bool nccl = false;
+  double channels = 1;  // NICs that carry a ring between two nodes
 };
+enum class Others : std::uint8_t { idle, alike };
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile);
+               const HardwareProfile& profile, Others others = Others::idle);
 int ring_hops(CollectiveKind kind, int ranks);
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
 

@@ -7,32 +7,26 @@
 namespace polyphony {
 namespace {
 
-// What crosses each link, by rank.
+// What crosses each link.
 struct LinkLoads {
-  std::vector<Bytes> node_up, node_down, fabric_up, fabric_down;
+  std::vector<Bytes> loads;
 
-  explicit LinkLoads(std::size_t ranks)
-      : node_up(ranks), node_down(ranks), fabric_up(ranks), fabric_down(ranks) {}
+  explicit LinkLoads(const Network& network) : loads(network.links()) {}
 
   void add(const Flow& flow, const Network& network) {
     if (flow.source == flow.destination) return;
-    const bool inside = network.same_node(flow.source, flow.destination);
-    (inside ? node_up : fabric_up)[flow.source.value] += flow.bytes;
-    (inside ? node_down : fabric_down)[flow.destination.value] += flow.bytes;
+    for (const std::uint32_t link : network.crossing(flow.source, flow.destination))
+      loads[link] += flow.bytes;
   }
 };
 
-Seconds longest(const std::vector<Bytes>& loads, BytesPerSecond rate) {
-  const auto most = std::max_element(loads.begin(), loads.end());
-  if (most == loads.end() || most->value == 0) return Seconds(0);
-  return *most / rate;
-}
-
 Seconds busiest(const LinkLoads& loads, const Network& network) {
-  return std::max({longest(loads.node_up, network.node_rate),
-                   longest(loads.node_down, network.node_rate),
-                   longest(loads.fabric_up, network.fabric_rate),
-                   longest(loads.fabric_down, network.fabric_rate)});
+  Seconds most{};
+  for (std::uint32_t link = 0; link < loads.loads.size(); ++link) {
+    const Bytes load = loads.loads[link];
+    if (load.value > 0) most = std::max(most, load / network.capacity(link));
+  }
+  return most;
 }
 
 // One pass over the graph; most of its time is waiting for memory. `start` receives when each node
@@ -71,7 +65,7 @@ Seconds busiest_stream(const Compiled& compiled, const CostTable& costs) {
 }
 
 StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<Seconds>& start) {
-  LinkLoads loads(costs.network.node_of.size());
+  LinkLoads loads(costs.network);
   StepBounds result;
   result.longest_path = walk(compiled, costs, loads, start);
   result.busiest_link = busiest(loads, costs.network);
@@ -96,7 +90,7 @@ Seconds unshared_time(const CostTable& costs, std::uint32_t node) {
 Seconds StepBounds::step() const { return std::max({longest_path, busiest_link, busiest_stream}); }
 
 Seconds walk_longest_path(const Compiled& compiled, const CostTable& costs, PathTimes& times) {
-  LinkLoads loads(costs.network.node_of.size());
+  LinkLoads loads(costs.network);
   const Seconds last = walk(compiled, costs, loads, times.start);
   times.end.resize(times.start.size());
   for (std::uint32_t node = 0; node < times.end.size(); ++node)

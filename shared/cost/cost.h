@@ -9,6 +9,7 @@
 
 #include <vector>
 
+#include "shared/cost/network.h"
 #include "shared/ids.h"
 #include "shared/program/compile.h"
 #include "shared/program/timeline.h"
@@ -27,16 +28,6 @@ struct NodeCost {
   Seconds duration{};
   Seconds delay{};
   Range flows;  // positions in CostTable::flows
-};
-
-// The links that a transfer crosses: by rank, up then down, inside the node or between nodes
-// (shared/scenario/cluster.h). Unshared rate of a flow = the smaller of the two.
-struct Network {
-  std::vector<std::uint32_t> node_of;  // by rank
-  BytesPerSecond node_rate{};
-  BytesPerSecond fabric_rate{};
-  bool same_node(Rank a, Rank b) const { return node_of[a.value] == node_of[b.value]; }
-  BytesPerSecond rate(Rank a, Rank b) const { return same_node(a, b) ? node_rate : fabric_rate; }
 };
 
 struct CostTable {

@@ -17,7 +17,44 @@ Bytes scaled(Bytes bytes, double efficiency) {
 }
 
 const Link& link_between(const Cluster& cluster, Rank a, Rank b) {
-  return cluster.node_of(a) == cluster.node_of(b) ? cluster.node_link : cluster.fabric_link;
+  if (cluster.domain_of(a) == cluster.domain_of(b)) return cluster.node_link;
+  return cluster.node_of(a) == cluster.node_of(b) ? cluster.bus : cluster.fabric_link;
+}
+
+// Of the ranks that run the op together.
+double slowest_device(const Program& program, const Op& op, const Cluster& cluster) {
+  if (cluster.degraded.empty()) return 1;
+  const auto factor = [&](Rank rank) {
+    const Degraded* degraded = cluster.degraded_at(rank);
+    return degraded == nullptr ? 1.0 : degraded->device;
+  };
+  if (!op.group.valid()) return factor(program.rank_of(op));
+  double least = 1;
+  for (const Rank member : program.groups[op.group.value].members)
+    least = std::min(least, factor(member));
+  return least;
+}
+
+HardwareProfile slowed(HardwareProfile profile, double factor) {
+  Device& device = profile.device;
+  device.fp32 = device.fp32 * factor;
+  device.bf16 = device.bf16 * factor;
+  device.fp8 = device.fp8 * factor;
+  device.memory_rate = device.memory_rate * factor;
+  return profile;
+}
+
+// What compute and a collective beside it lose to each other. The collective takes `taken` of the
+// device's rates while it runs; of the compute, `beside` may have it at its side: no more of it
+// than fits into that time is hidden, and what it took is made up for.
+//   C long: exposed C − beside/(1 − taken), the compute beside/(1 − taken) in all; C short: none
+//   exposed, taken·C more compute
+struct Overlap {
+  Seconds exposed{}, made_up{};
+};
+Overlap overlap(Seconds collective, Seconds beside, double taken) {
+  const Seconds hidden = std::min(collective, beside / (1 - taken));
+  return {collective - hidden, taken * hidden};
 }
 
 double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) {
@@ -40,6 +77,8 @@ Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize&
   }
   total = std::max(total, host);
   Seconds tensor{}, beside{};
+  const SoftwareStack& stack = profile.stack;
+  const double taken = rings.tensor.nodes > 1 ? stack.taken_between : stack.taken_inside;
   for (const InnerCollective& collective : inside.collectives) {
     const bool over_tensor = collective.group == GroupKind::tensor;
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
@@ -48,16 +87,17 @@ Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize&
     Seconds& sum = !over_tensor ? total : collective.beside_weights ? beside : tensor;
     sum += ring_time(ring, collective.kind, collective.bytes);
   }
-  const SoftwareStack& stack = profile.stack;
   if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
     Seconds weights{};
     for (const Kernel& kernel :
          expand(module, range, Phase::backward_weight, size, context).kernels)
       weights += kernel_time(profile, kernel, context.precision);
-    beside = std::max(Seconds(0), beside - stack.tensor_overlap * weights);
+    const Overlap both = overlap(beside, stack.tensor_overlap * weights, taken);
+    beside = both.exposed + both.made_up;
     products -= std::min(products, weights);
   }
-  return total + beside + std::max(Seconds(0), tensor - stack.pipelined * products);
+  const Overlap both = overlap(tensor, stack.pipelined * products, taken);
+  return total + beside + both.exposed + both.made_up;
 }
 
 struct ChunkGroups {
@@ -78,11 +118,7 @@ class Pricer {
       : program_(program), compiled_(compiled), cluster_(cluster), profile_(profile) {}
 
   CostTable run() {
-    table_.network.node_rate = cluster_.node_link.rate;
-    table_.network.fabric_rate = cluster_.fabric_link.rate;
-    for (std::uint32_t r = 0; r < program_.ranks; ++r) {
-      table_.network.node_of.push_back(static_cast<std::uint32_t>(cluster_.node_of(Rank(r))));
-    }
+    table_.network = make_network(cluster_, program_.ranks);
     table_.nodes.reserve(compiled_.nodes.size());
     for (const Node& node : compiled_.nodes) {
       const auto begin = static_cast<std::uint32_t>(table_.flows.size());
@@ -116,13 +152,8 @@ class Pricer {
     // Groups of one module have one size; whether they span nodes may differ, so the groups
     // themselves are part of the key.
     const ChunkGroups groups = groups_of(program_, op, *compute);
-    const Key key{compute->module,
-                  compute->layers,
-                  compute->phase,
-                  groups.tensor,
-                  groups.context,
-                  groups.expert,
-                  size};
+    const Key key{compute->module, compute->layers, compute->phase, groups.tensor, groups.context,
+                  groups.expert, size, slowest_device(program_, op, cluster_)};
     const auto [known, added] = known_.try_emplace(key);
     if (added) known->second = compute_time(program_, id, cluster_, profile_);
     return known->second;
@@ -132,8 +163,8 @@ class Pricer {
     if (message.source == message.destination) {  // read and written once
       return 2 * message.bytes / (profile_.device.memory_rate * profile_.memory_efficiency);
     }
-    const bool inside = cluster_.node_of(message.source) == cluster_.node_of(message.destination);
-    const double efficiency = inside ? profile_.message_efficiency : profile_.fabric_efficiency;
+    const bool fabric = table_.network.over_fabric(message.source, message.destination);
+    const double efficiency = !fabric ? profile_.message_efficiency : profile_.fabric_efficiency;
     table_.flows.push_back(
         {message.source, message.destination, scaled(message.bytes, efficiency)});
     return profile_.message_latency +
@@ -145,33 +176,66 @@ class Pricer {
     const std::vector<Rank>& members = program_.groups[collective.group.value].members;
     const auto n = members.size();
     if (n < 2) return Seconds(0);
-    const Ring ring = make_ring(members, cluster_, profile_);
+    const bool folded = program_.rank_ops[members.back().value].size() == 0;
+    const Ring ring = make_ring(members, cluster_, profile_, folded ? Others::alike : Others::idle);
     const Bytes whole = collective_bytes(collective);
-    const double exposed = exposed_share(collective, ring_time(ring, collective.kind, whole));
-    if (program_.rank_ops[members.back().value].size() == 0)  // folded
-      return exposed * ring_time(ring, collective.kind, whole);
+    const Seconds time = ring_time(ring, collective.kind, whole);
+    const Tail tail = exposed_tail(collective, time, ring.nodes > 1);
+    if (folded) return tail.share * time + tail.made_up;
     const Protocol protocol = choose_protocol(ring, collective.kind, whole);
     const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), whole);
-    const double rings = std::max(1.0, static_cast<double>(n) / ring.nodes);  // through one node
+    const double shown = protocol.share / tail.share;
     for (std::size_t i = 0; i < n; ++i) {
       const Rank from = members[i], to = members[(i + 1) % n];
-      const bool inside = cluster_.node_of(from) == cluster_.node_of(to);
-      const double efficiency =
-          inside ? profile_.collective_efficiency : profile_.fabric_efficiency * rings;
-      table_.flows.push_back({from, to, scaled(bytes, efficiency * protocol.share / exposed)});
+      if (!table_.network.over_fabric(from, to)) {
+        table_.flows.push_back({from, to, scaled(bytes, profile_.collective_efficiency * shown)});
+      } else if (cluster_.leaf.nodes > 0) {
+        add_channels(members, i, scaled(bytes, profile_.fabric_efficiency * ring.channels * shown));
+      } else {
+        const double rings = std::max(1.0, ring.channels);
+        table_.flows.push_back(
+            {from, to, scaled(bytes, profile_.fabric_efficiency * rings * shown)});
+      }
     }
-    return exposed * protocol.latency;
+    return tail.share * protocol.latency + tail.made_up;
+  }
+
+  // Uplinks carry all channels of a ring that leaves a node: the i-th member's neighbours in its
+  // node, each to its counterpart in the next, over NICs of their own.
+  void add_channels(const std::vector<Rank>& members, std::size_t i, Bytes bytes) {
+    const auto n = members.size();
+    const auto same_node = [&](Rank a, Rank b) {
+      return cluster_.domain_of(a) == cluster_.domain_of(b);
+    };
+    std::vector<Rank> from, to;
+    for (std::size_t k = 0; k < n && same_node(members[(i + n - k) % n], members[i]); ++k)
+      add_nic(from, members[(i + n - k) % n]);
+    for (std::size_t k = 1; k <= n && same_node(members[(i + k) % n], members[(i + 1) % n]); ++k)
+      add_nic(to, members[(i + k) % n]);
+    std::reverse(from.begin(), from.end());
+    for (std::size_t c = 0; c < std::max(from.size(), to.size()); ++c)
+      table_.flows.push_back({from[c % from.size()], to[c % to.size()], bytes});
+  }
+  void add_nic(std::vector<Rank>& ranks, Rank rank) const {
+    const auto same = [&](Rank r) {
+      return table_.network.nic_of[r.value] == table_.network.nic_of[rank.value];
+    };
+    if (std::none_of(ranks.begin(), ranks.end(), same)) ranks.push_back(rank);
   }
 
   // What is left of a step tail's collective beside the compute op that hides the rest: the last
   // backward of its parameters, or the first forward of the next step. The last bucket never hides.
-  double exposed_share(const Collective& collective, Seconds time) {
+  struct Tail {
+    double share = 1;   // of the collective
+    Seconds made_up{};  // what it took from the compute that hides it
+  };
+  Tail exposed_tail(const Collective& collective, Seconds time, bool between) {
     constexpr double kLastBucket = 0.1;
-    if (profile_.stack.overlap <= 0 || !collective.params.valid() || time.count() <= 0) return 1;
+    if (profile_.stack.overlap <= 0 || !collective.params.valid() || time.count() <= 0) return {};
     const ParamGroup& params = program_.params[collective.params.value];
-    if (program_.layout.modules[params.module.value].shard >= Shard::gradients) return 1;
+    if (program_.layout.modules[params.module.value].shard >= Shard::gradients) return {};
     const bool gradients = collective.purpose == Purpose::gradients;
-    if (!gradients && collective.purpose != Purpose::parameters) return 1;
+    if (!gradients && collective.purpose != Purpose::parameters) return {};
     Seconds beside{};
     const Range range = program_.rank_ops[params.rank.value];
     for (std::uint32_t i = range.begin; i < range.end; ++i) {
@@ -184,7 +248,9 @@ class Pricer {
       beside = compute(OpId(i));
       if (!gradients) break;
     }
-    return std::clamp(1 - profile_.stack.overlap * (beside / time), kLastBucket, 1.0);
+    const double taken = between ? profile_.stack.taken_between : profile_.stack.taken_inside;
+    const Overlap both = overlap(time, profile_.stack.overlap * beside, taken);
+    return {std::clamp(both.exposed / time, kLastBucket, 1.0), both.made_up};
   }
 
   Bytes collective_bytes(const Collective& collective) const {
@@ -192,7 +258,8 @@ class Pricer {
     return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
-  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize>;
+  using Key =
+      std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;
@@ -237,9 +304,11 @@ Seconds range_time(const Module& module, LayerRange range, Phase phase, const Wo
   return total;
 }
 
-Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
+namespace {
+
+// On devices that are as the profile says.
+Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluster& cluster,
                      const HardwareProfile& profile) {
-  const Op& op = program.ops[id.value];
   if (const auto* update = std::get_if<Update>(&op.what))
     return update_time(program, *update, profile);
   const auto* compute = std::get_if<Compute>(&op.what);
@@ -247,14 +316,25 @@ Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
   const Module& module = program.model.modules[compute->module.value];
   const ChunkGroups groups = groups_of(program, op, *compute);
   const auto ring = [&](GroupId group) {
-    return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile)
-                         : Ring{};
+    return group.valid()
+               ? make_ring(program.groups[group.value].members, cluster, profile, Others::alike)
+               : Ring{};
   };
   const ChunkContext context = chunk_context(program, *compute);
   return profile.op_overhead +
          range_time(module, compute->layers, compute->phase,
                     program.size_of(compute->work, compute->module), context,
                     {ring(groups.tensor), ring(groups.context), ring(groups.expert)}, profile);
+}
+
+}  // namespace
+
+Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
+                     const HardwareProfile& profile) {
+  const Op& op = program.ops[id.value];
+  if (const double slow = slowest_device(program, op, cluster); slow < 1)
+    return healthy_time(program, op, id, cluster, slowed(profile, slow));
+  return healthy_time(program, op, id, cluster, profile);
 }
 
 Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Bytes gradients) {

@@ -7,8 +7,9 @@
 //   ring edge
 // Rates come from the cluster's links and the profile's device; efficiencies and protocol costs
 // from the profile. A flow's bytes are divided by the efficiency of its link, so that estimate()
-// and simulate() see the same work. Ignores: computation slowed by communication beside it,
-// protocol choice by message size, trees and in-switch reduction.
+// and simulate() see the same work. Compute is slowed by what runs beside it as the stack says
+// (shared/cost/software.h), and by a degraded device (Cluster::degraded) of any of its group.
+// Ignores: trees and in-switch reduction.
 #pragma once
 
 #include "shared/cost/collectives.h"

@@ -28,10 +28,36 @@ constexpr FlopsPerSecond kNotSupported{};
 ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16, FlopsPerSecond fp8,
                      BytesPerSecond memory_rate, Bytes memory, Link node_link, Link fabric_link,
                      const char* source) {
-  return {{name, fp32, bf16, fp8, memory_rate, memory}, node_link, fabric_link, source};
+  return {{name, fp32, bf16, fp8, memory_rate, memory}, node_link, fabric_link, source, {}, {}};
 }
 
+// Thermal design power of a device. Source: NVIDIA data sheets (A40 300 W, A100 SXM 400 W, H100,
+// H800 and H200 SXM 700 W, H20 400 W, B200 1,000 W, GB200 1,200 W a GPU).
+Watts power_of(const std::string& name) {
+  if (name == "A40") return Watts(300);
+  if (name.starts_with("A100") || name == "H20") return Watts(400);
+  if (name.starts_with("H")) return Watts(700);
+  if (name == "B200") return Watts(1000);
+  if (name == "GB200") return Watts(1200);
+  return Watts(0);
+}
+// Of the design power, while a rank waits or communicates: its kernels poll, its memory is on.
+// Assumed; parked devices draw a tenth.
+constexpr double kIdleShare = 0.3;
+
+std::vector<ShippedDevice> listed_devices();
+
 std::vector<ShippedDevice> make_devices() {
+  std::vector<ShippedDevice> devices = listed_devices();
+  for (ShippedDevice& shipped : devices) {
+    shipped.busy_power = power_of(shipped.device.name);
+    shipped.idle_power = shipped.busy_power * kIdleShare;
+    if (shipped.device.name == "GB200") shipped.domain = 72;  // NVL72: 18 trays of 4
+  }
+  return devices;
+}
+
+std::vector<ShippedDevice> listed_devices() {
   // Memory sizes are the data sheet's number in GiB: HBM and GDDR are sold in powers of two; H200
   // shows 140.4 GiB, B200 178.4, GB200 185.0.
   const Link pcie{BytesPerSecond(31.5e9), kPcieLatency};
@@ -195,6 +221,12 @@ std::vector<std::string> device_names() {
   std::vector<std::string> names;
   for (const ShippedDevice& shipped : shipped_devices()) names.push_back(shipped.device.name);
   return names;
+}
+
+int default_domain(const std::string& device, int ranks_per_node) {
+  const ShippedDevice* shipped = find_device(device);
+  if (shipped == nullptr || shipped->domain <= ranks_per_node) return 0;
+  return shipped->domain % ranks_per_node == 0 ? shipped->domain : 0;
 }
 
 const std::vector<HardwareProfile>& shipped_profiles() {

@@ -21,11 +21,15 @@ struct ShippedDevice {
   Link node_link;
   Link fabric_link;
   std::string source;
+  Watts busy_power{}, idle_power{};
+  int domain = 0;  // accelerators that node_link joins where that is more than a node
 };
 
 const std::vector<ShippedDevice>& shipped_devices();
 const ShippedDevice* find_device(const std::string& name);  // null: no such name
 std::vector<std::string> device_names();
+// Of nodes of the device, as Cluster::domain: 72 for GB200 in trays of 4. 0: a node.
+int default_domain(const std::string& device, int ranks_per_node);
 
 const std::vector<HardwareProfile>& shipped_profiles();
 const HardwareProfile* find_profile(const std::string& name);  // null: no such name

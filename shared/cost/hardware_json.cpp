@@ -66,6 +66,10 @@ constexpr StackKey kStackNumbers[] = {
     {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
      "of weight gradients that collectives run beside"},
     {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
+    {"taken_inside", &SoftwareStack::taken_inside, 0, 0.9,
+     "of the device, by a collective inside a node, from the compute beside it"},
+    {"taken_between", &SoftwareStack::taken_between, 0, 0.9,
+     "of the device, by a collective between nodes, from the compute beside it"},
 };
 constexpr NumberFormat kLastFormat = NumberFormat::nvfp4;
 

@@ -41,6 +41,10 @@ struct SoftwareStack {
   double tensor_overlap = 0;
   // Of the other products, what hides the tensor-parallel collectives beside them, cut in pieces.
   double pipelined = 0;
+  // Of the device's rates, what a collective takes from the compute that hides it, while it runs:
+  // inside a node, between nodes. Calculon's system tables: 0.15 over
+  // NVLink, 0.02 over InfiniBand. 0: not counted.
+  double taken_inside = 0, taken_between = 0;
   std::optional<NumberFormat> matrix;  // of the blocks' weight products; operands are cast first
   bool operator==(const SoftwareStack&) const = default;
 };

@@ -13,6 +13,7 @@ Infeasible refuse(const std::string& why) {
 
 std::variant<Plan, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan) {
   if (plan.branches.size() != 1) return refuse("its modules have grids of their own");
+  if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
   const ModuleLayout& grid = plan.branches.front().grid;
   const auto* synthetic = std::get_if<SyntheticData>(&scenario.data.source);
   const auto varies = [](const Distribution& d) { return d.kind != Distribution::Kind::constant; };

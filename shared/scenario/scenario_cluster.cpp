@@ -11,11 +11,11 @@ struct NodePreset {
   int ranks;
 };
 // Source: NVIDIA HGX data sheets (8 accelerators a board); GB200 NVL72 data sheet (72 in one NVLink
-// domain).
-constexpr NodePreset kNodes[] = {{"hgx-a100-40", "A100-40", 8}, {"hgx-a100-80", "A100-80", 8},
-                                 {"hgx-h100", "H100", 8},       {"hgx-h800", "H800", 8},
-                                 {"hgx-h200", "H200", 8},       {"hgx-h20", "H20", 8},
-                                 {"hgx-b200", "B200", 8},       {"gb200-nvl72", "GB200", 72}};
+// domain, 18 trays of 4).
+constexpr NodePreset kNodes[] = {
+    {"hgx-a100-40", "A100-40", 8}, {"hgx-a100-80", "A100-80", 8}, {"hgx-h100", "H100", 8},
+    {"hgx-h800", "H800", 8},       {"hgx-h200", "H200", 8},       {"hgx-h20", "H20", 8},
+    {"hgx-b200", "B200", 8},       {"gb200-nvl72", "GB200", 72},  {"gb200-tray", "GB200", 4}};
 constexpr const char* kThisMachine = "this-machine";
 constexpr const char* kThisDevice = "cpu-core";
 
@@ -32,6 +32,8 @@ void use_device(Cluster& cluster, const ShippedDevice& device) {
   cluster.node_link = device.node_link;
   cluster.fabric_link = device.fabric_link;
   cluster.profile = default_profile(device.device.name);
+  cluster.busy_power = device.busy_power;
+  cluster.idle_power = device.idle_power;
 }
 
 void read_named_node(const JsonValue& value, Cluster& cluster) {
@@ -119,8 +121,11 @@ Cluster read_cluster(const JsonValue& value, const OtherFiles& files) {
   value.read("nic_latency", cluster.fabric_link.latency);
   if (cluster.nodes > 1 && cluster.fabric_link.rate.value == 0 && !value.has("nic"))
     value.refuse("key \"nic\" is missing",
-                 "several nodes need a link between them: \"400Gbps\" per accelerator");
+                 "several nodes need a link between them: \"400Gbps\" per NIC");
   read_profile(value, files, cluster);
+  read_topology(value, cluster);
+  if (value.has("busy_power")) cluster.busy_power = parse_power(value.at("busy_power").text());
+  if (value.has("idle_power")) cluster.idle_power = parse_power(value.at("idle_power").text());
   if (value.has("price")) cluster.dollars_per_rank_hour = parse_price(value.at("price").text());
   return cluster;
 }

@@ -9,55 +9,6 @@ namespace {
 
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::int64_t>::max();
 
-const ObjectForm& device_form() {
-  static const ObjectForm form{
-      "device",
-      "An accelerator that does not ship with the program",
-      {{"name", text_form("H100"), "for messages", true},
-       {"fp32", quantity_form(UnitKind::compute_rate, "67TFLOPS"), "dense matrix peak in fp32",
-        true},
-       {"bf16", quantity_form(UnitKind::compute_rate, "989TFLOPS"),
-        "dense matrix peak in bf16; absent: not supported"},
-       {"fp8", quantity_form(UnitKind::compute_rate, "1979TFLOPS"),
-        "dense matrix peak in fp8; absent: not supported"},
-       {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "of its memory", true},
-       {"memory", quantity_form(UnitKind::bytes, "80GiB"), "its size", true}},
-      {}};
-  return form;
-}
-
-const ObjectForm& node_form() {
-  static const ObjectForm form{
-      "node",
-      "A node spelled out",
-      {{"device", any_form({text_form("H100"), object_form(device_form())}),
-        "a shipped device by name, or its figures", true},
-       {"ranks", integer_form(1, 1 << 16), "accelerators in the node", true},
-       {"link", quantity_form(UnitKind::rate, "450GBps"),
-        "between accelerators of one node, one direction"},
-       {"link_latency", quantity_form(UnitKind::time, "2us"), "of that link"}},
-      {}};
-  return form;
-}
-
-const ObjectForm& cluster_form() {
-  static const ObjectForm form{
-      "cluster",
-      "Where it runs",
-      {{"node", any_form({text_form("hgx-h100"), object_form(node_form())}),
-        "a shipped node by name, \"this-machine\", or its figures", true},
-       {"nodes", integer_form(1, kMostRanks), "number of nodes; 1 when absent"},
-       {"ranks", integer_form(1, 1024), "this-machine: local processes"},
-       {"nic", quantity_form(UnitKind::rate, "400Gbps"),
-        "per accelerator, between nodes, one direction"},
-       {"nic_latency", quantity_form(UnitKind::time, "5us"), "between nodes"},
-       {"profile", text_form("h100-roofline"),
-        "hardware profile: a shipped name, or a path; the device's own when absent"},
-       {"price", quantity_form(UnitKind::price, "2.50USD/GPUh"), "of one accelerator"}},
-      {}};
-  return form;
-}
-
 Form distribution_form() {
   return any_form({integer_form(0, kMostTokens), text_form("lognormal(5, 1, 1, 4096)")});
 }

@@ -12,7 +12,8 @@
 namespace polyphony {
 
 const ObjectForm& scenario_form();
-const ObjectForm& model_form();  // its key "model"
+const ObjectForm& model_form();    // its key "model"
+const ObjectForm& cluster_form();  // its key "cluster"
 
 // Keys of /model/<name> that a module of this kind may have.
 std::vector<std::string> module_keys(ModuleKind kind);

@@ -71,6 +71,15 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   return scenario;
 }
 
+// A key below the root without presets; as written when the scenario has no such key.
+JsonValue spelled_out(const Scenario& scenario, const std::string& key, const JsonValue& written) {
+  JsonValue resolved = JsonValue::parse(resolved_text(scenario), written.file());
+  const std::string device =
+      R"({"cluster": {"node": {"device": )" + resolved_text(scenario.cluster.device) + "}}}";
+  resolved = JsonValue::merge(resolved, JsonValue::parse(device, written.file()));
+  return resolved.has(key) ? resolved.at(key) : written.at(key);
+}
+
 }  // namespace
 
 std::string beside(const std::string& file, const std::string& path) {
@@ -79,10 +88,12 @@ std::string beside(const std::string& file, const std::string& path) {
   return file.substr(0, slash + 1) + path;
 }
 
-Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load) {
+Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
+                       const std::vector<Override>& overrides) {
   const Documents documents = load_chain(text, file, load);
-  JsonValue root = documents.back();
-  for (std::size_t i = documents.size() - 1; i-- > 0;) root = JsonValue::merge(root, documents[i]);
+  JsonValue written = documents.back();
+  for (std::size_t i = documents.size() - 1; i-- > 0;)
+    written = JsonValue::merge(written, documents[i]);
   OtherFiles files;
   files.place = [&](const JsonValue& path) {
     return beside(file_of(documents, path.pointer()), path.text());
@@ -91,10 +102,17 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
     return load_from(load, files.place(path), file_of(documents, path.pointer()), path.pointer());
   };
   try {
-    return read_merged(root, files);
+    return read_merged(apply(written, overrides,
+                             [&](const std::string& key) {
+                               return spelled_out(read_merged(written, files), key, written);
+                             }),
+                       files);
   } catch (const InputError& error) {
     // Errors of other files (a model's config.json) already name their own.
     if (error.file != file) throw;
+    for (const Override& override : overrides)
+      if (is_about(override, error.pointer, written))
+        throw InputError("--set " + override.text, error.pointer, error.what_is_wrong, error.hint);
     throw InputError(file_of(documents, error.pointer), error.pointer, error.what_is_wrong,
                      error.hint);
   }

@@ -10,17 +10,21 @@
 #include <functional>
 #include <string>
 
+#include "shared/scenario/overrides_json.h"
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {
 
 using LoadText = std::function<std::string(const std::string& path)>;
 
-// Reads, derives and validates.
-Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load);
+// Reads, derives and validates; `overrides` replace single values of what is written.
+Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
+                       const std::vector<Override>& overrides = {});
 
 // The resolved scenario as JSON: no presets, no defaults left out. Reads back to the same Scenario.
 std::string resolved_text(const Scenario& scenario);
+// Its device with every figure, also where it ships.
+std::string resolved_text(const Device& device);
 
 // `path` as named in `file`, relative to where the program stands.
 std::string beside(const std::string& file, const std::string& path);

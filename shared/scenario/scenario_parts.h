@@ -22,6 +22,8 @@ Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<st
 void take_from_neighbours(const JsonValue& value, Model& model);
 inline constexpr int kSizeNotSaid = -1;  // a projector's hidden size until then
 Cluster read_cluster(const JsonValue& value, const OtherFiles& files);
+// Domains, NICs, leaf switches and degraded ranks, of a cluster whose nodes are read.
+void read_topology(const JsonValue& value, Cluster& cluster);
 Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files);
 Training read_training(const JsonValue& value);
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster);

@@ -97,9 +97,7 @@ Json module_json(const Model& model, std::size_t m) {
   return json;
 }
 
-Json device_json(const Device& device) {
-  const ShippedDevice* shipped = find_device(device.name);
-  if (shipped != nullptr && shipped->device == device) return device.name;
+Json device_figures(const Device& device) {
   Json json;
   json["name"] = device.name;
   json["fp32"] = to_text(device.fp32);
@@ -108,6 +106,33 @@ Json device_json(const Device& device) {
   json["memory_rate"] = to_text(device.memory_rate);
   json["memory"] = to_text(device.memory);
   return json;
+}
+
+Json device_json(const Device& device) {
+  const ShippedDevice* shipped = find_device(device.name);
+  if (shipped != nullptr && shipped->device == device) return device.name;
+  return device_figures(device);
+}
+
+// What a flat machine needs not say.
+void put_topology(Json& json, const Cluster& cluster) {
+  if (cluster.domain != default_domain(cluster.device.name, cluster.ranks_per_node))
+    json["domain"] = cluster.domain_size();
+  if (cluster.bus.rate.value > 0) json["bus"] = to_text(cluster.bus.rate);
+  if (cluster.bus.latency.count() > 0) json["bus_latency"] = to_text(cluster.bus.latency);
+  if (cluster.nics > 0) json["nics"] = cluster.nics;
+  if (cluster.leaf.nodes > 0)
+    json["leaf"] = {{"nodes", cluster.leaf.nodes},
+                    {"oversubscription", cluster.leaf.oversubscription},
+                    {"rails", cluster.leaf.rails}};
+  for (const Degraded& degraded : cluster.degraded) {
+    Json entry = {{"rank", degraded.rank}};
+    if (degraded.device != 1) entry["device"] = degraded.device;
+    if (degraded.link != 1) entry["link"] = degraded.link;
+    if (degraded.nic != 1) entry["nic"] = degraded.nic;
+    if (degraded.nic_of) entry["nic_of"] = *degraded.nic_of;
+    json["degraded"].push_back(entry);
+  }
 }
 
 Json cluster_json(const Cluster& cluster) {
@@ -119,7 +144,10 @@ Json cluster_json(const Cluster& cluster) {
   json["nodes"] = cluster.nodes;
   json["nic"] = to_text(cluster.fabric_link.rate);
   json["nic_latency"] = to_text(cluster.fabric_link.latency);
+  put_topology(json, cluster);
   json["profile"] = cluster.profile;
+  if (cluster.busy_power.value > 0) json["busy_power"] = to_text(cluster.busy_power);
+  if (cluster.idle_power.value > 0) json["idle_power"] = to_text(cluster.idle_power);
   json["price"] = price_text(cluster.dollars_per_rank_hour);
   return json;
 }
@@ -243,6 +271,8 @@ Json training_json(const Training& training) {
 }
 
 }  // namespace
+
+std::string resolved_text(const Device& device) { return device_figures(device).dump(); }
 
 std::string resolved_text(const Scenario& scenario) {
   Json json;

@@ -14,6 +14,50 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
+void check_degraded(const Refusal& refuse, const Cluster& cluster) {
+  for (std::size_t i = 0; i < cluster.degraded.size(); ++i) {
+    const Degraded& degraded = cluster.degraded[i];
+    const std::string at = "/cluster/degraded/" + number(static_cast<std::int64_t>(i));
+    if (degraded.rank >= cluster.ranks())
+      refuse(at + "/rank", "the cluster has no rank " + number(degraded.rank),
+             "its ranks are 0 to " + number(cluster.ranks() - 1));
+    if (!degraded.nic_of) continue;
+    const Rank own(static_cast<std::size_t>(degraded.rank)),
+        other(static_cast<std::size_t>(*degraded.nic_of));
+    if (*degraded.nic_of >= cluster.ranks() || cluster.node_of(own) != cluster.node_of(other))
+      refuse(at + "/nic_of",
+             "rank " + number(*degraded.nic_of) + " is not in the node of rank " +
+                 number(degraded.rank),
+             "name a rank of the same node");
+    const Degraded* neighbour = cluster.degraded_at(other);
+    if (neighbour != nullptr && (neighbour->nic == 0 || neighbour->nic_of))
+      refuse(at + "/nic_of",
+             "the NIC of rank " + number(*degraded.nic_of) + " has failed or is not used by it",
+             "name a rank whose NIC is sound");
+  }
+}
+
+void check_topology(const Refusal& refuse, const Cluster& cluster) {
+  const int node = cluster.ranks_per_node, domain = cluster.domain_size();
+  if (domain < 1 || (node % domain != 0 && domain % node != 0))
+    refuse("/cluster/domain",
+           "a domain of " + number(domain) + " does not fit nodes of " + number(node) + " ranks",
+           "a divisor or a multiple of " + number(node));
+  if (domain < node && cluster.bus.rate.value <= 0)
+    refuse("/cluster/bus", "the node has several domains and nothing between them",
+           "write the rate of its bus, such as \"31.5GBps\"");
+  if (cluster.nics > 0 && node % cluster.nics != 0)
+    refuse("/cluster/nics",
+           number(cluster.nics) + " NICs are not shared evenly by " + number(node) + " ranks",
+           "a divisor of " + number(node) + "; several per rank: one with their rates together");
+  const int nics = cluster.nics > 0 ? cluster.nics : node;
+  if (cluster.leaf.nodes > 0 && (cluster.leaf.rails < 1 || nics % cluster.leaf.rails != 0))
+    refuse("/cluster/leaf/rails",
+           number(cluster.leaf.rails) + " rails do not divide " + number(nics) + " NICs evenly",
+           "a divisor of " + number(nics));
+  check_degraded(refuse, cluster);
+}
+
 void check_cluster(const Refusal& refuse, const Cluster& cluster) {
   if (cluster.nodes < 1 || cluster.ranks_per_node < 1 ||
       std::int64_t{cluster.nodes} * cluster.ranks_per_node > kMostRanks)
@@ -31,7 +75,8 @@ void check_cluster(const Refusal& refuse, const Cluster& cluster) {
   if (cluster.ranks_per_node > 1 && !positive(cluster.node_link.rate.value))
     refuse("/cluster/node/link", "a rate of zero", "write the rate between accelerators of a node");
   if (cluster.nodes > 1 && !positive(cluster.fabric_link.rate.value))
-    refuse("/cluster/nic", "a rate of zero", "write the rate per accelerator between nodes");
+    refuse("/cluster/nic", "a rate of zero", "write the rate per NIC between nodes");
+  check_topology(refuse, cluster);
 }
 
 void check_synthetic(const Refusal& refuse, const SyntheticData& data, const Model& model,

@@ -71,8 +71,11 @@ void return_gradient(const StageCosts& costs, const std::vector<ChainStage>& cha
 
 ChainEnd end_of(const StageCosts& costs, const std::vector<ChainStage>& chain, int fills) {
   const Cluster& cluster = costs.cluster();
-  const Seconds crossing = costs.profile().message_latency +
-                           std::min(cluster.node_link.latency, cluster.fabric_link.latency);
+  const Seconds crossing =
+      costs.profile().message_latency +
+      std::min({cluster.node_link.latency, cluster.fabric_link.latency,
+                cluster.domain_size() < cluster.ranks_per_node ? cluster.bus.latency
+                                                               : cluster.fabric_link.latency});
   ChainEnd end;
   Seconds reach{};  // of a lane's own first work item
   Seconds path{};   // of the smallest work item with tokens, to the next branch

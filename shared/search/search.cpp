@@ -96,7 +96,7 @@ class Enumeration {
   const ModuleSearch& encoder() const { return search_.modules.front(); }
   int ranks() const { return scenario_.cluster.ranks(); }
   std::vector<int> tensor_sizes(const ModuleSearch& search) const {
-    const int node = scenario_.cluster.ranks_per_node;
+    const int node = scenario_.cluster.domain_size();
     std::vector<int> sizes;
     for (const int size : powers_of_two(1, node)) {
       if (node % size == 0) sizes.push_back(size);
@@ -210,10 +210,11 @@ class Enumeration {
 
   std::optional<std::string> refuse_grid(const std::string& who, const ModuleLayout& grid,
                                          const std::vector<int>& wanted_dp) const {
-    const int node = scenario_.cluster.ranks_per_node;
+    const int node = scenario_.cluster.domain_size();
     if (grid.tp < 1 || node % grid.tp != 0) {
-      return who + ": tp " + std::to_string(grid.tp) + " does not divide a node's " +
-             std::to_string(node) + " ranks";
+      return who + ": tp " + std::to_string(grid.tp) + " does not divide a " +
+             (scenario_.cluster.domain > 0 ? "domain" : "node") + "'s " + std::to_string(node) +
+             " ranks";
     }
     if (grid.pp < 1 || grid.ranks % (grid.tp * grid.pp) != 0) {
       return who + ": tp·pp = " + std::to_string(grid.tp * grid.pp) + " does not divide its " +

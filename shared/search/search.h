@@ -1,6 +1,6 @@
 // The layouts a search looks at: every legal combination of Scenario::search, absent lists filled
 // with what model and cluster allow.
-//   tp              powers of two that divide a node (tensor parallelism across nodes is left to
+//   tp              powers of two that divide a domain (tensor parallelism beyond is left to
 //   layouts written by hand) pp              divisors of the remaining ranks, up to 64, that are
 //   powers of two or leave a dp that is one dp              what remains; a given list keeps only
 //   its values microbatch      powers of two, up to a lane's share of the batch recompute none and

@@ -23,8 +23,18 @@ LayerTimes LayerTimes::operator*(int times) const {
           full_backward * times};
 }
 
+namespace {
+
+// A bound holds for the machine as it should be, and so for any degraded one.
+Scenario healthy(Scenario scenario) {
+  scenario.cluster.degraded.clear();
+  return scenario;
+}
+
+}  // namespace
+
 StageCosts::StageCosts(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch)
-    : scenario_(scenario), profile_(profile), lane_loads_(scenario_.model, batch) {
+    : scenario_(healthy(scenario)), profile_(profile), lane_loads_(scenario_.model, batch) {
   for (const Module& module : scenario_.model.modules)
     stack_.push_back(static_cast<int>(layers(module).size()));
   coupled_ = std::all_of(batch.samples.begin(), batch.samples.end(),
@@ -146,7 +156,8 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
 
 const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, std::size_t stage) {
   const Rank first = grid.rank_at(0, 0, 0, static_cast<int>(stage));
-  const int place = static_cast<int>(first.value) % scenario_.cluster.ranks_per_node;
+  const int at = static_cast<int>(first.value);
+  const int place = scenario_.cluster.flat() ? at % scenario_.cluster.ranks_per_node : at;
   const auto [known, added] = rings_.try_emplace({place, grid.tp * grid.cp, grid.dp()});
   if (added) {
     std::vector<Rank> members;
@@ -164,7 +175,7 @@ LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, std::size
   const ChunkContext context = context_at(id, position, layout);
   std::vector<Rank> members;
   for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
-  const Ring ring = make_ring(members, scenario_.cluster, profile_);
+  const Ring ring = make_ring(members, scenario_.cluster, profile_, Others::alike);
   const bool visited = needs_backward(scenario_.model, id);
   const auto forward = [&](const WorkSize& size) {
     return range_time(module, layer, Phase::forward, size, context, {ring, {}, {}}, profile_);
@@ -299,9 +310,13 @@ Seconds StageCosts::least_message(const ModuleLayout& grid, Bytes bytes) const {
       cluster.fabric_link.latency + bytes / (cluster.fabric_link.rate * profile_.fabric_efficiency);
   const Seconds inside =
       cluster.node_link.latency + bytes / (cluster.node_link.rate * profile_.message_efficiency);
+  Seconds least = std::min(between, inside);
+  if (cluster.domain_size() < cluster.ranks_per_node)
+    least = std::min(
+        least, cluster.bus.latency + bytes / (cluster.bus.rate * profile_.message_efficiency));
   const int apart = grid.tp * grid.cp * grid.dp();  // ranks between a stage and the next
-  return profile_.message_latency +
-         (apart >= cluster.ranks_per_node ? between : std::min(between, inside));
+  const bool elsewhere = apart >= std::max(cluster.domain_size(), cluster.ranks_per_node);
+  return profile_.message_latency + (elsewhere ? between : least);
 }
 
 }  // namespace polyphony

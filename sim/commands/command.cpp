@@ -11,6 +11,30 @@
 #include "sim/console.h"
 
 namespace polyphony::sim {
+namespace {
+
+constexpr const char* kProfileKey = "profile";
+
+bool of_profile(const Override& override) { return override.path.front() == kProfileKey; }
+
+HardwareProfile overridden(HardwareProfile profile, const std::vector<Override>& overrides) {
+  for (const Override& override : overrides) {
+    if (!of_profile(override)) continue;
+    const std::string file = "--set " + override.text;
+    const Override inner{
+        override.text, {override.path.begin() + 1, override.path.end()}, override.value};
+    if (inner.path.empty())
+      throw InputError(file, "", "a profile is not one value",
+                       "name a key of it, profile.gemm_efficiency=0.6, or give --profile FILE");
+    const JsonValue written = JsonValue::parse(to_json(profile), file);
+    const JsonValue changed =
+        apply(written, {inner}, [&](const std::string& key) { return written.at(key); });
+    profile = parse_profile(changed.dump(), file);
+  }
+  return profile;
+}
+
+}  // namespace
 
 Arguments::Arguments(const std::string& command, const std::string& summary,
                      const std::string& usage, const std::string& example)
@@ -52,6 +76,20 @@ std::string Arguments::require(const std::string& name) const {
   return text(name);
 }
 
+void Arguments::add_overrides() {
+  add()("set",
+        "what if: PATH=VALUE in place of a value of the scenario, or of its profile "
+        "(profile.gemm_efficiency=0.6); repeatable",
+        cxxopts::value<std::vector<std::string>>(), "PATH=VALUE");
+}
+
+std::vector<Override> Arguments::overrides() const {
+  std::vector<Override> all;
+  for (const cxxopts::KeyValue& given : result_->arguments())
+    if (given.key() == "set") all.push_back(parse_override(given.value()));
+  return all;
+}
+
 bool Arguments::json() const { return text("format") == "json"; }
 
 int Arguments::jobs() const {
@@ -59,8 +97,11 @@ int Arguments::jobs() const {
   return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-Scenario load_scenario(const std::string& path) {
-  Scenario scenario = read_scenario(read_file(path), path, read_file);
+Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
+  std::vector<Override> own;
+  for (const Override& override : overrides)
+    if (!of_profile(override)) own.push_back(override);
+  Scenario scenario = read_scenario(read_file(path), path, read_file, own);
   for (const std::string& note : scenario.notes) std::cerr << path << ": note: " << note << "\n";
   return scenario;
 }
@@ -73,7 +114,9 @@ void note_shared_cores(const Scenario& scenario) {
                "plays such layouts truly)\n";
 }
 
-HardwareProfile load_profile(const Scenario& scenario, const std::string& name) {
+namespace {
+
+HardwareProfile named_profile(const Scenario& scenario, const std::string& name) {
   std::string wanted = name.empty() ? scenario.cluster.profile : name;
   if (wanted.empty() || wanted == default_profile(scenario.cluster.device.name)) {
     if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
@@ -86,6 +129,13 @@ HardwareProfile load_profile(const Scenario& scenario, const std::string& name) 
   // stands.
   const std::string path = name.empty() ? beside(scenario.file, wanted) : wanted;
   return parse_profile(read_file(path), path);
+}
+
+}  // namespace
+
+HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
+                             const std::vector<Override>& overrides) {
+  return overridden(named_profile(scenario, name), overrides);
 }
 
 const Layout& require_layout(const Scenario& scenario) {

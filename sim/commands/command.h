@@ -10,6 +10,7 @@
 
 #include "shared/cost/hardware.h"
 #include "shared/error.h"
+#include "shared/scenario/overrides_json.h"
 #include "shared/scenario/scenario.h"
 
 namespace polyphony::sim {
@@ -40,10 +41,12 @@ class Arguments {
   std::string text(const std::string& name) const { return (*result_)[name].as<std::string>(); }
   int integer(const std::string& name) const { return (*result_)[name].as<int>(); }
   double real(const std::string& name) const { return (*result_)[name].as<double>(); }
-  std::vector<std::string> texts(const std::string& name) const;
-  std::string require(const std::string& name) const;  // InputError when it was left out
-  bool json() const;                                   // --format json
-  int jobs() const;                                    // --jobs, else the number of cores
+  std::vector<std::string> texts(const std::string& name) const;  // cut at commas
+  void add_overrides();                                           // --set, repeatable
+  std::vector<Override> overrides() const;                        // as given, commas and all
+  std::string require(const std::string& name) const;             // InputError when it was left out
+  bool json() const;                                              // --format json
+  int jobs() const;  // --jobs, else the number of cores
 
  private:
   std::string command_, example_;
@@ -51,12 +54,14 @@ class Arguments {
   std::optional<cxxopts::ParseResult> result_;
 };
 
-Scenario load_scenario(const std::string& path);
+// Overrides of "profile." are left for load_profile().
+Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
 // Says on stderr when a prediction for this machine has more ranks than cores: that is not
 // modelled.
 void note_shared_cores(const Scenario& scenario);
 // A shipped name or a file; empty: the scenario's own, else that of its device.
-HardwareProfile load_profile(const Scenario& scenario, const std::string& name);
+HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
+                             const std::vector<Override>& overrides = {});
 // The scenario's layout, checked. InputError when there is none or it is illegal.
 const Layout& require_layout(const Scenario& scenario);
 

@@ -44,17 +44,23 @@ nlohmann::json stage_rows(const Scenario& scenario, const Plan& plan) {
 }  // namespace
 
 int plan_command(int argc, char** argv) {
-  Arguments args("plan",
-                 "What a scenario's layout means: stages, ranks, layers, parameters; checks it and "
-                 "its Program.",
-                 "SCENARIO",
-                 "  polyphony plan scenarios/rehearse_8.json\n  polyphony plan "
-                 "scenarios/rehearse_8.json --resolved   every default spelled out");
+  Arguments args(
+      "plan",
+      "What a scenario's layout means: stages, ranks, layers, parameters; checks it and "
+      "its Program.",
+      "SCENARIO",
+      "  polyphony plan scenarios/rehearse_8.json\n  polyphony plan "
+      "scenarios/rehearse_8.json --resolved   every default spelled out\n  polyphony plan "
+      "scenarios/rehearse_8.json --set layout.language.pp=3 --set layout.language.ranks=3   what "
+      "if?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "resolved", "print the scenario with everything derived spelled out");
+  args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = load_scenario(args.require("scenario"));
+  const std::vector<Override> overrides = args.overrides();
+  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  if (!overrides.empty()) load_profile(scenario, "", overrides);  // refuses what is wrong of it
   if (args.has("resolved")) {
     std::cout << resolved_text(scenario) << "\n";
     return 0;

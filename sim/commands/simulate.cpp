@@ -6,6 +6,7 @@
 
 #include "shared/plan/assign.h"
 #include "sim/commands/command.h"
+#include "sim/commands/what_if.h"
 #include "sim/console.h"
 #include "sim/predict.h"
 #include "traces/chrome_json.h"
@@ -48,31 +49,40 @@ void print_memory(const Scenario& scenario, const Prediction& prediction) {
 }  // namespace
 
 int simulate_command(int argc, char** argv) {
-  Arguments args("simulate",
-                 "One training step of the scenario's layout, predicted: time, where it goes, "
-                 "memory of every stage.",
-                 "SCENARIO",
-                 "  polyphony simulate scenarios/rehearse_8.json --gantt step.svg\n  polyphony "
-                 "simulate scenario.json --trace step.json     open it in ui.perfetto.dev");
+  Arguments args(
+      "simulate",
+      "One training step of the scenario's layout, predicted: time, where it goes, "
+      "memory of every stage.",
+      "SCENARIO",
+      "  polyphony simulate scenarios/rehearse_8.json --gantt step.svg\n  polyphony "
+      "simulate scenario.json --trace step.json     open it in ui.perfetto.dev\n  polyphony "
+      "simulate "
+      "scenarios/rehearse_8.json --set layout.microbatches=8 --set cluster.node.link=1GBps\n"
+      "                             what if? The answer beside that as written");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "profile", "hardware profile: a shipped name or a file; default: the scenario's",
       cxxopts::value<std::string>()->default_value(""))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
+  args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = load_scenario(args.require("scenario"));
+  const std::vector<Override> overrides = args.overrides();
+  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
   const Layout& layout = require_layout(scenario);
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"));
-  const auto outcome = predict(scenario, layout, typical_batch(scenario), profile,
-                               args.has("estimate") ? Predictor::estimate : Predictor::simulate);
+  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
+  const auto outcome = predict(scenario, layout, typical_batch(scenario), profile, predictor);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << scenario.file << ": " << no->reason << "\n";
     return static_cast<int>(ExitCode::infeasible);
   }
   const auto& prediction = std::get<Prediction>(outcome);
   const Figures result = figures(scenario, prediction);
+  std::optional<Unchanged> unchanged;
+  if (!overrides.empty())
+    unchanged = answer_unchanged(args.require("scenario"), args.text("profile"), predictor);
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
   const Rank critical = traces::critical_rank(parts);
@@ -88,21 +98,21 @@ int simulate_command(int argc, char** argv) {
     nlohmann::json part_values;
     for (std::size_t p = 0; p < traces::kParts; ++p)
       part_values[traces::name(static_cast<traces::Part>(p))] = parts[critical.value][p].count();
-    std::cout << nlohmann::json{{"layout", describe_layout(scenario, layout)},
-                                {"profile", profile.name},
-                                {"predictor", prediction.simulated ? "simulate" : "estimate"},
-                                {"step_seconds", result.step.count()},
-                                {"estimate_seconds", prediction.estimate.step().count()},
-                                {"stated_error", profile.step_error},
-                                {"tokens_per_second_per_rank", result.tokens_per_second_per_rank},
-                                {"mfu", result.model_flops_utilization},
-                                {"peak_memory_bytes", result.peak_memory.value},
-                                {"worst_stage", result.worst_stage},
-                                {"fits", result.fits()},
-                                {"busiest_rank", critical.value},
-                                {"busiest_rank_seconds", part_values}}
-                     .dump(2)
-              << "\n";
+    nlohmann::json answer{{"layout", describe_layout(scenario, layout)},
+                          {"profile", profile.name},
+                          {"predictor", prediction.simulated ? "simulate" : "estimate"},
+                          {"step_seconds", result.step.count()},
+                          {"estimate_seconds", prediction.estimate.step().count()},
+                          {"stated_error", profile.step_error},
+                          {"tokens_per_second_per_rank", result.tokens_per_second_per_rank},
+                          {"mfu", result.model_flops_utilization},
+                          {"peak_memory_bytes", result.peak_memory.value},
+                          {"worst_stage", result.worst_stage},
+                          {"fits", result.fits()},
+                          {"busiest_rank", critical.value},
+                          {"busiest_rank_seconds", part_values}};
+    if (unchanged) answer.update(to_json(*unchanged, result, overrides));
+    std::cout << answer.dump(2) << "\n";
   } else {
     std::cout << describe_layout(scenario, layout) << "\n"
               << "step " << seconds_text(result.step) << " (±"
@@ -118,6 +128,7 @@ int simulate_command(int argc, char** argv) {
                  seconds_text(average[p]), percent_text(parts[critical.value][p] / result.step)});
     std::cout << table.text() << "\n";
     print_memory(scenario, prediction);
+    if (unchanged) std::cout << "\n" << side_by_side(*unchanged, result);
   }
   if (result.fits()) return 0;
   std::cerr << scenario.file << ": out of memory: " << result.worst_stage << " needs "

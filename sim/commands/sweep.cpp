@@ -7,6 +7,7 @@
 
 #include "shared/scenario/scenario_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/what_if.h"
 #include "sim/console.h"
 
 namespace polyphony::sim {
@@ -87,6 +88,32 @@ void save(const Scenario& scenario, const Sweep& result, const std::string& fold
   }
 }
 
+Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
+                  const std::string& label) {
+  Progress progress(label);
+  SweepOptions options;
+  options.jobs = args.jobs();
+  options.runnable = args.has("runnable");
+  if (args.has("estimate")) options.predictor = Predictor::estimate;
+  options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
+  return sweep(scenario, profile, options);
+}
+
+// The best layout of the scenario as it is written: another one, perhaps.
+Unchanged best_unchanged(const Arguments& args) {
+  const std::string path = args.require("scenario");
+  try {
+    const Scenario scenario = read_scenario(read_file(path), path, read_file);
+    const Sweep result = sweep_shown(args, scenario, load_profile(scenario, args.text("profile")),
+                                     "sweep, as written");
+    if (result.ranked.empty()) return {{}, "no layout fits", ""};
+    const Candidate& best = result.ranked.front();
+    return {best.figures, "", describe_layout(scenario, best.layout)};
+  } catch (const InputError& error) {
+    return {{}, error.what(), ""};
+  }
+}
+
 }  // namespace
 
 int sweep_command(int argc, char** argv) {
@@ -95,7 +122,9 @@ int sweep_command(int argc, char** argv) {
       "Which layout? Every legal one is screened, the promising ones are simulated and ranked.",
       "SCENARIO",
       "  polyphony sweep scenarios/vlm_12b_70b_h100.json\n  polyphony sweep "
-      "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run");
+      "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n  polyphony sweep "
+      "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
+      "written");
   args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
       "profile", "hardware profile: a shipped name or a file; default: the scenario's",
       cxxopts::value<std::string>()->default_value(""))("jobs", "worker processes; 0: one per core",
@@ -106,25 +135,22 @@ int sweep_command(int argc, char** argv) {
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
+  args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = load_scenario(args.require("scenario"));
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"));
-  Sweep result;
-  {
-    Progress progress("sweep");
-    SweepOptions options;
-    options.jobs = args.jobs();
-    options.runnable = args.has("runnable");
-    if (args.has("estimate")) options.predictor = Predictor::estimate;
-    options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
-    result = sweep(scenario, profile, options);
-  }
+  const std::vector<Override> overrides = args.overrides();
+  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const Sweep result = sweep_shown(args, scenario, profile, "sweep");
+  std::optional<Unchanged> unchanged;
+  if (!overrides.empty()) unchanged = best_unchanged(args);
   if (args.has("save")) save(scenario, result, args.text("save"));
-  if (args.has("json-out"))
-    write_file(args.text("json-out"), to_json(scenario, profile, result).dump(2) + "\n");
+  nlohmann::json answer = to_json(scenario, profile, result);
+  if (unchanged && !result.ranked.empty())
+    answer.update(to_json(*unchanged, result.ranked.front().figures, overrides));
+  if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (args.json()) {
-    std::cout << to_json(scenario, profile, result).dump(2) << "\n";
+    std::cout << answer.dump(2) << "\n";
     return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
   }
   print_rejected(scenario, result, 6);
@@ -152,6 +178,10 @@ int sweep_command(int argc, char** argv) {
               << " are tied (within the stated error); simplest of them: " << result.simplest + 1
               << ", " << describe_layout(scenario, result.ranked[result.simplest].layout) << "\n";
   for (const std::string& line : why_it_wins(scenario, result)) std::cout << line << "\n";
+  if (unchanged) {
+    std::cout << "\n" << side_by_side(*unchanged, result.ranked.front().figures);
+    if (unchanged->figures) std::cout << "best as written: " << unchanged->layout << "\n";
+  }
   return 0;
 }
 

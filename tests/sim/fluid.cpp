@@ -1,7 +1,6 @@
 #include "tests/sim/fluid.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <vector>
 
@@ -14,8 +13,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct Moving {
   std::uint32_t node;
-  std::array<std::size_t, 2> links;  // sender's up, receiver's down
-  double left;                       // bytes
+  Crossing links;
+  double left;  // bytes
   double rate = 0;
 };
 struct Fixed {
@@ -32,9 +31,8 @@ class Fluid {
         end_(compiled.nodes.size()),
         waiting_(compiled.predecessors),
         moving_of_(compiled.nodes.size(), 0) {
-    const std::size_t ranks = costs.network.node_of.size();
-    capacity_.assign(2 * ranks, costs.network.node_rate.value);
-    capacity_.resize(4 * ranks, costs.network.fabric_rate.value);
+    for (std::uint32_t link = 0; link < costs.network.links(); ++link)
+      capacity_.push_back(costs.network.capacity(link).value);
   }
 
   void run() {
@@ -57,16 +55,12 @@ class Fluid {
   }
 
   void launch(std::uint32_t node) {
-    const std::size_t ranks = costs_.network.node_of.size();
     const Range flows = costs_.nodes[node].flows;
     for (std::uint32_t i = flows.begin; i < flows.end; ++i) {
       const Flow& flow = costs_.flows[i];
       if (flow.source == flow.destination || flow.bytes.value == 0) continue;
-      const std::size_t kind = costs_.network.same_node(flow.source, flow.destination) ? 0 : 2;
-      moving_.push_back(
-          {node,
-           {kind * ranks + flow.source.value, (kind + 1) * ranks + flow.destination.value},
-           static_cast<double>(flow.bytes.value)});
+      moving_.push_back({node, costs_.network.crossing(flow.source, flow.destination),
+                         static_cast<double>(flow.bytes.value)});
       ++moving_of_[node];
     }
     if (moving_of_[node] == 0) finish(node);
@@ -87,20 +81,21 @@ class Fluid {
     std::vector<Moving*> open;
     for (Moving& flow : moving_) {
       open.push_back(&flow);
-      for (const std::size_t link : flow.links) ++users[link];
+      for (const std::uint32_t link : flow.links) ++users[link];
     }
     while (!open.empty()) {
-      std::size_t tightest = 0;
+      std::uint32_t tightest = 0;
       double least = kNever;
-      for (std::size_t link = 0; link < free.size(); ++link) {
+      for (std::uint32_t link = 0; link < free.size(); ++link) {
         if (users[link] == 0 || free[link] / users[link] >= least) continue;
         least = free[link] / users[link];
         tightest = link;
       }
       std::erase_if(open, [&](Moving* flow) {
-        if (flow->links[0] != tightest && flow->links[1] != tightest) return false;
+        if (std::find(flow->links.begin(), flow->links.end(), tightest) == flow->links.end())
+          return false;
         flow->rate = least;
-        for (const std::size_t link : flow->links) {
+        for (const std::uint32_t link : flow->links) {
           free[link] -= least;
           --users[link];
         }
@@ -137,8 +132,7 @@ class Fluid {
   const CostTable& costs_;
   std::vector<double> start_, end_;
   std::vector<std::uint32_t> waiting_, moving_of_;
-  std::vector<double>
-      capacity_;  // by link: node up, node down, fabric up, fabric down of every rank
+  std::vector<double> capacity_;  // by link
   std::vector<Moving> moving_;
   std::vector<Fixed> fixed_;
   double now_ = 0;

@@ -75,9 +75,7 @@ bool shares_links(const Case& in) {
   PathTimes times;
   const double slack = 1e-13 * walk_longest_path(in.compiled, in.costs, times).count();
   const Network& network = in.costs.network;
-  const std::size_t ranks = network.node_of.size();
-  std::vector<std::vector<Interval>> links(4 *
-                                           ranks);  // node up, node down, fabric up, fabric down
+  std::vector<std::vector<Interval>> links(network.links());
   for (std::size_t node = 0; node < in.costs.nodes.size(); ++node) {
     const NodeCost& cost = in.costs.nodes[node];
     const double start = (times.start[node] + cost.duration + cost.delay).count();
@@ -85,9 +83,8 @@ bool shares_links(const Case& in) {
       const Flow& flow = in.costs.flows[i];
       if (flow.source == flow.destination || flow.bytes.value == 0) continue;
       const double end = start + (flow.bytes / network.rate(flow.source, flow.destination)).count();
-      const std::size_t kind = network.same_node(flow.source, flow.destination) ? 0 : 2;
-      links[kind * ranks + flow.source.value].push_back({start, end});
-      links[(kind + 1) * ranks + flow.destination.value].push_back({start, end});
+      for (const std::uint32_t link : network.crossing(flow.source, flow.destination))
+        links[link].push_back({start, end});
     }
   }
   return std::any_of(links.begin(), links.end(),
@@ -100,7 +97,7 @@ std::vector<sim::Sent> bytes_of(const Case& in) {
   std::vector<sim::Sent> sent(in.program.ranks);
   const auto add = [&](Rank from, Rank to, Bytes bytes) {
     if (from == to) return;
-    const bool inside = in.costs.network.same_node(from, to);
+    const bool inside = !in.costs.network.over_fabric(from, to);
     (inside ? sent[from.value].node : sent[from.value].fabric) += bytes;
   };
   for (const Message& message : in.program.messages) {

@@ -62,6 +62,26 @@ PipelineShape random_pipeline_shape(Dice& dice) {
   return shape;
 }
 
+// Domains inside nodes, NICs shared by neighbours, leaf switches with rails, degraded links.
+void shape_network(Network& network, Dice& dice) {
+  const auto ranks = static_cast<std::uint32_t>(network.node_of.size());
+  network.shaped = true;
+  network.bus_rate = BytesPerSecond(dice.spread(1e8, 1e11));
+  network.leaf_rate = BytesPerSecond(dice.spread(1e8, 1e12));
+  const auto domains = static_cast<std::uint32_t>(dice.whole(1, 3));  // of a node
+  const auto sharers = static_cast<std::uint32_t>(dice.whole(1, 2));
+  const auto leaf = static_cast<std::uint32_t>(dice.whole(1, ranks));
+  const bool degraded = dice.chance(0.5), leaves = dice.chance(0.7);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    network.bus_of.push_back(network.node_of[r] / domains);
+    network.nic_of.push_back(r / sharers);
+    network.leaf_of.push_back(r / sharers * sharers / leaf);
+    network.node_factor.push_back(degraded && dice.chance(0.3) ? dice.unit() : 1);
+    network.nic_factor.push_back(degraded && dice.chance(0.3) ? dice.unit() : 1);
+    if (leaves) network.leaves = std::max(network.leaves, network.leaf_of.back() + 1);
+  }
+}
+
 }  // namespace
 
 Bytes ring_bytes(const Collective& collective, std::size_t n) {
@@ -87,6 +107,7 @@ CostTable random_costs(const Program& program, const Compiled& compiled, std::ui
   const bool round = dice.chance(0.3);
   costs.network.node_rate = BytesPerSecond(round ? 0x1.0p35 : dice.spread(1e9, 1e12));
   costs.network.fabric_rate = BytesPerSecond(round ? 0x1.0p33 : dice.spread(1e8, 1e11));
+  if (dice.chance(0.4)) shape_network(costs.network, dice);
   for (const Node& node : compiled.nodes) {
     costs.nodes.push_back(random_cost(program, node, dice, costs));
   }
@@ -102,6 +123,8 @@ Case random_case(Shape shape, std::uint64_t seed) {
   }
   result.compiled = std::get<Compiled>(std::move(compiled));
   result.costs = random_costs(result.program, result.compiled, seed);
+  // A NIC or a leaf of several ranks may hold two flows though each rank has one.
+  if (shape == Shape::serial) result.costs.network.shaped = false;
   return result;
 }
 
@@ -113,6 +136,8 @@ CostTable faster(const CostTable& costs, double k) {
   }
   result.network.node_rate = result.network.node_rate * k;
   result.network.fabric_rate = result.network.fabric_rate * k;
+  result.network.bus_rate = result.network.bus_rate * k;
+  result.network.leaf_rate = result.network.leaf_rate * k;
   return result;
 }
 

@@ -1,0 +1,91 @@
+#include "shared/cost/broken_links.h"
+
+#include <algorithm>
+#include <string>
+
+namespace polyphony {
+namespace {
+
+struct Failed {
+  Rank rank;
+  bool nic = false, link = false;
+};
+
+const char* words(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tensor:
+      return "tensor-parallel";
+    case GroupKind::context:
+      return "context-parallel";
+    case GroupKind::expert:
+      return "expert-parallel";
+    case GroupKind::cell:
+    case GroupKind::data:
+      return "data-parallel";
+    case GroupKind::world:
+      return "global";
+  }
+  return "?";
+}
+
+std::string number(std::uint32_t value) { return std::to_string(value); }
+
+Infeasible refuse(const Failed& failed, bool nic, const std::string& what) {
+  std::string text = "the " + std::string(nic ? "NIC" : "node link") + " of rank " +
+                     number(failed.rank.value) + " has failed, and " + what + " needs it; ";
+  if (nic) return {text + "say whose it uses (\"nic_of\"), or leave its node out"};
+  return {text + "leave its node out"};
+}
+
+std::optional<Infeasible> needed_by(const Group& group, const Failed& failed,
+                                    const Cluster& cluster) {
+  const auto& members = group.members;
+  if (std::find(members.begin(), members.end(), failed.rank) == members.end()) return {};
+  const auto elsewhere = std::find_if(members.begin(), members.end(), [&](Rank other) {
+    return cluster.domain_of(other) != cluster.domain_of(failed.rank) &&
+           cluster.node_of(other) != cluster.node_of(failed.rank);
+  });
+  const auto beside = std::find_if(members.begin(), members.end(), [&](Rank other) {
+    return other != failed.rank && cluster.domain_of(other) == cluster.domain_of(failed.rank);
+  });
+  const auto what = [&](Rank other) {
+    return std::string("its ") + words(group.kind) + " group with rank " + number(other.value) +
+           " (" + std::to_string(members.size()) + " ranks)";
+  };
+  if (failed.nic && elsewhere != members.end()) return refuse(failed, true, what(*elsewhere));
+  if (failed.link && beside != members.end()) return refuse(failed, false, what(*beside));
+  return {};
+}
+
+std::optional<Infeasible> needed_by(const Message& message, const Failed& failed,
+                                    const Cluster& cluster) {
+  const Rank a = message.source, b = message.destination;
+  if (a == b || (failed.rank != a && failed.rank != b)) return {};
+  const bool one_domain = cluster.domain_of(a) == cluster.domain_of(b);
+  const bool one_node = cluster.node_of(a) == cluster.node_of(b);
+  const auto what = [&] {
+    return "a message from rank " + number(a.value) + " to rank " + number(b.value);
+  };
+  if (failed.link && one_domain) return refuse(failed, false, what());
+  if (failed.nic && !one_domain && !one_node) return refuse(failed, true, what());
+  return {};
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_links(const Program& program, const Cluster& cluster) {
+  for (const Degraded& degraded : cluster.degraded) {
+    const Failed failed{Rank(static_cast<std::size_t>(degraded.rank)),
+                        degraded.nic == 0 && !degraded.nic_of, degraded.link == 0};
+    if (!failed.nic && !failed.link) continue;
+    for (const Message& message : program.messages)
+      if (auto no = needed_by(message, failed, cluster)) return no;
+    for (const bool world : {false, true})  // the group of all says least
+      for (const Group& group : program.groups)
+        if ((group.kind == GroupKind::world) == world)
+          if (auto no = needed_by(group, failed, cluster)) return no;
+  }
+  return {};
+}
+
+}  // namespace polyphony

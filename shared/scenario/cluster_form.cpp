@@ -1,0 +1,98 @@
+#include "shared/scenario/scenario_form.h"
+
+namespace polyphony {
+namespace {
+
+const ObjectForm& device_form() {
+  static const ObjectForm form{
+      "device",
+      "An accelerator that does not ship with the program",
+      {{"name", text_form("H100"), "for messages", true},
+       {"fp32", quantity_form(UnitKind::compute_rate, "67TFLOPS"), "dense matrix peak in fp32",
+        true},
+       {"bf16", quantity_form(UnitKind::compute_rate, "989TFLOPS"),
+        "dense matrix peak in bf16; absent: not supported"},
+       {"fp8", quantity_form(UnitKind::compute_rate, "1979TFLOPS"),
+        "dense matrix peak in fp8; absent: not supported"},
+       {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "of its memory", true},
+       {"memory", quantity_form(UnitKind::bytes, "80GiB"), "its size", true}},
+      {}};
+  return form;
+}
+
+const ObjectForm& node_form() {
+  static const ObjectForm form{
+      "node",
+      "A node spelled out",
+      {{"device", any_form({text_form("H100"), object_form(device_form())}),
+        "a shipped device by name, or its figures", true},
+       {"ranks", integer_form(1, 1 << 16), "accelerators in the node", true},
+       {"link", quantity_form(UnitKind::rate, "450GBps"),
+        "between accelerators of one node, one direction"},
+       {"link_latency", quantity_form(UnitKind::time, "2us"), "of that link"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& leaf_form() {
+  static const ObjectForm form{
+      "leaf",
+      "Leaf switches",
+      {{"nodes", integer_form(1, kMostRanks), "in a group, all on the same leaf switches", true},
+       {"oversubscription", number_form(1, 1e3),
+        "rate of a leaf's NICs over that of its uplinks; 1 when absent"},
+       {"rails", integer_form(1, 1 << 16),
+        "leaves of a group; NIC i of a node is on leaf i mod rails; 1 when absent"}},
+      {}};
+  return form;
+}
+
+const ObjectForm& degraded_form() {
+  static const ObjectForm form{
+      "degraded",
+      "Of one rank, factors of its rates",
+      {{"rank", integer_form(0, kMostRanks - 1), "which", true},
+       {"device", number_form(1e-6, 1), "of compute and memory rates; 1 when absent"},
+       {"link", number_form(0, 1), "of its node link; 0: failed; 1 when absent"},
+       {"nic", number_form(0, 1), "of its NIC; 0: failed; 1 when absent"},
+       {"nic_of", integer_form(0, kMostRanks - 1),
+        "the rank of the same node whose NIC it uses instead of its own"}},
+      {}};
+  return form;
+}
+
+}  // namespace
+
+const ObjectForm& cluster_form() {
+  static const ObjectForm form{
+      "cluster",
+      "Where it runs",
+      {{"node", any_form({text_form("hgx-h100"), object_form(node_form())}),
+        "a shipped node by name, \"this-machine\", or its figures", true},
+       {"nodes", integer_form(1, kMostRanks), "number of nodes; 1 when absent"},
+       {"ranks", integer_form(1, 1024), "this-machine: local processes"},
+       {"nic", quantity_form(UnitKind::rate, "400Gbps"), "per NIC, between nodes, one direction"},
+       {"nic_latency", quantity_form(UnitKind::time, "5us"), "between nodes"},
+       {"nics", integer_form(1, 1 << 16), "of a node; one for each accelerator when absent"},
+       {"domain", integer_form(1, kMostRanks),
+        "accelerators that the node's link joins: part of a node (pairs), or several nodes (72); "
+        "a node when absent"},
+       {"bus", quantity_form(UnitKind::rate, "31.5GBps"),
+        "between domains of one node, per accelerator, one direction"},
+       {"bus_latency", quantity_form(UnitKind::time, "2us"), "of that bus"},
+       {"leaf", object_form(leaf_form()),
+        "switches that join the nodes; one that never blocks when absent"},
+       {"degraded", list_form(object_form(degraded_form()), 0, kMostRanks),
+        "ranks whose device or links are slower than the others', or have failed"},
+       {"profile", text_form("h100-roofline"),
+        "hardware profile: a shipped name, or a path; the device's own when absent"},
+       {"price", quantity_form(UnitKind::price, "2.50USD/GPUh"), "of one accelerator"},
+       {"busy_power", quantity_form(UnitKind::power, "700W"),
+        "of one accelerator that computes; a shipped device's own when absent"},
+       {"idle_power", quantity_form(UnitKind::power, "210W"),
+        "of one that waits or communicates; a shipped device's own when absent"}},
+      {}};
+  return form;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "shared/cost/devices.h"
+#include "shared/scenario/scenario_parts.h"
+
+namespace polyphony {
+namespace {
+
+void read_degraded(const JsonValue& value, Cluster& cluster) {
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const JsonValue entry = value.at(i);
+    Degraded degraded;
+    entry.read("rank", degraded.rank);
+    entry.read("device", degraded.device);
+    entry.read("link", degraded.link);
+    entry.read("nic", degraded.nic);
+    int other = 0;
+    if (entry.read("nic_of", other)) degraded.nic_of = other;
+    for (const Degraded& before : cluster.degraded)
+      if (before.rank == degraded.rank)
+        entry.refuse_at("rank", "rank " + std::to_string(degraded.rank) + " stands here twice",
+                        "say all of it in one entry");
+    cluster.degraded.push_back(degraded);
+  }
+  std::sort(cluster.degraded.begin(), cluster.degraded.end(),
+            [](const Degraded& a, const Degraded& b) { return a.rank < b.rank; });
+}
+
+}  // namespace
+
+void read_topology(const JsonValue& value, Cluster& cluster) {
+  cluster.domain = default_domain(cluster.device.name, cluster.ranks_per_node);
+  value.read("domain", cluster.domain);
+  if (cluster.domain == cluster.ranks_per_node) cluster.domain = 0;
+  value.read("bus", cluster.bus.rate);
+  value.read("bus_latency", cluster.bus.latency);
+  value.read("nics", cluster.nics);
+  if (cluster.nics == cluster.ranks_per_node) cluster.nics = 0;
+  if (value.has("leaf")) {
+    const JsonValue leaf = value.at("leaf");
+    leaf.read("nodes", cluster.leaf.nodes);
+    leaf.read("oversubscription", cluster.leaf.oversubscription);
+    leaf.read("rails", cluster.leaf.rails);
+  }
+  if (value.has("degraded")) read_degraded(value.at("degraded"), cluster);
+}
+
+}  // namespace polyphony
