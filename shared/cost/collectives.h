@@ -5,6 +5,9 @@
 // n/k NICs carry it together.
 //
 // All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC.
+// Rows that go to `choices` of `experts` each, once to every place that has one of them: a share of
+// the copies, distinct_share. NVLink carries 0.60 of its rate then, where rings reach 0.74 (SimuMax
+// 1.2, B200).
 //
 // Time: latency + bytes / (rate · share). Without NCCL, the latency is that of all hops, and the
 // share 1. With NCCL, the fastest of its protocols and, for all-reduce between nodes, trees of 2
@@ -31,8 +34,16 @@ struct Ring {
   Seconds hop{};              // without NCCL
   bool nccl = false;
 };
+// Of an all-to-all's rows: to how many experts, of how many; 0: one copy each.
+struct Choices {
+  int choices = 0, experts = 0;
+};
+// Of the copies of a row to each of its experts, those that are left when every place gets one at
+// most; experts evenly over the places, choices without preference: places · (1 − C(E − E/places,
+// k) / C(E, k)) / k.
+double distinct_share(int places, const Choices& choices);
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile);
+               const HardwareProfile& profile, const Choices& choices = {});
 int ring_hops(CollectiveKind kind, int ranks);
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
 

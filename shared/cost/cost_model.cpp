@@ -123,8 +123,30 @@ class Pricer {
                   size.samples,          size.gathered,         size.condition,
                   size.window_pairs};
     const auto [known, added] = known_.try_emplace(key);
-    if (added) known->second = compute_time(program_, id, cluster_, profile_);
+    if (added) {
+      known->second = compute_time(program_, id, cluster_, profile_);
+      known->second += contention(*compute, known->second);
+    }
     return known->second;
+  }
+
+  // What the collectives of a sharded module's neighbouring chunk, as large as this one, take from
+  // an op of `time`: parameters gathered beside every op, gradients scattered beside backwards.
+  Seconds contention(const Compute& compute, Seconds time) const {
+    if (profile_.contention <= 0 || !compute.params.valid()) return Seconds(0);
+    const ParamGroup& params = program_.params[compute.params.value];
+    const Shard shard = program_.layout.modules[compute.module.value].shard;
+    if (shard < Shard::gradients || !params.shards.valid()) return Seconds(0);
+    const Ring ring = make_ring(program_.groups[params.shards.value].members, cluster_, profile_);
+    Seconds beside{};
+    if (shard == Shard::full)
+      beside += ring_time(ring, CollectiveKind::all_gather,
+                          size_of(program_.precision) * params.elements);
+    if (compute.phase != Phase::forward && params.trainable)
+      beside += ring_time(ring, CollectiveKind::reduce_scatter,
+                          reduced_bytes(profile_, program_.precision,
+                                        gradient_size(program_.precision) * params.trained));
+    return profile_.contention * std::min(time, beside);
   }
 
   Seconds message(const Message& message) {
@@ -248,15 +270,19 @@ Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
   POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
   const Module& module = program.model.modules[compute->module.value];
   const ChunkGroups groups = groups_of(program, op, *compute);
-  const auto ring = [&](GroupId group) {
-    return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile)
-                         : Ring{};
+  const auto ring = [&](GroupId group, const Choices& choices) {
+    return group.valid()
+               ? make_ring(program.groups[group.value].members, cluster, profile, choices)
+               : Ring{};
   };
+  const Choices experts =
+      profile.stack.one_copy ? Choices{module.experts_per_token, module.experts} : Choices{};
   const ChunkContext context = chunk_context(program, *compute);
   return profile.op_overhead +
          range_time(module, compute->layers, compute->phase,
                     program.size_of(compute->work, compute->module), context,
-                    {ring(groups.tensor), ring(groups.context), ring(groups.expert)}, profile);
+                    {ring(groups.tensor, {}), ring(groups.context, {}), ring(groups.expert, experts)},
+                    profile);
 }
 
 Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Bytes gradients) {

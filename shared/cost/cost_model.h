@@ -7,8 +7,9 @@
 //   ring edge
 // Rates come from the cluster's links and the profile's device; efficiencies and protocol costs
 // from the profile. A flow's bytes are divided by the efficiency of its link, so that estimate()
-// and simulate() see the same work. Ignores: computation slowed by communication beside it,
-// protocol choice by message size, trees and in-switch reduction.
+// and simulate() see the same work. Compute ops of modules with divided gradients or parameters are
+// longer by `contention` of the collectives beside them. Ignores: computation slowed by other
+// communication, in-switch reduction.
 #pragma once
 
 #include "shared/cost/collectives.h"

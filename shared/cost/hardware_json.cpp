@@ -27,6 +27,10 @@ constexpr NumberKey kNumbers[] = {
      "of the peak, large matrix products"},
     {"gemm_half_size", &HardwareProfile::gemm_half_size, 0, 1e6,
      "(m·n·k)^(1/3) that reaches half of it"},
+    {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 100,
+     "of gemm_efficiency, products of experts side by side"},
+    {"contention", &HardwareProfile::contention, 0, 10,
+     "of a collective's time, taken from the compute beside it"},
     {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 100,
      "of the peak, attending pairs"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
@@ -92,6 +96,7 @@ ObjectForm stack_form() {
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
   form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+  form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
   form.fields.push_back(
       {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
   form.fields.push_back(
@@ -106,6 +111,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   json.read("host", stack.host);
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
+  json.read("one_copy", stack.one_copy);
   if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
   return stack;
 }
@@ -116,6 +122,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   json["host"] = to_text(stack.host);
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
+  json["one_copy"] = stack.one_copy;
   if (stack.matrix) json["matrix"] = name(*stack.matrix);
   return json;
 }

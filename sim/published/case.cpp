@@ -122,6 +122,7 @@ Module read_model(const PublishedRow& row) {
   module.kv_heads = row.kv_heads.value_or(module.heads);
   module.head_dim = head_width(row);
   module.vocab = need(row.vocab, "vocab");
+  module.tied = row.tied_embeddings.value_or(false);
   if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
   module.gated = row.mlp == "gated";
   module.norm = module.gated ? Norm::rms : Norm::layer;
@@ -149,6 +150,34 @@ Module read_model(const PublishedRow& row) {
   return module;
 }
 
+// Weights and scores that a token meets in one block's forward, by part.
+struct BlockWork {
+  double projections, scores, feed_forward;
+  double whole() const { return projections + scores + feed_forward; }
+};
+BlockWork block_work(const PublishedRow& row, const Module& m) {
+  const double h = m.hidden, width = static_cast<double>(m.heads) * m.head_dim,
+               keys = static_cast<double>(m.kv_heads) * m.head_dim;
+  const double feed =
+      m.experts > 0
+          ? 3 * h * (static_cast<double>(m.experts_per_token) * m.expert_ffn + m.shared_ffn)
+          : (m.gated ? 3 : 2) * h * m.ffn;
+  return {2 * h * (width + keys), *row.seq * width, feed};
+}
+
+// What selective recomputation runs again, of a block's forward. "op" (torchtitan): every second
+// matrix product, and what is between them.
+std::optional<double> selected_share(const PublishedRow& row, const Module& module) {
+  const BlockWork work = block_work(row, module);
+  const std::string& text = row.recompute;
+  if (has(text, "(op")) return 0.5 * (work.projections + work.feed_forward) / work.whole();
+  double again = 0;
+  if (has(text, "attn")) again += work.scores;
+  if (has(text, "mlp") || has(text, "(moe)") || has(text, ",moe)")) again += work.feed_forward;
+  if (again == 0) return std::nullopt;
+  return again / work.whole();
+}
+
 // "full(5 block layers)": the number, or 0.
 int counted_layers(const std::string& text) {
   const auto open = text.find('(');
@@ -156,24 +185,29 @@ int counted_layers(const std::string& text) {
   return std::atoi(text.c_str() + open + 1);
 }
 
-void read_recompute(const PublishedRow& row, ModuleLayout& grid) {
+void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout& grid,
+                    std::optional<double>& share) {
   const std::string& text = row.recompute;
   if (text.empty()) skip("recompute is not stated");
   if (text == "none" || text == "any") return;
+  // Of each pipeline stage, not of each of its chunks (Megatron-LM, arguments.py: "within each
+  // pipeline stage").
   if (const int count = counted_layers(text); count > 0) {
     grid.recompute = Recompute::full;
-    const int stages = grid.pp * grid.vpp;
-    if (count * stages >= *row.layers) return;
-    if (stages > 1)
-      skip("recompute " + text + " in each of " + number(stages) + " stages is not modelled");
-    grid.recompute_blocks = {0, count};
+    if (count * grid.pp >= *row.layers) return;
+    if (grid.pp == 1)
+      grid.recompute_blocks = {0, count};
+    else
+      share = static_cast<double>(count * grid.pp) / *row.layers;
     return;
   }
   if (text.starts_with("full")) {
     grid.recompute = Recompute::full;
   } else if (text == "selective(attn)" || text == "selective(core_attn)") {
     grid.recompute = Recompute::selective;
-  } else if (has(text, "mlp") || has(text, "mla") || has(text, "(moe") || has(text, ",moe)")) {
+  } else if (text.starts_with("selective(") && (share = selected_share(row, module))) {
+    grid.recompute = Recompute::full;
+  } else if (has(text, "mla")) {
     skip("recompute " + text + " is not modelled");
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
@@ -210,7 +244,7 @@ std::vector<int> even_blocks(int layers, int stages) {
   return blocks;
 }
 
-Layout read_layout(const PublishedRow& row, const Module& module) {
+Layout read_layout(const PublishedRow& row, const Module& module, std::optional<double>& share) {
   ModuleLayout grid;
   grid.tp = *row.tp;
   grid.cp = row.cp.value_or(1);
@@ -224,7 +258,8 @@ Layout read_layout(const PublishedRow& row, const Module& module) {
     grid.sp = *row.sequence_parallel;
   }
   if (module.experts > 0 && grid.tp > 1 && grid.sp) grid.expert_tp = 1;
-  read_recompute(row, grid);
+  read_recompute(row, module, grid, share);
+  if (share && is_memory(row.metric)) skip("memory under recompute " + row.recompute);
   read_shard(row, grid);
   if (has(row.offload, "activations") || has(row.offload, "optimizer"))
     skip("offload " + row.offload + " is not modelled");
@@ -288,10 +323,18 @@ PublishedCase build(const PublishedRow& row) {
   result.profile.stack = *find_stack(stack);
   if (row.overlap == "none") result.profile.stack.overlap = result.profile.stack.tensor_overlap = 0;
   if (has(row.overlap, "dp")) result.profile.stack.overlap = 0.8;
+  if (has(row.overlap, "tp")) result.profile.stack.pipelined = find_stack("megatron-bridge")->pipelined;
   if (row.variant == "mp-pure") result.profile.stack.gradient_bytes = 2;
+  if (has(row.variant, "token-drop")) result.profile.stack.one_copy = false;
+  if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
+    result.profile.stack.one_copy = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_precision(row, scenario, result.profile);
-  result.layout = read_layout(row, module);
+  result.layout = read_layout(row, module, result.recomputed);
+  if (module.tied && check_layout(scenario, result.layout)) {
+    scenario.model.modules.front().tied = false;
+    result.note = "embeddings predicted untied: this layout cannot tie them";
+  }
   if (const auto no = check_layout(scenario, result.layout)) skip(no->reason);
   return result;
 }
@@ -306,9 +349,9 @@ std::string stack_name(const PublishedRow& row) {
     if (row.attention != "eager") return "megatron-core";
     return has(text, "2022") ? "megatron-2022" : "megatron-2021";
   }
-  if (has(text, "foundry") || has(text, "torchtitan") || has(text, "automodel") ||
-      has(text, "fsdp"))
-    return "fsdp";
+  if (has(text, "foundry")) return "fsdp";
+  if (has(text, "torchtitan") || has(text, "automodel") || has(text, "fsdp"))
+    return has(row.variant, "compile") ? "fsdp2-compiled" : "fsdp2";
   return "";
 }
 

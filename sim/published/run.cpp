@@ -110,6 +110,7 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
   result.device = device_key(in.profile);
   result.stack = in.profile.stack.name;
   apply_overrides(overrides, in.profile);
+  result.note = in.note;
   const auto predicted = predict_case(in);
   if (const auto* no = std::get_if<Infeasible>(&predicted)) {
     result.reason = no->reason;
@@ -123,6 +124,12 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
   }
   const Module& module = in.scenario.model.modules.front();
   result.step = prediction.step();
+  if (in.recomputed) {
+    PublishedCase kept = in;
+    kept.layout.modules.front().recompute = Recompute::none;
+    const Seconds least = std::get<Prediction>(predict_case(kept)).step();
+    result.step = least + *in.recomputed * (result.step - least);
+  }
   result.measured_step = step_of(row, module, row.measured);
   result.predicted = value_of(row, module, result.step);
   result.error = result.step / result.measured_step - 1;
