@@ -78,6 +78,9 @@ class Pricer {
       : program_(program), compiled_(compiled), cluster_(cluster), profile_(profile) {}
 
   CostTable run() {
+    params_of_.resize(program_.ranks);
+    for (const ParamGroup& params : program_.params)
+      if (params_of_[params.rank.value] == nullptr) params_of_[params.rank.value] = &params;
     table_.network.node_rate = cluster_.node_link.rate;
     table_.network.fabric_rate = cluster_.fabric_link.rate;
     for (std::uint32_t r = 0; r < program_.ranks; ++r) {
@@ -155,10 +158,27 @@ class Pricer {
     }
     const bool inside = cluster_.node_of(message.source) == cluster_.node_of(message.destination);
     const double efficiency = inside ? profile_.message_efficiency : profile_.fabric_efficiency;
-    table_.flows.push_back(
-        {message.source, message.destination, scaled(message.bytes, efficiency)});
-    return profile_.message_latency +
+    const Gather gather = gather_of(message);
+    table_.flows.push_back({message.source, message.destination,
+                            scaled(message.bytes, efficiency * gather.parts)});
+    return profile_.message_latency + gather.time +
            link_between(cluster_, message.source, message.destination).latency;
+  }
+
+  // Of rows that a message brings as one of `parts`.
+  struct Gather {
+    int parts = 1;
+    Seconds time{};
+  };
+  Gather gather_of(const Message& message) const {
+    if (!profile_.stack.scattered_messages) return {};
+    const ParamGroup* from = params_of_[message.source.value];
+    const ParamGroup* to = params_of_[message.destination.value];
+    if (from == nullptr || to == nullptr || from->module != to->module || !to->tensor.valid() ||
+        program_.layout.modules[to->module.value].sp)
+      return {};
+    const Ring ring = make_ring(program_.groups[to->tensor.value].members, cluster_, profile_);
+    return {ring.ranks, ring_time(ring, CollectiveKind::all_gather, message.bytes)};
   }
 
   Seconds collective(const Op& op) {
@@ -222,6 +242,7 @@ class Pricer {
   const Cluster& cluster_;
   const HardwareProfile& profile_;
   CostTable table_;
+  std::vector<const ParamGroup*> params_of_;  // by rank: those of its first chunk, or nothing
   std::map<Key, Seconds> known_;
 };
 

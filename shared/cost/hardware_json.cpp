@@ -96,6 +96,7 @@ ObjectForm stack_form() {
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
   form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+  form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
   form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
   form.fields.push_back(
       {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
@@ -112,6 +113,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
   json.read("one_copy", stack.one_copy);
+  json.read("scattered_messages", stack.scattered_messages);
   if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
   return stack;
 }
@@ -123,6 +125,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
   json["one_copy"] = stack.one_copy;
+  json["scattered_messages"] = stack.scattered_messages;
   if (stack.matrix) json["matrix"] = name(*stack.matrix);
   return json;
 }

@@ -15,6 +15,7 @@ std::vector<SoftwareStack> make_stacks() {
   early.host = Seconds(8e-6);
   early.eager_attention = true;
   early.gradient_bytes = 2;
+  early.scattered_messages = true;
   stacks.push_back(early);
   // From 2022 on, input gradients are summed beside the weight gradients (arXiv 2205.05198,
   // §4.2.2).
@@ -35,6 +36,7 @@ std::vector<SoftwareStack> make_stacks() {
   core.host = Seconds(6e-6);
   core.tensor_overlap = 1;
   core.gradient_bytes = 4;
+  core.scattered_messages = true;
   stacks.push_back(core);
   SoftwareStack bridge = core;
   bridge.name = "megatron-bridge";

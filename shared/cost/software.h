@@ -42,6 +42,9 @@ struct SoftwareStack {
   // Experts: a token goes to a node, and to a rank, once, however many of its experts are there
   // (DeepEP, HybridEP); else once to each expert.
   bool one_copy = false;
+  // Between pipeline stages each tensor-parallel rank sends its part alone, and the receivers gather
+  // the rows (arXiv 2104.04473, §4.1); with sequence parallelism parts are all that there is.
+  bool scattered_messages = false;
   double gradient_bytes = 0;  // an element as it is reduced; 0: as the executor does
   // Of the backward that makes gradients last, what hides their reduction; of the next forward,
   // what hides the gather of parameters.
