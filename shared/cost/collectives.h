@@ -5,7 +5,9 @@
 // n/k NICs carry it together.
 //
 // All-to-all: each rank sends S/n to each other; what leaves the node takes the rank's own NIC,
-// what leaves the leaf switch its share of the uplinks.
+// what leaves the leaf switch its share of the uplinks. Rows that go to `choices` of `experts`
+// each, once to every place that has one of them: a share of the copies, distinct_share. NVLink
+// carries 0.60 of its rate then, where rings reach 0.74 (SimuMax 1.2, B200).
 //
 // "Node" is a scale-up domain (Cluster::domain). Where a node has several, one ring crosses its
 // bus. A NIC that several members share carries their channels together. The slowest member's link
@@ -41,8 +43,17 @@ struct Ring {
   double channels = 1;  // NICs that carry a ring between two nodes
 };
 enum class Others : std::uint8_t { idle, alike };
+// Of an all-to-all's rows: to how many experts, of how many; 0: one copy each.
+struct Choices {
+  int choices = 0, experts = 0;
+};
+// Of the copies of a row to each of its experts, those that are left when every place gets one at
+// most; experts evenly over the places, choices without preference: places · (1 − C(E − E/places,
+// k) / C(E, k)) / k.
+double distinct_share(int places, const Choices& choices);
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile, Others others = Others::idle);
+               const HardwareProfile& profile, Others others = Others::idle,
+               const Choices& choices = {});
 int ring_hops(CollectiveKind kind, int ranks);
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
 

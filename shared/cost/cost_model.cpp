@@ -118,6 +118,9 @@ class Pricer {
       : program_(program), compiled_(compiled), cluster_(cluster), profile_(profile) {}
 
   CostTable run() {
+    params_of_.resize(program_.ranks);
+    for (const ParamGroup& params : program_.params)
+      if (params_of_[params.rank.value] == nullptr) params_of_[params.rank.value] = &params;
     table_.network = make_network(cluster_, program_.ranks);
     table_.nodes.reserve(compiled_.nodes.size());
     for (const Node& node : compiled_.nodes) {
@@ -152,11 +155,34 @@ class Pricer {
     // Groups of one module have one size; whether they span nodes may differ, so the groups
     // themselves are part of the key.
     const ChunkGroups groups = groups_of(program_, op, *compute);
-    const Key key{compute->module, compute->layers, compute->phase, groups.tensor, groups.context,
-                  groups.expert, size, slowest_device(program_, op, cluster_)};
+    const Key key{
+        compute->module, compute->layers, compute->phase, groups.tensor,
+        groups.context,  groups.expert,   size,           slowest_device(program_, op, cluster_)};
     const auto [known, added] = known_.try_emplace(key);
-    if (added) known->second = compute_time(program_, id, cluster_, profile_);
+    if (added) {
+      known->second = compute_time(program_, id, cluster_, profile_);
+      known->second += contention(*compute, known->second);
+    }
     return known->second;
+  }
+
+  // What the collectives of a sharded module's neighbouring chunk, as large as this one, take from
+  // an op of `time`: parameters gathered beside every op, gradients scattered beside backwards.
+  Seconds contention(const Compute& compute, Seconds time) const {
+    if (profile_.contention <= 0 || !compute.params.valid()) return Seconds(0);
+    const ParamGroup& params = program_.params[compute.params.value];
+    const Shard shard = program_.layout.modules[compute.module.value].shard;
+    if (shard < Shard::gradients || !params.shards.valid()) return Seconds(0);
+    const Ring ring = make_ring(program_.groups[params.shards.value].members, cluster_, profile_);
+    Seconds beside{};
+    if (shard == Shard::full)
+      beside += ring_time(ring, CollectiveKind::all_gather,
+                          size_of(program_.precision) * params.elements);
+    if (compute.phase != Phase::forward && params.trainable)
+      beside += ring_time(ring, CollectiveKind::reduce_scatter,
+                          reduced_bytes(profile_, program_.precision,
+                                        gradient_size(program_.precision) * params.trained));
+    return profile_.contention * std::min(time, beside);
   }
 
   Seconds message(const Message& message) {
@@ -165,10 +191,27 @@ class Pricer {
     }
     const bool fabric = table_.network.over_fabric(message.source, message.destination);
     const double efficiency = !fabric ? profile_.message_efficiency : profile_.fabric_efficiency;
+    const Gather gather = gather_of(message);
     table_.flows.push_back(
-        {message.source, message.destination, scaled(message.bytes, efficiency)});
-    return profile_.message_latency +
+        {message.source, message.destination, scaled(message.bytes, efficiency * gather.parts)});
+    return profile_.message_latency + gather.time +
            link_between(cluster_, message.source, message.destination).latency;
+  }
+
+  // Of rows that a message brings as one of `parts`.
+  struct Gather {
+    int parts = 1;
+    Seconds time{};
+  };
+  Gather gather_of(const Message& message) const {
+    if (!profile_.stack.scattered_messages) return {};
+    const ParamGroup* from = params_of_[message.source.value];
+    const ParamGroup* to = params_of_[message.destination.value];
+    if (from == nullptr || to == nullptr || from->module != to->module || !to->tensor.valid() ||
+        program_.layout.modules[to->module.value].sp)
+      return {};
+    const Ring ring = make_ring(program_.groups[to->tensor.value].members, cluster_, profile_);
+    return {ring.ranks, ring_time(ring, CollectiveKind::all_gather, message.bytes)};
   }
 
   Seconds collective(const Op& op) {
@@ -258,13 +301,13 @@ class Pricer {
     return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
-  using Key =
-      std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double>;
+  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;
   const HardwareProfile& profile_;
   CostTable table_;
+  std::vector<const ParamGroup*> params_of_;  // by rank: those of its first chunk, or nothing
   std::map<Key, Seconds> known_;
 };
 
@@ -315,16 +358,19 @@ Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluste
   POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
   const Module& module = program.model.modules[compute->module.value];
   const ChunkGroups groups = groups_of(program, op, *compute);
-  const auto ring = [&](GroupId group) {
-    return group.valid()
-               ? make_ring(program.groups[group.value].members, cluster, profile, Others::alike)
-               : Ring{};
+  const auto ring = [&](GroupId group, const Choices& choices) {
+    return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile,
+                                     Others::alike, choices)
+                         : Ring{};
   };
+  const Choices experts =
+      profile.stack.one_copy ? Choices{module.experts_per_token, module.experts} : Choices{};
   const ChunkContext context = chunk_context(program, *compute);
-  return profile.op_overhead +
-         range_time(module, compute->layers, compute->phase,
-                    program.size_of(compute->work, compute->module), context,
-                    {ring(groups.tensor), ring(groups.context), ring(groups.expert)}, profile);
+  return profile.op_overhead + range_time(module, compute->layers, compute->phase,
+                                          program.size_of(compute->work, compute->module), context,
+                                          {ring(groups.tensor, {}), ring(groups.context, {}),
+                                           ring(groups.expert, experts)},
+                                          profile);
 }
 
 }  // namespace

@@ -127,6 +127,9 @@ const Fit& fit_of(const Device& device) {
 // Attention, over attending pairs only: B200 0.73 of full squares (SimuMax), half of it causal,
 // 0.37; A100 0.40 to 0.5; Hopper 0.5, between the two generations of flash kernels.
 //
+// Products of experts: medians of SimuMax's tables over those of single ones, A100 0.65 / 0.72,
+// B200 0.30 / 0.485; Hopper, between the two.
+//
 // Memory: 0.8 of the peak and 3 us per kernel (aiconfigurator); SimuMax: A100 0.91, B200 0.67.
 //
 // NVLink: collectives 0.74 (SimuMax, B200 all-reduce), 0.65 (Calculon); fabric 0.9 (Calculon).
@@ -150,6 +153,7 @@ HardwareProfile gpu_profile(const Device& device) {
              blackwell = device.name.find("B200") != std::string::npos;
   profile.gemm_efficiency = fit.gemm_efficiency;
   profile.gemm_half_size = fit.gemm_half_size;
+  profile.grouped_efficiency = ampere ? 0.9 : blackwell ? 0.62 : 0.75;
   profile.attention_efficiency = ampere ? 0.45 : blackwell ? 0.37 : 0.5;
   profile.early_attention_efficiency = fit.early_attention_efficiency;
   profile.memory_efficiency = blackwell ? 0.67 : 0.8;

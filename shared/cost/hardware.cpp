@@ -14,6 +14,11 @@ bool in_block(LayerKind layer) {
          layer == LayerKind::diffusion_block;
 }
 
+bool is_narrow(const SoftwareStack& stack, const Kernel& kernel) {
+  return kernel.kind == KernelKind::gemm && stack.matrix.has_value() && in_block(kernel.layer) &&
+         std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
+}
+
 // Its operands are read in the compute format and written in the matrix format before they are
 // multiplied: 3/2 passes of what the product reads and writes. Own count, casts not fused.
 Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
@@ -23,7 +28,9 @@ Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
 double gemm_efficiency(const HardwareProfile& profile, const Kernel& kernel) {
   const double size = std::cbrt(static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
                                 static_cast<double>(kernel.k));
-  return profile.gemm_efficiency * (size > 0 ? size / (size + profile.gemm_half_size) : 1);
+  const double grouped = kernel.launches > 1 ? profile.grouped_efficiency : 1;
+  return grouped * profile.gemm_efficiency *
+         (size > 0 ? size / (size + profile.gemm_half_size) : 1);
 }
 
 Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
@@ -59,7 +66,7 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
       supported(precision);
       return attention_time(profile, kernel, precision) + launch;
     case KernelKind::gemm: {
-      const bool narrow = stack.matrix.has_value() && in_block(kernel.layer);
+      const bool narrow = is_narrow(stack, kernel);
       const FlopsPerSecond fastest = supported(narrow ? *stack.matrix : precision);
       const Seconds product = std::max(kernel.flops / (fastest * gemm_efficiency(profile, kernel)),
                                        kernel.bytes / memory);
@@ -75,7 +82,8 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
 
 Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel) {
   const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::attention;
-  return profile.stack.host * (kernel.launches * (product ? 1.0 : profile.stack.launches));
+  const double each = is_narrow(profile.stack, kernel) ? 3 : product ? 1 : profile.stack.launches;
+  return profile.stack.host * (kernel.launches * each);
 }
 
 }  // namespace polyphony

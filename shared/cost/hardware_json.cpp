@@ -27,6 +27,10 @@ constexpr NumberKey kNumbers[] = {
      "of the peak, large matrix products"},
     {"gemm_half_size", &HardwareProfile::gemm_half_size, 0, 1e6,
      "(m·n·k)^(1/3) that reaches half of it"},
+    {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 100,
+     "of gemm_efficiency, products of experts side by side"},
+    {"contention", &HardwareProfile::contention, 0, 10,
+     "of a collective's time, taken from the compute beside it"},
     {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 100,
      "of the peak, attending pairs"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
@@ -96,6 +100,8 @@ ObjectForm stack_form() {
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
   form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+  form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
+  form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
   form.fields.push_back(
       {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
   form.fields.push_back(
@@ -110,6 +116,8 @@ SoftwareStack read_stack(const JsonValue& json) {
   json.read("host", stack.host);
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
+  json.read("one_copy", stack.one_copy);
+  json.read("scattered_messages", stack.scattered_messages);
   if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
   return stack;
 }
@@ -120,6 +128,8 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   json["host"] = to_text(stack.host);
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
+  json["one_copy"] = stack.one_copy;
+  json["scattered_messages"] = stack.scattered_messages;
   if (stack.matrix) json["matrix"] = name(*stack.matrix);
   return json;
 }

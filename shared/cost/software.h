@@ -7,6 +7,9 @@
 //
 // A compute op lasts as long as its kernels, or as its launches · host: the host runs ahead.
 //
+// Products in a narrow format are two launches more each, which cast the operands. Those with a
+// side below kNarrowSide (low-rank pairs, routers) stay in the compute format.
+//
 // Does not model: the host waiting for the device, kernels of different streams side by side.
 #pragma once
 
@@ -24,6 +27,9 @@ namespace polyphony {
 // count of Megatron-LM's unfused path with its fused softmax.
 inline constexpr double kScorePasses = 6.5;
 
+// Half a tile of the kernels' own.
+inline constexpr std::int64_t kNarrowSide = 64;
+
 struct SoftwareStack {
   std::string name = "polyphony";
   double traffic = 1;   // bytes of a memory-bound kernel
@@ -33,6 +39,13 @@ struct SoftwareStack {
   // Kernels of before the GPU's own generation of flash kernels, at an efficiency of their own
   // (shared/cost/hardware.h); eager products too.
   bool early_attention = false;
+  // Experts: a token goes to a node, and to a rank, once, however many of its experts are there
+  // (DeepEP, HybridEP); else once to each expert.
+  bool one_copy = false;
+  // Between pipeline stages each tensor-parallel rank sends its part alone, and the receivers
+  // gather the rows (arXiv 2104.04473, §4.1); with sequence parallelism parts are all that there
+  // is.
+  bool scattered_messages = false;
   double gradient_bytes = 0;  // an element as it is reduced; 0: as the executor does
   // Of the backward that makes gradients last, what hides their reduction; of the next forward,
   // what hides the gather of parameters.

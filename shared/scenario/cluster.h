@@ -65,7 +65,7 @@ struct Cluster {
   Link node_link;    // between accelerators of one domain
   Link fabric_link;  // per NIC, between nodes
   int domain = 0;    // ranks that node_link joins; 0: those of a node
-  Link bus;          // between domains of one node
+  Link bus{};        // between domains of one node
   int nics = 0;      // of a node; 0: one for each rank
   Leaf leaf{};
   std::vector<Degraded> degraded{};  // by rank, rising

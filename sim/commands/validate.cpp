@@ -3,7 +3,9 @@
 
 #include "sim/commands/command.h"
 #include "sim/console.h"
+#include "sim/published/held_out.h"
 #include "sim/published/scenarios.h"
+#include "sim/published/summary.h"
 
 namespace polyphony::sim {
 namespace {
@@ -26,33 +28,69 @@ Overrides read_overrides(const std::vector<std::string>& texts) {
   return overrides;
 }
 
+// Of blocks that the fit saw: "fit, all" would read as a proof.
+struct Unseen {
+  std::string family_out, scale_out;
+};
+Unseen unseen_of(const BlockSummary& summary, const std::optional<HeldOut>& held_out) {
+  if (summary.memory || !held_out) return {};
+  const auto block = held_out->blocks.find(summary.block);
+  if (block == held_out->blocks.end()) return {"not fitted", "not fitted"};
+  const auto text = [](const std::optional<Errors>& errors) {
+    return errors ? percent_text(errors->mean) : std::string();
+  };
+  return {text(block->second.family_out), text(block->second.scale_out)};
+}
+
 void add_group(Table& table, const BlockSummary& summary, const Group& group,
-               const std::string& kind) {
+               const std::string& kind, const std::optional<HeldOut>& held_out) {
   if (group.ours.count == 0) return;
   const Errors& ours = group.ours;
   const bool complete = kind == "complete" || summary.complete.ours.count == 0;
+  const Unseen unseen = complete ? unseen_of(summary, held_out) : Unseen{};
   table.add({summary.block, summary.memory ? "memory" : "time", kind, std::to_string(ours.count),
              percent_text(ours.mean), percent_text(ours.median), signed_percent(ours.worst),
              signed_percent(ours.bias), complete && summary.tau ? number_text(*summary.tau, 2) : "",
              complete && summary.regret ? percent_text(*summary.regret) : "",
-             group.naive.count ? percent_text(group.naive.mean) : ""});
+             group.naive.count ? percent_text(group.naive.mean) : "", unseen.family_out,
+             unseen.scale_out});
 }
 
-void print_table(const std::vector<BlockSummary>& summaries) {
+void print_table(const std::vector<BlockSummary>& summaries,
+                 const std::optional<HeldOut>& held_out) {
   Table table({"block", "of", "rows", "n", "mean", "median", "worst", "bias", "tau", "regret",
-               "naive mean"});
+               "naive", "family out", "scale out"});
   for (const BlockSummary& summary : summaries) {
-    add_group(table, summary, summary.complete, "complete");
-    add_group(table, summary, summary.assumed, "assumed");
+    add_group(table, summary, summary.complete, "complete", held_out);
+    add_group(table, summary, summary.assumed, "assumed", held_out);
   }
   std::cout
       << table.text()
       << "\nErrors are of step times and bytes, predicted over measured less 1; duplicates and "
          "outliers left out. tau: Kendall's, mean over families of 5 layouts\nor more. regret: "
          "measured time of the layout predicted fastest over the fastest, less 1, mean over "
-         "questions (one model, sequence, GPUs, batch).\nnaive: FLOPs/(gpus·peak·e)·(1 + "
-         "(pp−1)/(vpp·microbatches)), e the median of the block's other rows on that GPU in "
-         "that precision.\n";
+         "questions (one model, sequence, GPUs, batch).\nnaive: mean error of "
+         "FLOPs/(gpus·peak·e)·(1 + (pp−1)/(vpp·microbatches)), e the median of the block's other "
+         "rows on that GPU in that precision.\n";
+  if (!held_out) return;
+  std::cout << "family out, scale out: mean error of rows that a refit did not see, each family or "
+               "the largest scale of each (scripts/fit_profiles).\n";
+  if (held_out->profiles != profiles_digest())
+    std::cout << "STALE: the last two columns are of profiles " << held_out->profiles
+              << ", these are " << profiles_digest() << ".\n";
+}
+
+void print_parts(const std::vector<Part>& parts) {
+  if (parts.empty()) return;
+  Table table({"of", "part", "n", "mean", "median", "worst", "bias", "naive"});
+  for (const Part& part : parts) {
+    const Errors& ours = part.all.ours;
+    table.add({part.of, part.part, std::to_string(ours.count), percent_text(ours.mean),
+               percent_text(ours.median), signed_percent(ours.worst), signed_percent(ours.bias),
+               part.all.naive.count ? percent_text(part.all.naive.mean) : ""});
+  }
+  std::cout << "\nStep times by part of a block, then by framework over all blocks\n"
+            << table.text();
 }
 
 void print_rows_left_out(const std::vector<RowResult>& results,
@@ -79,51 +117,73 @@ void print_rows_left_out(const std::vector<RowResult>& results,
   }
 }
 
-nlohmann::ordered_json group_json(const Group& group) {
-  const auto errors = [](const Errors& e) {
-    return nlohmann::ordered_json{{"rows", e.count},
-                                  {"mean", e.mean},
-                                  {"median", e.median},
-                                  {"worst", e.worst},
-                                  {"bias", e.bias}};
-  };
-  return {{"ours", errors(group.ours)}, {"naive", errors(group.naive)}};
+nlohmann::ordered_json errors_json(const Errors& e) {
+  return {{"rows", e.count},
+          {"mean", e.mean},
+          {"median", e.median},
+          {"worst", e.worst},
+          {"bias", e.bias}};
 }
 
-void print_json(const std::vector<RowResult>& results, const std::vector<BlockSummary>& summaries) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), blocks = rows;
-  for (const RowResult& result : results) {
-    const PublishedRow& row = result.row;
-    nlohmann::ordered_json json = {{"id", row.id},
-                                   {"block", row.block},
-                                   {"metric", name(row.metric)},
-                                   {"unit", row.unit},
-                                   {"measured", row.measured}};
-    json["predicted"] = result.used() ? nlohmann::ordered_json(result.predicted) : nullptr;
-    if (!result.used()) json["reason"] = result.reason;
-    if (result.error) json["error"] = *result.error;
-    if (result.naive) json["naive_error"] = *result.naive / result.measured_step - 1;
-    json["complete"] = row.complete();
-    json["family"] = row.family;
-    if (row.gpus) json["gpus"] = *row.gpus;
-    if (!row.duplicate_of.empty()) json["duplicate_of"] = row.duplicate_of;
-    if (!row.outlier.empty()) json["outlier"] = row.outlier;
-    rows.push_back(std::move(json));
+nlohmann::ordered_json group_json(const Group& group) {
+  return {{"ours", errors_json(group.ours)}, {"naive", errors_json(group.naive)}};
+}
+
+nlohmann::ordered_json row_json(const RowResult& result) {
+  const PublishedRow& row = result.row;
+  nlohmann::ordered_json json = {{"id", row.id},
+                                 {"block", row.block},
+                                 {"metric", name(row.metric)},
+                                 {"unit", row.unit},
+                                 {"measured", row.measured}};
+  json["predicted"] = result.used() ? nlohmann::ordered_json(result.predicted) : nullptr;
+  if (!result.used()) json["reason"] = result.reason;
+  if (result.error) json["error"] = *result.error;
+  if (result.naive) json["naive_error"] = *result.naive / result.measured_step - 1;
+  if (!result.note.empty()) json["note"] = result.note;
+  json["complete"] = row.complete();
+  json["family"] = row.family;
+  if (!result.stack.empty()) json["device"] = result.device, json["stack"] = result.stack;
+  if (row.gpus) json["gpus"] = *row.gpus;
+  if (!row.duplicate_of.empty()) json["duplicate_of"] = row.duplicate_of;
+  if (!row.outlier.empty()) json["outlier"] = row.outlier;
+  return json;
+}
+
+nlohmann::ordered_json block_json(const BlockSummary& s, const std::optional<HeldOut>& held_out) {
+  nlohmann::ordered_json json = {{"block", s.block},
+                                 {"of", s.memory ? "memory" : "time"},
+                                 {"rows", s.rows},
+                                 {"skipped", s.skipped},
+                                 {"duplicates", s.duplicates},
+                                 {"outliers", s.outliers},
+                                 {"complete", group_json(s.complete)},
+                                 {"assumed", group_json(s.assumed)}};
+  if (s.tau) json["tau"] = *s.tau;
+  if (s.regret) json["regret"] = *s.regret;
+  if (!held_out || s.memory) return json;
+  const auto block = held_out->blocks.find(s.block);
+  json["fitted"] = block != held_out->blocks.end();
+  if (!json["fitted"]) return json;
+  const HeldOutBlock& errors = block->second;
+  if (errors.family_out) json["family_out"] = errors_json(*errors.family_out);
+  if (errors.scale_out) json["scale_out"] = errors_json(*errors.scale_out);
+  return json;
+}
+
+void print_json(const std::vector<RowResult>& results, const std::vector<BlockSummary>& summaries,
+                const std::optional<HeldOut>& held_out) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), blocks = rows, parts = rows;
+  for (const RowResult& result : results) rows.push_back(row_json(result));
+  for (const BlockSummary& summary : summaries) blocks.push_back(block_json(summary, held_out));
+  for (const Part& part : summarize_parts(results)) {
+    parts.push_back({{"of", part.of}, {"part", part.part}});
+    parts.back().update(group_json(part.all));
   }
-  for (const BlockSummary& s : summaries) {
-    nlohmann::ordered_json json = {{"block", s.block},
-                                   {"of", s.memory ? "memory" : "time"},
-                                   {"rows", s.rows},
-                                   {"skipped", s.skipped},
-                                   {"duplicates", s.duplicates},
-                                   {"outliers", s.outliers},
-                                   {"complete", group_json(s.complete)},
-                                   {"assumed", group_json(s.assumed)}};
-    if (s.tau) json["tau"] = *s.tau;
-    if (s.regret) json["regret"] = *s.regret;
-    blocks.push_back(std::move(json));
-  }
-  std::cout << nlohmann::ordered_json{{"rows", rows}, {"blocks", blocks}}.dump(1) << "\n";
+  nlohmann::ordered_json json = {
+      {"rows", rows}, {"blocks", blocks}, {"parts", parts}, {"profiles", profiles_digest()}};
+  if (held_out) json["held_out_is_stale"] = held_out->profiles != profiles_digest();
+  std::cout << json.dump(1) << "\n";
 }
 
 void print_every_row(const std::vector<RowResult>& results) {
@@ -157,19 +217,28 @@ std::vector<PublishedRow> read_rows(const std::vector<std::string>& files) {
   return rows;
 }
 
-std::vector<RowResult> run_files(const std::vector<std::string>& files,
-                                 const Overrides& overrides) {
+struct Results {
+  std::vector<RowResult> rows;
+  std::optional<HeldOut> held_out;
+};
+
+Results run_files(const std::vector<std::string>& files, const Overrides& overrides) {
   const std::vector<PublishedRow> rows = read_rows(files);
   Progress progress("predicting");
-  std::vector<RowResult> results =
-      run_published(rows, overrides, [&](double share) { progress.show(share); });
+  Results results;
+  results.rows = run_published(rows, overrides, [&](double share) { progress.show(share); });
   for (const std::string& file : files) {
     if (!file.ends_with(".json")) continue;
     progress.show(1, file);
-    for (RowResult& result : run_scenario(read_file(file), file, load_scenario(file), overrides))
-      results.push_back(std::move(result));
+    const std::string text = read_file(file);
+    if (is_held_out(text, file)) {
+      results.held_out = read_held_out(text, file);
+      continue;
+    }
+    for (RowResult& result : run_scenario(text, file, load_scenario(file), overrides))
+      results.rows.push_back(std::move(result));
   }
-  fit_naive(results);
+  fit_naive(results.rows);
   return results;
 }
 
@@ -185,7 +254,8 @@ int validate_command(int argc, char** argv) {
                  "  polyphony validate mine.csv --format json        id, predicted, reason\n"
                  "Columns: scenarios/published/README.md");
   args.add()("files",
-             "rows of published measurements (CSV), scenarios with published values (JSON)",
+             "rows of published measurements (CSV), scenarios with published values and held-out "
+             "errors (JSON)",
              cxxopts::value<std::vector<std::string>>())("rows", "print every row's error")(
       "set", "replace a profile's number: h100.gemm_efficiency=0.7, fsdp.traffic=0.6",
       cxxopts::value<std::vector<std::string>>());
@@ -196,15 +266,16 @@ int validate_command(int argc, char** argv) {
     throw InputError("polyphony validate", "", "needs a file",
                      "polyphony validate scenarios/published/*.csv");
   const Overrides overrides = read_overrides(args.texts("set"));
-  std::vector<RowResult> results = run_files(files, overrides);
-  const std::vector<BlockSummary> summaries = summarize_blocks(results);
+  const Results results = run_files(files, overrides);
+  const std::vector<BlockSummary> summaries = summarize_blocks(results.rows);
   if (args.json()) {
-    print_json(results, summaries);
+    print_json(results.rows, summaries, results.held_out);
     return 0;
   }
-  if (args.has("rows")) print_every_row(results);
-  print_table(summaries);
-  print_rows_left_out(results, summaries);
+  if (args.has("rows")) print_every_row(results.rows);
+  print_table(summaries, results.held_out);
+  print_parts(summarize_parts(results.rows));
+  print_rows_left_out(results.rows, summaries);
   return 0;
 }
 

@@ -1,33 +1,13 @@
 #include "sim/published/case.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "shared/cost/devices.h"
 #include "shared/plan/plan.h"
+#include "sim/published/case_parts.h"
 
 namespace polyphony::sim {
 namespace {
-
-struct Skip {
-  std::string reason;
-};
-[[noreturn]] void skip(const std::string& reason) { throw Skip{reason}; }
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-bool has(const std::string& text, const std::string& part) {
-  return lower_case(text).find(part) != std::string::npos;
-}
-
-int need(const std::optional<int>& value, const char* column) {
-  if (!value || *value <= 0) skip(std::string(column) + " is not stated");
-  return *value;
-}
-
-std::string number(std::int64_t value) { return std::to_string(value); }
 
 // A contradiction names what does not agree, with its numbers.
 void check_agreement(const PublishedRow& row) {
@@ -50,105 +30,6 @@ void check_agreement(const PublishedRow& row) {
   if (row.duplicate_of == row.id) skip("contradiction: duplicate_of names the row itself");
 }
 
-Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
-  const std::string text = lower_case(row.gpu_type);
-  if (text.empty()) skip("gpu_type is not stated");
-  const std::string part = text.substr(0, text.find_first_of("- ("));
-  const std::string name = part != "a100" ? part : has(text, "40gb") ? "a100-40" : "a100-80";
-  shipped = find_device(name);
-  if (shipped == nullptr)
-    skip("device \"" + row.gpu_type + "\" has no profile; profiles: those of " + [] {
-      std::string all;
-      for (const std::string& known : device_names()) all += (all.empty() ? "" : ", ") + known;
-      return all;
-    }());
-  Device device = shipped->device;
-  // H100 with 96 GB carries HBM2e stacks: 2.4 TB/s (data sheet of the H100 in its 96 GB form).
-  if (name == "h100" && has(text, "96gb")) {
-    device.memory = Bytes(std::int64_t{96} << 30);
-    device.memory_rate = BytesPerSecond(2.4e12);
-  }
-  return device;
-}
-
-// "8x200Gbps": NICs and their rate; "1x1600Gbps": the node's total.
-BytesPerSecond fabric_rate(const PublishedRow& row, int ranks_per_node) {
-  int nics = 0;
-  double gigabits = 0;
-  if (std::sscanf(row.inter_node.c_str(), "%dx%lfGbps", &nics, &gigabits) != 2 || nics < 1 ||
-      gigabits <= 0)
-    skip("inter_node \"" + row.inter_node + "\" is not like 8x200Gbps");
-  return BytesPerSecond(nics * gigabits * 1e9 / 8 / ranks_per_node);
-}
-
-Cluster read_cluster(const PublishedRow& row) {
-  const ShippedDevice* shipped = nullptr;
-  Cluster cluster;
-  cluster.device = read_device(row, shipped);
-  cluster.node_link = shipped->node_link;
-  cluster.fabric_link = shipped->fabric_link;
-  const int gpus = *row.gpus;
-  int node = 8;
-  if (row.intra_node == "nvlink5-72") node = gpus <= 72 ? gpus : gpus % 72 == 0 ? 72 : 64;
-  cluster.ranks_per_node = std::min(node, gpus);
-  cluster.nodes = (gpus + cluster.ranks_per_node - 1) / cluster.ranks_per_node;
-  if (cluster.nodes > 1 && !row.inter_node.empty())
-    cluster.fabric_link.rate = fabric_rate(row, cluster.ranks_per_node);
-  cluster.profile = default_profile(shipped->device.name);
-  return cluster;
-}
-
-int head_width(const PublishedRow& row) {
-  const int hidden = *row.hidden, heads = *row.heads;
-  if (has(row.model, "qwen3")) return 128;
-  if (has(row.model, "gpt-oss")) return 64;
-  if (hidden % heads != 0)
-    skip("hidden " + number(hidden) + " is no multiple of heads " + number(heads) +
-         ", and the width of a head is not stated");
-  return hidden / heads;
-}
-
-Module read_model(const PublishedRow& row) {
-  if (row.attention_kind != "mha" && row.attention_kind != "gqa")
-    skip(row.attention_kind.empty() ? "attention_kind is not stated"
-                                    : "attention_kind " + row.attention_kind +
-                                          " is not modelled, or its dimensions are not stated");
-  Module module;
-  module.name = "language";
-  module.kind = ModuleKind::language;
-  module.layers = need(row.layers, "layers");
-  module.hidden = need(row.hidden, "hidden");
-  module.heads = need(row.heads, "heads");
-  module.kv_heads = row.kv_heads.value_or(module.heads);
-  module.head_dim = head_width(row);
-  module.vocab = need(row.vocab, "vocab");
-  if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
-  module.gated = row.mlp == "gated";
-  module.norm = module.gated ? Norm::rms : Norm::layer;
-  if (!module.gated) module.rope_theta = 0;  // GPT and MPT: learned positions, ALiBi
-  module.qk_norm = has(row.model, "qwen3");
-  if (!row.experts) skip("experts is not stated");
-  if (*row.experts == 0) {
-    module.ffn = need(row.ffn, "ffn");
-  } else {
-    module.experts = *row.experts;
-    module.experts_per_token = need(row.topk, "topk");
-    module.expert_ffn = need(row.moe_ffn, "moe_ffn");
-    module.shared_ffn = row.shared_experts.value_or(0) * module.expert_ffn;
-    module.gated = true;
-  }
-  if (row.trainable == "lora") {
-    module.trainable = Trainable::lora;
-    module.lora_rank = 16;
-    module.lora_alpha = 16;
-  } else if (row.trainable != "full") {
-    skip(row.trainable.empty()
-             ? "trainable is not stated"
-             : "trainable " + row.trainable + ": the encoder and its tokens are not stated");
-  }
-  return module;
-}
-
 // "full(5 block layers)": the number, or 0.
 int counted_layers(const std::string& text) {
   const auto open = text.find('(');
@@ -156,24 +37,29 @@ int counted_layers(const std::string& text) {
   return std::atoi(text.c_str() + open + 1);
 }
 
-void read_recompute(const PublishedRow& row, ModuleLayout& grid) {
+void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout& grid,
+                    std::optional<double>& share) {
   const std::string& text = row.recompute;
   if (text.empty()) skip("recompute is not stated");
   if (text == "none" || text == "any") return;
+  // Of each pipeline stage, not of each of its chunks (Megatron-LM, arguments.py: "within each
+  // pipeline stage").
   if (const int count = counted_layers(text); count > 0) {
     grid.recompute = Recompute::full;
-    const int stages = grid.pp * grid.vpp;
-    if (count * stages >= *row.layers) return;
-    if (stages > 1)
-      skip("recompute " + text + " in each of " + number(stages) + " stages is not modelled");
-    grid.recompute_blocks = {0, count};
+    if (count * grid.pp >= *row.layers) return;
+    if (grid.pp == 1)
+      grid.recompute_blocks = {0, count};
+    else
+      share = static_cast<double>(count * grid.pp) / *row.layers;
     return;
   }
   if (text.starts_with("full")) {
     grid.recompute = Recompute::full;
   } else if (text == "selective(attn)" || text == "selective(core_attn)") {
     grid.recompute = Recompute::selective;
-  } else if (has(text, "mlp") || has(text, "mla") || has(text, "(moe") || has(text, ",moe)")) {
+  } else if (text.starts_with("selective(") && (share = selected_share(row, module))) {
+    grid.recompute = Recompute::full;
+  } else if (has(text, "mla")) {
     skip("recompute " + text + " is not modelled");
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
@@ -210,7 +96,7 @@ std::vector<int> even_blocks(int layers, int stages) {
   return blocks;
 }
 
-Layout read_layout(const PublishedRow& row, const Module& module) {
+Layout read_layout(const PublishedRow& row, const Module& module, std::optional<double>& share) {
   ModuleLayout grid;
   grid.tp = *row.tp;
   grid.cp = row.cp.value_or(1);
@@ -224,7 +110,8 @@ Layout read_layout(const PublishedRow& row, const Module& module) {
     grid.sp = *row.sequence_parallel;
   }
   if (module.experts > 0 && grid.tp > 1 && grid.sp) grid.expert_tp = 1;
-  read_recompute(row, grid);
+  read_recompute(row, module, grid, share);
+  if (share && is_memory(row.metric)) skip("memory under recompute " + row.recompute);
   read_shard(row, grid);
   if (has(row.offload, "activations") || has(row.offload, "optimizer"))
     skip("offload " + row.offload + " is not modelled");
@@ -282,16 +169,25 @@ PublishedCase build(const PublishedRow& row) {
   const int seq = need(row.seq, "seq");
   scenario.data.source = SyntheticData{always(0), always(seq), always(seq)};
   scenario.data.global_batch = *row.global_batch;
-  result.profile = *shipped_profile(scenario.cluster);
+  result.profile = read_profile(row, scenario.cluster);
   const std::string stack = stack_name(row);
   if (stack.empty()) skip("software \"" + row.software + "\" has no fitted stack");
   result.profile.stack = *find_stack(stack);
   if (row.overlap == "none") result.profile.stack.overlap = result.profile.stack.tensor_overlap = 0;
   if (has(row.overlap, "dp")) result.profile.stack.overlap = 0.8;
+  if (has(row.overlap, "tp"))
+    result.profile.stack.pipelined = find_stack("megatron-bridge")->pipelined;
   if (row.variant == "mp-pure") result.profile.stack.gradient_bytes = 2;
+  if (has(row.variant, "token-drop")) result.profile.stack.one_copy = false;
+  if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
+    result.profile.stack.one_copy = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_precision(row, scenario, result.profile);
-  result.layout = read_layout(row, module);
+  result.layout = read_layout(row, module, result.recomputed);
+  if (module.tied && check_layout(scenario, result.layout)) {
+    scenario.model.modules.front().tied = false;
+    result.note = "embeddings predicted untied: this layout cannot tie them";
+  }
   if (const auto no = check_layout(scenario, result.layout)) skip(no->reason);
   return result;
 }
@@ -306,9 +202,9 @@ std::string stack_name(const PublishedRow& row) {
     if (row.attention != "eager") return "megatron-core";
     return has(text, "2022") ? "megatron-2022" : "megatron-2021";
   }
-  if (has(text, "foundry") || has(text, "torchtitan") || has(text, "automodel") ||
-      has(text, "fsdp"))
-    return "fsdp";
+  if (has(text, "foundry")) return "fsdp";
+  if (has(text, "torchtitan") || has(text, "automodel") || has(text, "fsdp"))
+    return has(row.variant, "compile") ? "fsdp2-compiled" : "fsdp2";
   return "";
 }
 

@@ -107,7 +107,10 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
     return result;
   }
   auto& in = std::get<PublishedCase>(made);
+  result.device = device_key(in.profile);
+  result.stack = in.profile.stack.name;
   apply_overrides(overrides, in.profile);
+  result.note = in.note;
   const auto predicted = predict_case(in);
   if (const auto* no = std::get_if<Infeasible>(&predicted)) {
     result.reason = no->reason;
@@ -121,69 +124,18 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
   }
   const Module& module = in.scenario.model.modules.front();
   result.step = prediction.step();
+  if (in.recomputed) {
+    PublishedCase kept = in;
+    kept.layout.modules.front().recompute = Recompute::none;
+    const Seconds least = std::get<Prediction>(predict_case(kept)).step();
+    result.step = least + *in.recomputed * (result.step - least);
+  }
   result.measured_step = step_of(row, module, row.measured);
   result.predicted = value_of(row, module, result.step);
   result.error = result.step / result.measured_step - 1;
   result.naive = Seconds(naive_work(row, in));
   result.naive_efficiency = result.naive->count() / result.measured_step.count();
   return result;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-bool counts(const RowResult& result) {
-  return result.used() && result.row.duplicate_of.empty() && result.row.outlier.empty();
-}
-
-bool same_baseline(const PublishedRow& a, const PublishedRow& b) {
-  return a.block == b.block && a.gpu_type == b.gpu_type && a.precision == b.precision;
-}
-
-Group group_of(const std::vector<const RowResult*>& rows, bool complete) {
-  std::vector<double> ours, naive;
-  for (const RowResult* result : rows) {
-    if (result->row.complete() != complete) continue;
-    ours.push_back(*result->error);
-    if (result->naive) naive.push_back(*result->naive / result->measured_step - 1);
-  }
-  return {summarize(ours), summarize(naive)};
-}
-
-void rank_layouts(const std::vector<const RowResult*>& rows, BlockSummary& summary) {
-  std::map<std::string, std::vector<const RowResult*>> families, questions;
-  for (const RowResult* result : rows) {
-    const PublishedRow& row = result->row;
-    families[row.family].push_back(result);
-    std::string key = row.family + "|" + row.software + "|" + row.precision;
-    for (const auto& count : {row.layers, row.hidden, row.seq, row.gpus, row.global_batch})
-      key += "|" + std::to_string(count.value_or(0));
-    questions[key].push_back(result);
-  }
-  const auto steps = [](const std::vector<const RowResult*>& list, auto member) {
-    std::vector<double> values;
-    for (const RowResult* result : list) values.push_back((result->*member).count());
-    return values;
-  };
-  double tau = 0, loss = 0;
-  for (const auto& [name, list] : families) {
-    if (list.size() < 5) continue;
-    const auto value =
-        kendall_tau(steps(list, &RowResult::step), steps(list, &RowResult::measured_step));
-    if (!value) continue;
-    tau += *value;
-    ++summary.families;
-  }
-  for (const auto& [name, list] : questions) {
-    if (list.size() < 2) continue;
-    loss += regret(steps(list, &RowResult::step), steps(list, &RowResult::measured_step));
-    ++summary.questions;
-  }
-  if (summary.families > 0) summary.tau = tau / static_cast<double>(summary.families);
-  if (summary.questions > 0) summary.regret = loss / static_cast<double>(summary.questions);
 }
 
 }  // namespace
@@ -195,20 +147,6 @@ void apply_overrides(const Overrides& overrides, HardwareProfile& profile) {
     if (who == device_key(profile)) set_number(profile, key, value);
     if (who == profile.stack.name) set_number(profile.stack, key, value);
   }
-}
-
-void fit_naive(std::vector<RowResult>& results) {
-  std::vector<std::optional<Seconds>> steps(results.size());
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].naive) continue;
-    std::vector<double> others;
-    for (std::size_t j = 0; j < results.size(); ++j)
-      if (i != j && results[j].naive && counts(results[j]) &&
-          same_baseline(results[i].row, results[j].row))
-        others.push_back(results[j].naive_efficiency);
-    if (!others.empty()) steps[i] = *results[i].naive / median(others);
-  }
-  for (std::size_t i = 0; i < results.size(); ++i) results[i].naive = steps[i];
 }
 
 void check_overrides(const Overrides& overrides) {
@@ -240,41 +178,6 @@ std::vector<RowResult> run_published(const std::vector<PublishedRow>& rows,
     progress(static_cast<double>(results.size()) / static_cast<double>(rows.size()));
   }
   return results;
-}
-
-std::vector<BlockSummary> summarize_blocks(const std::vector<RowResult>& results) {
-  std::vector<BlockSummary> summaries;
-  const auto find = [&](const RowResult& result) -> BlockSummary& {
-    const bool memory = is_memory(result.row.metric);
-    for (BlockSummary& summary : summaries)
-      if (summary.block == result.row.block && summary.memory == memory) return summary;
-    BlockSummary fresh;
-    fresh.block = result.row.block;
-    fresh.memory = memory;
-    summaries.push_back(fresh);
-    return summaries.back();
-  };
-  for (const RowResult& result : results) {
-    BlockSummary& summary = find(result);
-    ++summary.rows;
-    if (!result.used())
-      ++summary.skipped;
-    else if (!result.row.duplicate_of.empty())
-      ++summary.duplicates;
-    else if (!result.row.outlier.empty())
-      ++summary.outliers;
-  }
-  for (BlockSummary& summary : summaries) {
-    std::vector<const RowResult*> rows;
-    for (const RowResult& result : results)
-      if (counts(result) && result.row.block == summary.block &&
-          is_memory(result.row.metric) == summary.memory)
-        rows.push_back(&result);
-    summary.complete = group_of(rows, true);
-    summary.assumed = group_of(rows, false);
-    if (!summary.memory) rank_layouts(rows, summary);
-  }
-  return summaries;
 }
 
 }  // namespace polyphony::sim

@@ -90,6 +90,8 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
     if (again > 0) result.row.id += "_" + std::to_string(again + 1);
     std::string stack;
     value.read("stack", stack);
+    result.device = scenario.cluster.device.name;
+    result.stack = stack.empty() ? SoftwareStack{}.name : stack;
     if (!shipped_profile(scenario.cluster)) {
       result.reason = "device \"" + scenario.cluster.device.name + "\" has no profile";
     } else if (!scenario.layout) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/console.h"
-#include "sim/published/run.h"
+#include "sim/published/summary.h"
 
 namespace polyphony::sim {
 namespace {

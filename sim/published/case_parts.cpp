@@ -1,0 +1,187 @@
+#include "sim/published/case_parts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "shared/cost/devices.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+}  // namespace
+
+void skip(const std::string& reason) { throw Skip{reason}; }
+
+bool has(const std::string& text, const std::string& part) {
+  return lower_case(text).find(part) != std::string::npos;
+}
+
+int need(const std::optional<int>& value, const char* column) {
+  if (!value || *value <= 0) skip(std::string(column) + " is not stated");
+  return *value;
+}
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+namespace {
+
+Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
+  const std::string text = lower_case(row.gpu_type);
+  if (text.empty()) skip("gpu_type is not stated");
+  const std::string part = text.substr(0, text.find_first_of("- ("));
+  const std::string name = part != "a100" ? part : has(text, "40gb") ? "a100-40" : "a100-80";
+  shipped = find_device(name);
+  if (shipped == nullptr)
+    skip("device \"" + row.gpu_type + "\" has no profile; profiles: those of " + [] {
+      std::string all;
+      for (const std::string& known : device_names()) all += (all.empty() ? "" : ", ") + known;
+      return all;
+    }());
+  Device device = shipped->device;
+  // H100 with 96 GB carries HBM2e stacks: 2.4 TB/s (data sheet of the H100 in its 96 GB form).
+  if (name == "h100" && has(text, "96gb")) {
+    device.memory = Bytes(std::int64_t{96} << 30);
+    device.memory_rate = BytesPerSecond(2.4e12);
+  }
+  return device;
+}
+
+// "8x200Gbps": NICs and their rate; "1x1600Gbps": the node's total.
+BytesPerSecond fabric_rate(const PublishedRow& row, int ranks_per_node) {
+  int nics = 0;
+  double gigabits = 0;
+  if (std::sscanf(row.inter_node.c_str(), "%dx%lfGbps", &nics, &gigabits) != 2 || nics < 1 ||
+      gigabits <= 0)
+    skip("inter_node \"" + row.inter_node + "\" is not like 8x200Gbps");
+  return BytesPerSecond(nics * gigabits * 1e9 / 8 / ranks_per_node);
+}
+
+}  // namespace
+
+Cluster read_cluster(const PublishedRow& row) {
+  const ShippedDevice* shipped = nullptr;
+  Cluster cluster;
+  cluster.device = read_device(row, shipped);
+  cluster.node_link = shipped->node_link;
+  cluster.fabric_link = shipped->fabric_link;
+  const int gpus = *row.gpus;
+  int node = 8;
+  if (row.intra_node == "nvlink5-72") node = gpus <= 72 ? gpus : gpus % 72 == 0 ? 72 : 64;
+  cluster.ranks_per_node = std::min(node, gpus);
+  cluster.nodes = (gpus + cluster.ranks_per_node - 1) / cluster.ranks_per_node;
+  if (cluster.nodes > 1 && !row.inter_node.empty())
+    cluster.fabric_link.rate = fabric_rate(row, cluster.ranks_per_node);
+  cluster.profile = default_profile(shipped->device.name);
+  return cluster;
+}
+
+HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
+  HardwareProfile profile = *shipped_profile(cluster);
+  const bool hopper = cluster.device.name.starts_with("H");
+  // FlashAttention-2 reaches 35 % of an H100's peak (arXiv 2407.08608, abstract).
+  constexpr double kFlash2OnHopper = 0.35;
+  if (hopper && (row.attention == "flash" || row.attention == "sdpa" || row.attention == "flex"))
+    profile.attention_efficiency = kFlash2OnHopper;
+  // The 96 GB form is capped at 500 W of 700 W: of those, 150 W do not depend on the clock
+  // (assumed), and the rest grow with its cube (voltage follows frequency).
+  if (hopper && has(row.gpu_type, "96gb")) {
+    const double clock = std::cbrt((500.0 - 150) / (700 - 150));
+    profile.gemm_efficiency *= clock;
+    profile.attention_efficiency *= clock;
+    profile.early_attention_efficiency *= clock;
+  }
+  return profile;
+}
+
+namespace {
+
+int head_width(const PublishedRow& row) {
+  const int hidden = *row.hidden, heads = *row.heads;
+  if (has(row.model, "qwen3")) return 128;
+  if (has(row.model, "gpt-oss")) return 64;
+  if (hidden % heads != 0)
+    skip("hidden " + number(hidden) + " is no multiple of heads " + number(heads) +
+         ", and the width of a head is not stated");
+  return hidden / heads;
+}
+
+}  // namespace
+
+Module read_model(const PublishedRow& row) {
+  if (row.attention_kind != "mha" && row.attention_kind != "gqa")
+    skip(row.attention_kind.empty() ? "attention_kind is not stated"
+                                    : "attention_kind " + row.attention_kind +
+                                          " is not modelled, or its dimensions are not stated");
+  Module module;
+  module.name = "language";
+  module.kind = ModuleKind::language;
+  module.layers = need(row.layers, "layers");
+  module.hidden = need(row.hidden, "hidden");
+  module.heads = need(row.heads, "heads");
+  module.kv_heads = row.kv_heads.value_or(module.heads);
+  module.head_dim = head_width(row);
+  module.vocab = need(row.vocab, "vocab");
+  module.tied = row.tied_embeddings.value_or(false);
+  if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
+  module.gated = row.mlp == "gated";
+  module.norm = module.gated ? Norm::rms : Norm::layer;
+  if (!module.gated) module.rope_theta = 0;  // GPT and MPT: learned positions, ALiBi
+  module.qk_norm = has(row.model, "qwen3");
+  if (!row.experts) skip("experts is not stated");
+  if (*row.experts == 0) {
+    module.ffn = need(row.ffn, "ffn");
+  } else {
+    module.experts = *row.experts;
+    module.experts_per_token = need(row.topk, "topk");
+    module.expert_ffn = need(row.moe_ffn, "moe_ffn");
+    module.shared_ffn = row.shared_experts.value_or(0) * module.expert_ffn;
+    module.gated = true;
+  }
+  if (row.trainable == "lora") {
+    module.trainable = Trainable::lora;
+    module.lora_rank = 16;
+    module.lora_alpha = 16;
+  } else if (row.trainable != "full") {
+    skip(row.trainable.empty()
+             ? "trainable is not stated"
+             : "trainable " + row.trainable + ": the encoder and its tokens are not stated");
+  }
+  return module;
+}
+
+namespace {
+
+// Weights and scores that a token meets in one block's forward, by part.
+struct BlockWork {
+  double projections, scores, feed_forward;
+  double whole() const { return projections + scores + feed_forward; }
+};
+BlockWork block_work(const PublishedRow& row, const Module& m) {
+  const double h = m.hidden, width = static_cast<double>(m.heads) * m.head_dim,
+               keys = static_cast<double>(m.kv_heads) * m.head_dim;
+  const double feed =
+      m.experts > 0
+          ? 3 * h * (static_cast<double>(m.experts_per_token) * m.expert_ffn + m.shared_ffn)
+          : (m.gated ? 3 : 2) * h * m.ffn;
+  return {2 * h * (width + keys), *row.seq * width, feed};
+}
+
+}  // namespace
+
+std::optional<double> selected_share(const PublishedRow& row, const Module& module) {
+  const BlockWork work = block_work(row, module);
+  const std::string& text = row.recompute;
+  if (has(text, "(op")) return 0.5 * (work.projections + work.feed_forward) / work.whole();
+  double again = 0;
+  if (has(text, "attn")) again += work.scores;
+  if (has(text, "mlp") || has(text, "(moe)") || has(text, ",moe)")) again += work.feed_forward;
+  if (again == 0) return std::nullopt;
+  return again / work.whole();
+}
+
+}  // namespace polyphony::sim

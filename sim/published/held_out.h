@@ -1,0 +1,34 @@
+// What the fit of the shipped profiles misses on rows that it does not see: made by
+// scripts/fit_profiles, kept in scenarios/published/held_out.json beside the rows.
+//   {"held_out": 1, "profiles": "…", "stages": {…},
+//    "blocks": {"mpt": {"fit": {"rows": 82, "mean": 0.05, …}, "family_out": {…}, "scale_out":
+//    {…}}}}
+//   family_out  each family predicted by a fit to the others
+//   scale_out   the largest number of GPUs of each family predicted by a fit to the smaller ones
+// Holds for the profiles of its digest alone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "sim/published/statistics.h"
+
+namespace polyphony::sim {
+
+struct HeldOutBlock {
+  std::optional<Errors> fit, family_out, scale_out;
+};
+struct HeldOut {
+  std::string profiles;  // digest
+  std::map<std::string, HeldOutBlock> blocks;
+};
+// Whether the text is of such a file, and not a scenario.
+bool is_held_out(const std::string& text, const std::string& file);
+HeldOut read_held_out(const std::string& text, const std::string& file);
+
+// 64-bit FNV-1a, in hexadecimal digits, over every number of the shipped profiles and stacks that
+// predicts a time.
+std::string profiles_digest();
+
+}  // namespace polyphony::sim
