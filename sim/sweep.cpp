@@ -23,7 +23,9 @@ json to_json(const Candidate& c) {
       {"mfu", c.figures.model_flops_utilization}, {"memory", c.figures.peak_memory.value},
       {"rank", c.figures.worst_rank.value},       {"stage", c.figures.worst_stage},
       {"device", c.figures.device_memory.value},  {"dollars", c.figures.dollars_per_million_tokens},
-      {"estimate", c.estimate.count()},           {"parts", parts}};
+      {"estimate", c.estimate.count()},           {"parts", parts},
+      {"energy", c.figures.energy.value},         {"step_dollars", c.figures.dollars_per_step},
+      {"step_tokens", c.figures.tokens}};
 }
 
 void read_json(const json& value, Candidate& c) {
@@ -35,6 +37,9 @@ void read_json(const json& value, Candidate& c) {
   c.figures.worst_stage = value["stage"];
   c.figures.device_memory = Bytes(value["device"].get<std::int64_t>());
   c.figures.dollars_per_million_tokens = value["dollars"];
+  c.figures.energy = Joules(value["energy"].get<double>());
+  c.figures.dollars_per_step = value["step_dollars"];
+  c.figures.tokens = value["step_tokens"];
   c.estimate = Seconds(value["estimate"].get<double>());
   for (std::size_t i = 0; i < c.parts.size(); ++i)
     c.parts[i] = Seconds(value["parts"][i].get<double>());

@@ -8,6 +8,7 @@
 #include "sim/commands/command.h"
 #include "sim/commands/what_if.h"
 #include "sim/console.h"
+#include "sim/fitting.h"
 #include "sim/predict.h"
 #include "traces/chrome_json.h"
 #include "traces/compare.h"
@@ -44,6 +45,19 @@ void print_memory(const Scenario& scenario, const Prediction& prediction) {
                               : "?"});
   }
   std::cout << table.text();
+}
+
+// What a step and a million tokens cost, where power or price are known.
+std::string spent_text(const Figures& f) {
+  std::string text;
+  if (f.energy.value > 0)
+    text += "energy " + number_text(f.kilowatt_hours(), 3) + " kWh a step, " +
+            number_text(f.kilowatt_hours_per_million_tokens(), 3) + " kWh a million tokens (devices)";
+  if (f.dollars_per_step > 0)
+    text += (text.empty() ? "" : "   ") + std::string("price ") +
+            number_text(f.dollars_per_step, 4) + " USD a step, " +
+            number_text(f.dollars_per_million_tokens, 4) + " USD a million tokens";
+  return text.empty() ? text : text + "\n";
 }
 
 }  // namespace
@@ -111,6 +125,7 @@ int simulate_command(int argc, char** argv) {
                           {"fits", result.fits()},
                           {"busiest_rank", critical.value},
                           {"busiest_rank_seconds", part_values}};
+    answer.update(spent_json(result));
     if (unchanged) answer.update(to_json(*unchanged, result, overrides));
     std::cout << answer.dump(2) << "\n";
   } else {
@@ -118,7 +133,8 @@ int simulate_command(int argc, char** argv) {
               << "step " << seconds_text(result.step) << " (±"
               << percent_text(profile.step_error, 0) << ", profile " << profile.name << ")   "
               << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
-              << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n\n";
+              << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n"
+              << spent_text(result) << "\n";
     note_shared_cores(scenario);
     Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "mean of ranks",
                  "of step"});
@@ -131,9 +147,8 @@ int simulate_command(int argc, char** argv) {
     if (unchanged) std::cout << "\n" << side_by_side(*unchanged, result);
   }
   if (result.fits()) return 0;
-  std::cerr << scenario.file << ": out of memory: " << result.worst_stage << " needs "
-            << bytes_text(result.peak_memory) << " of " << bytes_text(result.device_memory)
-            << " (more pipeline stages, recompute \"full\" or shard \"optimizer\" take less)\n";
+  std::cerr << scenario.file << ": "
+            << out_of_memory_text(scenario, layout, prediction, profile) << "\n";
   return static_cast<int>(ExitCode::infeasible);
 }
 

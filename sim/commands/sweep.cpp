@@ -28,6 +28,7 @@ nlohmann::json to_json(const Scenario& scenario, const HardwareProfile& profile,
                     {"peak_memory_bytes", c.figures.peak_memory.value},
                     {"worst_stage", c.figures.worst_stage},
                     {"tied", i < result.tied}});
+    rows.back().update(spent_json(c.figures));
   }
   nlohmann::json rejected = nlohmann::json::array();
   for (const Rejection& r : result.rejected)

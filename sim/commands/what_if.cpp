@@ -54,7 +54,20 @@ std::string side_by_side(const Unchanged& unchanged, const Figures& changed) {
     row("USD per million tokens", number_text(before.dollars_per_million_tokens, 4),
         number_text(changed.dollars_per_million_tokens, 4), before.dollars_per_million_tokens,
         changed.dollars_per_million_tokens);
+  if (before.energy.value > 0 || changed.energy.value > 0)
+    row("kWh per million tokens", number_text(before.kilowatt_hours_per_million_tokens(), 4),
+        number_text(changed.kilowatt_hours_per_million_tokens(), 4), before.kilowatt_hours_per_million_tokens(), changed.kilowatt_hours_per_million_tokens());
   return table.text();
+}
+
+nlohmann::json spent_json(const Figures& figures) {
+  const auto known = [](double value) {
+    return value > 0 ? nlohmann::json(value) : nlohmann::json();
+  };
+  return {{"dollars_per_step", known(figures.dollars_per_step)},
+          {"dollars_per_million_tokens", known(figures.dollars_per_million_tokens)},
+          {"kwh_per_step", known(figures.kilowatt_hours())},
+          {"kwh_per_million_tokens", known(figures.kilowatt_hours_per_million_tokens())}};
 }
 
 nlohmann::json texts_of(const std::vector<Override>& overrides) {

@@ -24,6 +24,8 @@ Unchanged answer_unchanged(const std::string& path, const std::string& profile,
 std::string side_by_side(const Unchanged& unchanged, const Figures& changed);
 nlohmann::json to_json(const Unchanged& unchanged, const Figures& changed,
                        const std::vector<Override>& overrides);
+// Of one prediction: dollars and kWh, of a step and of a million tokens; null: not known.
+nlohmann::json spent_json(const Figures& figures);
 nlohmann::json texts_of(const std::vector<Override>& overrides);
 
 }  // namespace polyphony::sim

@@ -226,6 +226,18 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
     const std::vector<Layout> layouts = candidates(scenario);
     REQUIRE_FALSE(layouts.empty());
     const Layout& layout = layouts[below(layouts.size())];
+    Cluster& cluster = scenario.cluster;
+    if (below(2) == 0) {  // not flat
+      const int node = cluster.ranks_per_node;
+      cluster.domain = node % 2 == 0 ? node / 2 : 2 * node;
+      cluster.bus = {BytesPerSecond(std::pow(10.0, 5 + static_cast<double>(below(5)))), Seconds(0)};
+      if (node % 2 == 0) cluster.nics = node / 2;
+      cluster.leaf = {.nodes = 1, .oversubscription = 1 + static_cast<double>(below(8)), .rails = 1};
+      cluster.degraded = {{.rank = static_cast<int>(below(static_cast<std::uint64_t>(ranks))),
+                           .device = 0.5,
+                           .link = 0.5,
+                           .nic = 0.25}};
+    }
     CAPTURE(draw);
     CAPTURE(describe(layout));
     const HardwareProfile profile = *shipped_profile(scenario.cluster);

@@ -136,6 +136,34 @@ TEST_CASE("sums of input gradients run beside weight gradients, as far as those 
   CHECK(alone - time() < 1e-3 * alone);
 }
 
+TEST_CASE("a collective takes a part of the device from the compute that hides it") {
+  const Module language = examples::llama_70b();
+  const WorkSize size{
+      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
+  const ChunkContext context{.tp = 8, .sp = true, .precision = NumberFormat::bf16};
+  HardwareProfile profile = plain();
+  Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
+  const auto time = [&] {
+    return range_time(language, {1, 2}, Phase::backward, size, context, {ring, {}, {}}, profile)
+        .count();
+  };
+  profile.stack.tensor_overlap = 1;
+  // C = four collectives of 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, all hidden: while they run,
+  // 15 % of the compute is not done, and done later.
+  const double short_one = time(), hidden = 4 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11;
+  profile.stack.taken_inside = 0.15;
+  CHECK(time() - short_one == doctest::Approx(0.15 * hidden).epsilon(1e-6));
+  profile.stack.taken_between = 0.5;  // of rings over several nodes alone
+  CHECK(time() - short_one == doctest::Approx(0.15 * hidden).epsilon(1e-6));
+  ring.nodes = 2;
+  CHECK(time() - short_one == doctest::Approx(0.5 * hidden).epsilon(1e-6));
+  // A collective longer than the weight gradients hides them whole, however slow they get.
+  ring.rate = ring.exchange = BytesPerSecond(1e9);
+  const double slowed = time();
+  profile.stack.taken_between = 0;
+  CHECK(slowed == doctest::Approx(time()).epsilon(1e-9));
+}
+
 TEST_CASE("NCCL's protocols: the fastest for the size") {
   Cluster cluster;
   cluster.nodes = 4;
