@@ -87,8 +87,7 @@ std::optional<Figures> quick_figures(const Scenario& scenario, const Layout& lay
   auto outcome = predict_folded(scenario, layout, profile);
   if (std::holds_alternative<Infeasible>(outcome)) {
     if (scenario.cluster.ranks() > kMostUnfolded) return {};
-    outcome =
-        predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
+    outcome = predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
   }
   if (std::holds_alternative<Infeasible>(outcome)) return {};
   return figures(scenario, std::get<Prediction>(outcome));

@@ -2,8 +2,8 @@
 // would fit, tried with the estimate (folded to a rank a stage where the layout allows).
 //   Tried in this order, of the modules on the worst rank: smaller microbatches; a sharded
 //   optimizer; recomputation, selective and full; both; twice the pipeline stages; everything
-//   sharded; twice the tensor-parallel ranks; then these together. The first that fits is named, not
-//   the fastest: `polyphony sweep` looks for that.
+//   sharded; twice the tensor-parallel ranks; then these together. The first that fits is named,
+//   not the fastest: `polyphony sweep` looks for that.
 #pragma once
 
 #include <optional>

@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "shared/cost/broken_links.h"
 #include "shared/cost/cost_model.h"
+#include "shared/cost/degraded.h"
 #include "shared/cost/devices.h"
 #include "shared/cost/expand.h"
 #include "shared/plan/assign.h"

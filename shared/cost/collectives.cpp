@@ -146,6 +146,29 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   return ring;
 }
 
+std::vector<std::pair<Rank, Rank>> channels_between(const std::vector<Rank>& members, std::size_t i,
+                                                    const Cluster& cluster) {
+  const auto n = members.size();
+  const auto together = [&](Rank a, Rank b) {
+    return cluster.domain_of(a) == cluster.domain_of(b) || cluster.node_of(a) == cluster.node_of(b);
+  };
+  const auto add = [&](std::vector<Rank>& ranks, Rank rank) {
+    if (std::none_of(ranks.begin(), ranks.end(),
+                     [&](Rank r) { return cluster.nic_of(r) == cluster.nic_of(rank); }))
+      ranks.push_back(rank);
+  };
+  std::vector<Rank> from, to;
+  for (std::size_t k = 0; k < n && together(members[(i + n - k) % n], members[i]); ++k)
+    add(from, members[(i + n - k) % n]);
+  for (std::size_t k = 1; k <= n && together(members[(i + k) % n], members[(i + 1) % n]); ++k)
+    add(to, members[(i + k) % n]);
+  std::reverse(from.begin(), from.end());
+  std::vector<std::pair<Rank, Rank>> channels;
+  for (std::size_t c = 0; c < std::max(from.size(), to.size()); ++c)
+    channels.emplace_back(from[c % from.size()], to[c % to.size()]);
+  return channels;
+}
+
 int ring_hops(CollectiveKind kind, int ranks) { return (reduces_all(kind) ? 2 : 1) * (ranks - 1); }
 
 // All-to-all: each rank sends 1/n of its array to every other.

@@ -24,6 +24,7 @@
 // Does not model: NVLS, PAT, channels short of the link's rate.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "shared/cost/hardware.h"
@@ -54,6 +55,10 @@ double distinct_share(int places, const Choices& choices);
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others = Others::idle,
                const Choices& choices = {});
+// The transfers that carry a ring from its i-th member's node to the next one's: one for each NIC
+// of its members there, each to its counterpart.
+std::vector<std::pair<Rank, Rank>> channels_between(const std::vector<Rank>& members, std::size_t i,
+                                                    const Cluster& cluster);
 int ring_hops(CollectiveKind kind, int ranks);
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
 

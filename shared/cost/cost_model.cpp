@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "shared/cost/degraded.h"
+#include "shared/cost/overlap.h"
 #include "shared/error.h"
 #include "shared/model/held_sizes.h"
 
@@ -19,42 +21,6 @@ Bytes scaled(Bytes bytes, double efficiency) {
 const Link& link_between(const Cluster& cluster, Rank a, Rank b) {
   if (cluster.domain_of(a) == cluster.domain_of(b)) return cluster.node_link;
   return cluster.node_of(a) == cluster.node_of(b) ? cluster.bus : cluster.fabric_link;
-}
-
-// Of the ranks that run the op together.
-double slowest_device(const Program& program, const Op& op, const Cluster& cluster) {
-  if (cluster.degraded.empty()) return 1;
-  const auto factor = [&](Rank rank) {
-    const Degraded* degraded = cluster.degraded_at(rank);
-    return degraded == nullptr ? 1.0 : degraded->device;
-  };
-  if (!op.group.valid()) return factor(program.rank_of(op));
-  double least = 1;
-  for (const Rank member : program.groups[op.group.value].members)
-    least = std::min(least, factor(member));
-  return least;
-}
-
-HardwareProfile slowed(HardwareProfile profile, double factor) {
-  Device& device = profile.device;
-  device.fp32 = device.fp32 * factor;
-  device.bf16 = device.bf16 * factor;
-  device.fp8 = device.fp8 * factor;
-  device.memory_rate = device.memory_rate * factor;
-  return profile;
-}
-
-// What compute and a collective beside it lose to each other. The collective takes `taken` of the
-// device's rates while it runs; of the compute, `beside` may have it at its side: no more of it
-// than fits into that time is hidden, and what it took is made up for.
-//   C long: exposed C − beside/(1 − taken), the compute beside/(1 − taken) in all; C short: none
-//   exposed, taken·C more compute
-struct Overlap {
-  Seconds exposed{}, made_up{};
-};
-Overlap overlap(Seconds collective, Seconds beside, double taken) {
-  const Seconds hidden = std::min(collective, beside / (1 - taken));
-  return {collective - hidden, taken * hidden};
 }
 
 double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) {
@@ -233,7 +199,9 @@ class Pricer {
       if (!table_.network.over_fabric(from, to)) {
         table_.flows.push_back({from, to, scaled(bytes, profile_.collective_efficiency * shown)});
       } else if (cluster_.leaf.nodes > 0) {
-        add_channels(members, i, scaled(bytes, profile_.fabric_efficiency * ring.channels * shown));
+        const Bytes one = scaled(bytes, profile_.fabric_efficiency * ring.channels * shown);
+        for (const auto& [a, b] : channels_between(members, i, cluster_))
+          table_.flows.push_back({a, b, one});
       } else {
         const double rings = std::max(1.0, ring.channels);
         table_.flows.push_back(
@@ -241,29 +209,6 @@ class Pricer {
       }
     }
     return tail.share * protocol.latency + tail.made_up;
-  }
-
-  // Uplinks carry all channels of a ring that leaves a node: the i-th member's neighbours in its
-  // node, each to its counterpart in the next, over NICs of their own.
-  void add_channels(const std::vector<Rank>& members, std::size_t i, Bytes bytes) {
-    const auto n = members.size();
-    const auto same_node = [&](Rank a, Rank b) {
-      return cluster_.domain_of(a) == cluster_.domain_of(b);
-    };
-    std::vector<Rank> from, to;
-    for (std::size_t k = 0; k < n && same_node(members[(i + n - k) % n], members[i]); ++k)
-      add_nic(from, members[(i + n - k) % n]);
-    for (std::size_t k = 1; k <= n && same_node(members[(i + k) % n], members[(i + 1) % n]); ++k)
-      add_nic(to, members[(i + k) % n]);
-    std::reverse(from.begin(), from.end());
-    for (std::size_t c = 0; c < std::max(from.size(), to.size()); ++c)
-      table_.flows.push_back({from[c % from.size()], to[c % to.size()], bytes});
-  }
-  void add_nic(std::vector<Rank>& ranks, Rank rank) const {
-    const auto same = [&](Rank r) {
-      return table_.network.nic_of[r.value] == table_.network.nic_of[rank.value];
-    };
-    if (std::none_of(ranks.begin(), ranks.end(), same)) ranks.push_back(rank);
   }
 
   // What is left of a step tail's collective beside the compute op that hides the rest: the last

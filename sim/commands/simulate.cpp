@@ -52,7 +52,8 @@ std::string spent_text(const Figures& f) {
   std::string text;
   if (f.energy.value > 0)
     text += "energy " + number_text(f.kilowatt_hours(), 3) + " kWh a step, " +
-            number_text(f.kilowatt_hours_per_million_tokens(), 3) + " kWh a million tokens (devices)";
+            number_text(f.kilowatt_hours_per_million_tokens(), 3) +
+            " kWh a million tokens (devices)";
   if (f.dollars_per_step > 0)
     text += (text.empty() ? "" : "   ") + std::string("price ") +
             number_text(f.dollars_per_step, 4) + " USD a step, " +
@@ -147,8 +148,8 @@ int simulate_command(int argc, char** argv) {
     if (unchanged) std::cout << "\n" << side_by_side(*unchanged, result);
   }
   if (result.fits()) return 0;
-  std::cerr << scenario.file << ": "
-            << out_of_memory_text(scenario, layout, prediction, profile) << "\n";
+  std::cerr << scenario.file << ": " << out_of_memory_text(scenario, layout, prediction, profile)
+            << "\n";
   return static_cast<int>(ExitCode::infeasible);
 }
 

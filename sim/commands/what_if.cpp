@@ -56,7 +56,8 @@ std::string side_by_side(const Unchanged& unchanged, const Figures& changed) {
         changed.dollars_per_million_tokens);
   if (before.energy.value > 0 || changed.energy.value > 0)
     row("kWh per million tokens", number_text(before.kilowatt_hours_per_million_tokens(), 4),
-        number_text(changed.kilowatt_hours_per_million_tokens(), 4), before.kilowatt_hours_per_million_tokens(), changed.kilowatt_hours_per_million_tokens());
+        number_text(changed.kilowatt_hours_per_million_tokens(), 4),
+        before.kilowatt_hours_per_million_tokens(), changed.kilowatt_hours_per_million_tokens());
   return table.text();
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "shared/cost/broken_links.h"
 #include "shared/cost/cost_model.h"
+#include "shared/cost/degraded.h"
 #include "shared/cost/devices.h"
 #include "shared/cost/network.h"
 #include "shared/plan/lower.h"
@@ -45,8 +45,8 @@ HardwareProfile round_numbers() {
 
 double all_reduce(const std::vector<Rank>& members, const Cluster& cluster,
                   Others others = Others::idle) {
-  return ring_time(make_ring(members, cluster, round_numbers(), others),
-                   CollectiveKind::all_reduce, Bytes(8'000'000))
+  return ring_time(make_ring(members, cluster, round_numbers(), others), CollectiveKind::all_reduce,
+                   Bytes(8'000'000))
       .count();
 }
 double all_to_all(const std::vector<Rank>& members, const Cluster& cluster) {
@@ -205,10 +205,9 @@ TEST_CASE("a slow device slows its ops, and those of its tensor-parallel group")
                   2 * (compute_time(program, OpId(i), sound, profile) - Seconds(1e-4)).count()));
     }
     CHECK(slowed > 2);
-    const CostTable costs = price(program, std::get<Compiled>(compile(program)), scenario.cluster,
-                                  profile);
-    const CostTable without =
-        price(program, std::get<Compiled>(compile(program)), sound, profile);
+    const CostTable costs =
+        price(program, std::get<Compiled>(compile(program)), scenario.cluster, profile);
+    const CostTable without = price(program, std::get<Compiled>(compile(program)), sound, profile);
     Seconds more{};
     for (std::size_t n = 0; n < costs.nodes.size(); ++n)
       more += costs.nodes[n].duration - without.nodes[n].duration;
@@ -263,7 +262,8 @@ TEST_CASE("topology is read strictly, and reads back") {
   CHECK(refused(R"("domain": 3)") ==
         "s.json: /cluster/domain: a domain of 3 does not fit nodes of 4 ranks (a divisor or a "
         "multiple of 4)");
-  CHECK(refused(R"("domain": 2)").starts_with("s.json: /cluster/bus: the node has several domains"));
+  CHECK(
+      refused(R"("domain": 2)").starts_with("s.json: /cluster/bus: the node has several domains"));
   CHECK(refused(R"("nics": 3)").starts_with("s.json: /cluster/nics: 3 NICs are not shared evenly"));
   CHECK(refused(R"("leaf": {"nodes": 1, "oversubscription": 0.5})")
             .starts_with("s.json: /cluster/leaf/oversubscription: 0.5 is out of range"));
@@ -284,19 +284,21 @@ TEST_CASE("GB200 in trays of 4: one domain of 72") {
   CHECK(default_domain("GB200", 72) == 0);
   CHECK(default_domain("GB200", 64) == 0);  // no whole number of such nodes
   CHECK(default_domain("H100", 8) == 0);
-  const Scenario trays = read_scenario(reading(R"({"node": "gb200-tray", "nodes": 36})"), "s.json",
-                                       test::file_text);
+  const Scenario trays =
+      read_scenario(reading(R"({"node": "gb200-tray", "nodes": 36})"), "s.json", test::file_text);
   CHECK(trays.cluster.domain_of(Rank(71)) == 0);
   CHECK(trays.cluster.domain_of(Rank(72)) == 1);
   CHECK(read_scenario(resolved_text(trays), "s.json", test::file_text).cluster == trays.cluster);
 }
 
 TEST_CASE("an own device needs a profile") {
-  CHECK(test::refusal(reading(
-            R"({"node": {"device": {"name": "X1", "fp32": "60TFLOPS", "memory_rate": "3TBps",
+  CHECK(
+      test::refusal(
+          reading(
+              R"({"node": {"device": {"name": "X1", "fp32": "60TFLOPS", "memory_rate": "3TBps",
                 "memory": "64GiB"}, "ranks": 2, "link": "300GBps"}})"))
-            .starts_with("s.json: /cluster: key \"profile\" is missing (a device that does not ship "
-                         "needs one"));
+          .starts_with("s.json: /cluster: key \"profile\" is missing (a device that does not ship "
+                       "needs one"));
 }
 
 }  // namespace polyphony

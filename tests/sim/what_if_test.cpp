@@ -91,8 +91,8 @@ TEST_CASE("out of memory: which stage, what it holds, what would fit") {
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const Layout& layout = *scenario.layout;
   const auto predicted = [&](const Layout& of) {
-    return std::get<sim::Prediction>(sim::predict(scenario, of, typical_batch(scenario), profile,
-                                                  sim::Predictor::estimate));
+    return std::get<sim::Prediction>(
+        sim::predict(scenario, of, typical_batch(scenario), profile, sim::Predictor::estimate));
   };
   const sim::Prediction prediction = predicted(layout);
   const sim::Figures whole = sim::figures(scenario, prediction);

@@ -1,4 +1,4 @@
-#include "shared/cost/broken_links.h"
+#include "shared/cost/degraded.h"
 
 #include <algorithm>
 #include <string>
@@ -72,6 +72,28 @@ std::optional<Infeasible> needed_by(const Message& message, const Failed& failed
 }
 
 }  // namespace
+
+double slowest_device(const Program& program, const Op& op, const Cluster& cluster) {
+  if (cluster.degraded.empty()) return 1;
+  const auto factor = [&](Rank rank) {
+    const Degraded* degraded = cluster.degraded_at(rank);
+    return degraded == nullptr ? 1.0 : degraded->device;
+  };
+  if (!op.group.valid()) return factor(program.rank_of(op));
+  double least = 1;
+  for (const Rank member : program.groups[op.group.value].members)
+    least = std::min(least, factor(member));
+  return least;
+}
+
+HardwareProfile slowed(HardwareProfile profile, double factor) {
+  Device& device = profile.device;
+  device.fp32 = device.fp32 * factor;
+  device.bf16 = device.bf16 * factor;
+  device.fp8 = device.fp8 * factor;
+  device.memory_rate = device.memory_rate * factor;
+  return profile;
+}
 
 std::optional<Infeasible> check_links(const Program& program, const Cluster& cluster) {
   for (const Degraded& degraded : cluster.degraded) {
