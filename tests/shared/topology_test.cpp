@@ -105,7 +105,7 @@ TEST_CASE("what a transfer crosses: switch, bus, NICs, leaves") {
   cluster.bus = {BytesPerSecond(20e9), Seconds(2e-6)};
   cluster.nics = 2;
   cluster.leaf = {.nodes = 1, .oversubscription = 4, .rails = 1};
-  cluster.degraded = {{.rank = 1, .link = 0.5, .nic = 0.25}};
+  cluster.degraded = {{.rank = 1, .link = 0.5, .nic = 0.25, .nic_of = {}}};
   const Network network = make_network(cluster, 8);
   CHECK(links(network, 0, 1) == std::vector<std::uint32_t>{0, 3});
   CHECK(links(network, 0, 2) == std::vector<std::uint32_t>{2 * 16, 2 * 18 + 1});
@@ -167,7 +167,7 @@ TEST_CASE("a leaf at 4:1 makes what leaves it four times slower") {
 
 TEST_CASE("a slow link sets the pace of its group") {
   Cluster cluster = two_nodes();
-  cluster.degraded = {{.rank = 2, .link = 0.25, .nic = 0.5}};
+  cluster.degraded = {{.rank = 2, .link = 0.25, .nic = 0.5, .nic_of = {}}};
   CHECK(all_reduce(ranks(4), cluster) == doctest::Approx(18e-6 + 4 * 240e-6));
   CHECK(all_reduce(ranks(2), cluster) == doctest::Approx(6e-6 + 160e-6));
   // All 8: min(inside 12.5e9, four channels of 2e9) B/s.
@@ -184,7 +184,7 @@ TEST_CASE("a slow device slows its ops, and those of its tensor-parallel group")
         lower(scenario, layout, make_plan(scenario, layout), typical_batch(scenario));
     scenario.cluster.degraded.clear();
     const Cluster sound = scenario.cluster;
-    scenario.cluster.degraded = {{.rank = 3, .device = 0.5}};
+    scenario.cluster.degraded = {{.rank = 3, .device = 0.5, .nic_of = {}}};
     HardwareProfile half = profile;
     half.device.fp32 = half.device.fp32 / 2.0;
     half.device.bf16 = half.device.bf16 / 2.0;
@@ -226,13 +226,13 @@ TEST_CASE("a failed link is refused where it is needed, by rank and by what need
     return no ? no->reason : "";
   };
   CHECK(answer(data_parallel(4)).empty());
-  scenario.cluster.degraded = {{.rank = 1, .nic = 0}};
+  scenario.cluster.degraded = {{.rank = 1, .nic = 0, .nic_of = {}}};
   CHECK(answer(data_parallel(4)) ==
         "the NIC of rank 1 has failed, and its data-parallel group with rank 2 (4 ranks) needs it; "
         "say whose it uses (\"nic_of\"), or leave its node out");
   scenario.cluster.degraded.front().nic_of = 0;
   CHECK(answer(data_parallel(4)).empty());
-  scenario.cluster.degraded = {{.rank = 2, .link = 0}};
+  scenario.cluster.degraded = {{.rank = 2, .link = 0, .nic_of = {}}};
   CHECK(answer(data_parallel(4, 2)) ==
         "the node link of rank 2 has failed, and its tensor-parallel group with rank 3 (2 ranks) "
         "needs it; leave its node out");
@@ -250,7 +250,7 @@ TEST_CASE("topology is read strictly, and reads back") {
   CHECK(cluster.domain_of(Rank(5)) == 2);
   CHECK(cluster.nic_of(Rank(5)) == 1);
   CHECK(cluster.leaf_of(Rank(9)) == 1);
-  CHECK(cluster.degraded.front() == Degraded{.rank = 3, .device = 0.8, .link = 0.9});
+  CHECK(cluster.degraded.front() == Degraded{.rank = 3, .device = 0.8, .link = 0.9, .nic_of = {}});
   CHECK(cluster.busy_power == Watts(250));
   CHECK(cluster.idle_power == Watts(90));  // 0.3 of the data sheet's 300 W
   CHECK(read_scenario(resolved_text(scenario), "s.json", test::file_text).cluster == cluster);

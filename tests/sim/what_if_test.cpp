@@ -52,7 +52,7 @@ TEST_CASE("ranks that share a NIC share its rate") {
   cluster.nics = 1;
   cluster.node_link.rate = kNodeRate;
   cluster.fabric_link.rate = kFabricRate;
-  cluster.degraded = {{.rank = 3, .nic = 0.5}};
+  cluster.degraded = {{.rank = 3, .nic = 0.5, .nic_of = {}}};
   scene.costs().network = make_network(cluster, 4);
   CHECK(makespan(scene) == doctest::Approx(4));  // 2,000 bytes at half of 1,000 B/s
 }
