@@ -237,7 +237,8 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
       cluster.degraded = {{.rank = static_cast<int>(below(static_cast<std::uint64_t>(ranks))),
                            .device = 0.5,
                            .link = 0.5,
-                           .nic = 0.25, .nic_of = {}}};
+                           .nic = 0.25,
+                           .nic_of = {}}};
     }
     CAPTURE(draw);
     CAPTURE(describe(layout));
