@@ -154,6 +154,13 @@ void read_precision(const PublishedRow& row, Scenario& scenario, HardwareProfile
     skip(profile.device.name + " has no units for precision " + text);
 }
 
+// What a row says of how its software keeps tensors.
+void read_memory(const PublishedRow& row, StackMemory& memory) {
+  if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
+  if (has(row.variant, "cp-a2a")) memory.exchanged = true;
+  if (has(row.variant, "compile")) memory.compiled = true;
+}
+
 PublishedCase build(const PublishedRow& row) {
   check_agreement(row);
   PublishedCase result;
@@ -182,6 +189,7 @@ PublishedCase build(const PublishedRow& row) {
   if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
     result.profile.stack.one_copy = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
+  read_memory(row, result.profile.stack.memory);
   read_precision(row, scenario, result.profile);
   result.layout = read_layout(row, module, result.recomputed);
   if (module.tied && check_layout(scenario, result.layout)) {
