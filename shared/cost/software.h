@@ -44,6 +44,7 @@ struct StackMemory {
   bool compiled = false;     // torch.compile: what is made point by point is made again
   bool by_operator = false;  // selective recomputation: every other product is kept (torchtitan)
   bool exchanged = false;    // context parallelism by all-to-all of heads, not by a ring
+  bool in_products = false;  // gradients are summed inside the products that make them
   Bytes gradient{};          // of an accumulated element; 0: four, or as wide as fp64
   Bytes workspaces{};        // of the product libraries, inside the allocator
   bool operator==(const StackMemory&) const = default;

@@ -159,10 +159,10 @@ void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardInde
 Bytes standing_bytes(const SoftwareStack& stack, MatrixShapes shapes, std::int64_t gathered_rows,
                      NumberFormat precision) {
   Bytes bytes = stack.memory.workspaces;
-  if (stack.memory.keeping != Keeping::transformer_engine) return bytes;
+  if (!stack.memory.in_products) shapes.clear();
   std::sort(shapes.begin(), shapes.end());
   shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
-  std::int64_t elements = gathered_rows;
+  std::int64_t elements = fsdp(stack) ? 0 : gathered_rows;
   for (const auto& [rows, columns] : shapes) elements += rows * columns;
   return bytes + elements * size_of(precision);
 }

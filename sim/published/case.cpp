@@ -37,11 +37,23 @@ int counted_layers(const std::string& text) {
   return std::atoi(text.c_str() + open + 1);
 }
 
+// torchtitan's selective recomputation goes by operator.
+bool by_operator(const PublishedRow& row) {
+  return row.recompute == "selective" || row.recompute.starts_with("selective(op");
+}
+
 void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout& grid,
                     std::optional<double>& share) {
   const std::string& text = row.recompute;
   if (text.empty()) skip("recompute is not stated");
   if (text == "none" || text == "any") return;
+  if (is_memory(row.metric) && stack_name(row).starts_with("fsdp") &&
+      text.starts_with("selective")) {
+    if (!by_operator(row))
+      skip("memory under recompute " + text + " of PyTorch modules: by operator is modelled, or full");
+    grid.recompute = Recompute::selective;
+    return;
+  }
   // Of each pipeline stage, not of each of its chunks (Megatron-LM, arguments.py: "within each
   // pipeline stage").
   if (const int count = counted_layers(text); count > 0) {
@@ -159,6 +171,7 @@ void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
   if (has(row.variant, "cp-a2a")) memory.exchanged = true;
   if (has(row.variant, "compile")) memory.compiled = true;
+  memory.by_operator = by_operator(row);
 }
 
 PublishedCase build(const PublishedRow& row) {
