@@ -56,10 +56,12 @@ class Block {
   std::int64_t tape_without_scores() const { return tape() - scores(); }
 
   // Selective recomputation by operator: the checkpoint's input, and what its policy keeps. The
-  // products in order: q, k, v, out, gate, up, down.
+  // products in order: q, k, v, out, gate, up, down; the last is read by nobody, which a compiler
+  // sees.
   std::int64_t tape_by_operator() const {
-    const std::int64_t kept = query_ + key_ + inner_ + whole_ + query_;
-    return element_ * (stream_ + kept + (cut_ ? 2 * stream_ : 0)) + 4 * heads_;
+    const std::int64_t unread = memory_.compiled ? 0 : whole_ + (cut_ ? stream_ : 0);
+    const std::int64_t kept = query_ + key_ + inner_ + query_ + (cut_ ? stream_ : 0) + unread;
+    return element_ * (stream_ + kept) + 4 * heads_;
   }
 
   // The most that a backward makes over the tape that is left, after each of its steps has freed

@@ -23,7 +23,7 @@ LayerHeld loss_held(const StackMemory& memory, std::int64_t logits, std::int64_t
   if (in_place) return {element * logits, element * logits, element * logits};
   if (memory.keeping != Keeping::fsdp)  // the exponentials, fp32; logits and gradients, as computed
     return {4 * logits, (4 + element) * logits, (4 + element) * logits};
-  if (memory.compiled) return {element * logits, element * logits, 2 * element * logits};
+  if (memory.fused_loss) return {element * logits, element * logits, 2 * element * logits};
   // Their logarithms, fp32; in the forward logits as computed and in fp32 beside them; in the
   // backward the loss' and the logarithms' gradients.
   return {4 * logits, (8 + element) * logits, 12 * logits};

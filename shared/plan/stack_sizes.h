@@ -23,9 +23,9 @@
 // in the paper below. Experts: rows sent to them m·T·k·H, router logits 4·q·E.
 // Recomputed: full, e·q·H. Selective: scores or log-sum-exp go, q, k, v and the output stay;
 // `by_operator`: e·q·H, outputs of the first, third, … of the products q, k, v, out, gate, up,
-// down, attention's own and, with t > 1, both scattered sums.
-// Head: input and output of its norm 2·e·q·H (fsdp: output e·T·H), logits: fused or compiled
-// e·T·V/t, else 4·T·V/t. Embedding: mask of dropout q·H. Other layers: as ours.
+// down, attention's own and, with t > 1, both scattered sums; compiled, not what nobody reads.
+// Head: input and output of its norm 2·e·q·H (fsdp: output e·T·H), logits: fused e·T·V/t,
+// else 4·T·V/t. Embedding: mask of dropout q·H. Other layers: as ours.
 //
 // Besides, forward: partial sums before they are scattered; logits in both formats. Backward: of
 // the feed-forward part's three steps and of attention, what the largest makes over what the steps

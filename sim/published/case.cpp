@@ -73,6 +73,8 @@ void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout&
     grid.recompute = Recompute::full;
   } else if (has(text, "mla")) {
     skip("recompute " + text + " is not modelled");
+  } else if (stack_name(row) == "fsdp" && text.starts_with("selective")) {
+    skip("recompute " + text + " of PyTorch modules is not modelled: by operator is, or full");
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
   }  // norms and activations: memory-bound kernels, a few hundredths of a block
@@ -171,6 +173,9 @@ void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
   if (has(row.variant, "cp-a2a")) memory.exchanged = true;
   if (has(row.variant, "compile")) memory.compiled = true;
+  // torchtitan compiles the loss since 2025 (e8977b0 of 2024-12-18 turned it off).
+  if (memory.compiled && memory.keeping == Keeping::fsdp && row.measured_on >= "2025")
+    memory.fused_loss = true;
   memory.by_operator = by_operator(row);
 }
 

@@ -128,8 +128,10 @@ TEST_CASE("a block under FSDP2") {
   // By operator: of q, k, v, out, gate, up, down every second is made again: q, v, gate, down stay,
   // and attention's own.
   of.memory.by_operator = true;
-  CHECK(kept(of, module, size, half(1, false), Recompute::selective) ==
-        stream + 4096 * (8192 + 1024 + 28672 + 8192) * 2 + 4096 * 8192 * 2 + lse);
+  const std::int64_t read = stream + 4096 * (8192 + 1024 + 28672) * 2 + 4096 * 8192 * 2 + lse;
+  CHECK(kept(of, module, size, half(1, false), Recompute::selective) == read);
+  of.memory.compiled = false;  // down's output, too, which nobody reads
+  CHECK(kept(of, module, size, half(1, false), Recompute::selective) == read + stream);
 }
 
 TEST_CASE("logits and their loss") {
@@ -154,6 +156,9 @@ TEST_CASE("logits and their loss") {
   CHECK(held(of).tape == Bytes(4096 * 8192 * 2 / 8 + 4096 * 8192 * 2 + 4096 * 4 / 8 + 4 * logits));
   CHECK(held(of).forward == Bytes(6 * logits));
   CHECK(held(of).backward == Bytes(8 * logits));
+  of.memory.fused_loss = true;
+  CHECK(held(of).tape == Bytes(4096 * 8192 * 2 / 8 + 4096 * 8192 * 2 + 4096 * 4 / 8 + 2 * logits));
+  CHECK(held(of).backward == Bytes(2 * logits));
 }
 
 TEST_CASE("parameters, gradients and optimizer state") {
