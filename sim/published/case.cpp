@@ -171,7 +171,8 @@ void read_precision(const PublishedRow& row, Scenario& scenario, HardwareProfile
 // What a row says of how its software keeps tensors.
 void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
-  if (has(row.variant, "cp-a2a")) memory.exchanged = true;
+  // SimuMax's launcher asks for it (simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh).
+  if (has(row.variant, "cp-a2a") || has(row.source, "simumax")) memory.exchanged = true;
   if (has(row.variant, "compile")) memory.compiled = true;
   // torchtitan compiles the loss since 2025 (e8977b0 of 2024-12-18 turned it off).
   if (memory.compiled && memory.keeping == Keeping::fsdp && row.measured_on >= "2025")
