@@ -40,7 +40,7 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
                                              const Plan& plan, const Batch& batch,
                                              const HardwareProfile& profile) {
   Prediction result;
-  result.program = lower(scenario, layout, plan, batch);
+  result.program = lower(scenario, layout, plan, batch, Pass::train, profile.stack);
   if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);
   if (const Fault* fault = std::get_if<Fault>(&compiled))

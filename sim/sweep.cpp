@@ -95,7 +95,9 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
     Candidate candidate{all[i], {}, {}, {}, {}};
     const Footprint footprint =
         screener.footprint(all[i]);  // most do not fit, and this is the cheap half
-    if (capacity.value > 0 && footprint.memory > capacity) {
+    // The screen counts this project's tensors.
+    const bool ours = profile.stack.memory.keeping == Keeping::ours;
+    if (ours && capacity.value > 0 && footprint.memory > capacity) {
       candidate.bound.footprint = footprint;
       note_misfit(result, candidate);
       continue;

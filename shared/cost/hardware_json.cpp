@@ -112,6 +112,7 @@ ObjectForm stack_form() {
 SoftwareStack read_stack(const JsonValue& json) {
   SoftwareStack stack;
   json.read("name", stack.name);
+  if (const SoftwareStack* shipped = find_stack(stack.name)) stack.memory = shipped->memory;
   for (const StackKey& number : kStackNumbers) json.read(number.key, stack.*number.member);
   json.read("host", stack.host);
   json.read("eager_attention", stack.eager_attention);

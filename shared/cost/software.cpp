@@ -3,6 +3,10 @@
 namespace polyphony {
 namespace {
 
+// cuBLAS' own on Hopper and later: PyTorch's (aten/src/ATen/cuda/CublasHandlePool.cpp), and again
+// Transformer Engine's (pytorch/cpp_extensions/gemm.py), 32 MiB each.
+constexpr Bytes kLibraryWorkspace{std::int64_t{32} << 20};
+
 std::vector<SoftwareStack> make_stacks() {
   std::vector<SoftwareStack> stacks{SoftwareStack{}};
   // Numbers as scripts/fit_profiles found them (2026-11); launches, host times that no row tells
@@ -16,6 +20,7 @@ std::vector<SoftwareStack> make_stacks() {
   early.eager_attention = true;
   early.gradient_bytes = 2;
   early.scattered_messages = true;
+  early.memory = {.keeping = Keeping::megatron, .dropout = true};
   stacks.push_back(early);
   // From 2022 on, input gradients are summed beside the weight gradients (arXiv 2205.05198,
   // §4.2.2).
@@ -37,10 +42,27 @@ std::vector<SoftwareStack> make_stacks() {
   core.tensor_overlap = 1;
   core.gradient_bytes = 4;
   core.scattered_messages = true;
+  core.memory = {.keeping = Keeping::transformer_engine,
+                 .in_products = true,
+                 .workspaces = 2 * kLibraryWorkspace};
   stacks.push_back(core);
+  // The same built by hand from its library's defaults, as the authors of its MIMO models measured
+  // it (yashaswikarnati/Megatron-LM, benchmarks/mimo_throughput/training.py): dropout of 0.1,
+  // gradients in bf16, not summed inside products, a fused loss.
+  SoftwareStack mimo = core;
+  mimo.name = "megatron-mimo";
+  mimo.gradient_bytes = 2;
+  mimo.memory.dropout = mimo.memory.fused_loss = true;
+  mimo.memory.in_products = false;
+  mimo.memory.gradient = Bytes(2);
+  stacks.push_back(mimo);
   SoftwareStack bridge = core;
   bridge.name = "megatron-bridge";
   bridge.gradient_bytes = 2;
+  // Megatron-Bridge's performance recipes (perf_recipes/_common.py): grad_reduce_in_fp32 false, the
+  // loss fused.
+  bridge.memory.gradient = Bytes(2);
+  bridge.memory.fused_loss = true;
   bridge.overlap = 0.8;
   // DeepEP on Hopper, HybridEP on NVLink domains (Megatron-Bridge, MoE Dispatcher Selection Guide).
   bridge.one_copy = true;
@@ -55,6 +77,7 @@ std::vector<SoftwareStack> make_stacks() {
   fsdp.launches = 0.7;
   fsdp.host = Seconds(8e-6);
   fsdp.gradient_bytes = 4;
+  fsdp.memory = {.keeping = Keeping::fsdp, .workspaces = kLibraryWorkspace};
   stacks.push_back(fsdp);
   // torchtitan and NeMo AutoModel, no autocast: eager kernels, one per arithmetic operation as this
   // project's own; not fitted.
@@ -69,11 +92,26 @@ std::vector<SoftwareStack> make_stacks() {
   compiled.name = "fsdp2-compiled";
   compiled.traffic = 0.54;
   compiled.launches = 0.25;
+  compiled.memory.compiled = true;
   stacks.push_back(compiled);
   return stacks;
 }
 
 }  // namespace
+
+const char* name(Keeping keeping) {
+  switch (keeping) {
+    case Keeping::ours:
+      return "this project's executor";
+    case Keeping::megatron:
+      return "Megatron-LM's unfused layers";
+    case Keeping::transformer_engine:
+      return "Megatron Core on Transformer Engine";
+    case Keeping::fsdp:
+      return "PyTorch FSDP2";
+  }
+  return "?";
+}
 
 const std::vector<SoftwareStack>& shipped_stacks() {
   static const std::vector<SoftwareStack> stacks = make_stacks();

@@ -5,6 +5,8 @@
 //
 // Attention, eager: the scores of whole squares are written and read kScorePasses times.
 //
+// Memory: which tensors stay, by the lists of shared/plan/stack_sizes.h.
+//
 // A compute op lasts as long as its kernels, or as its launches · host: the host runs ahead.
 //
 // Products in a narrow format are two launches more each, which cast the operands. Those with a
@@ -29,6 +31,24 @@ inline constexpr double kScorePasses = 6.5;
 
 // Half a tile of the kernels' own.
 inline constexpr std::int64_t kNarrowSide = 64;
+
+// Whose lists: this project's executor; Megatron-LM's own unfused layers; Megatron Core on
+// Transformer Engine; plain PyTorch modules under FSDP2 (torchtitan, llm-foundry, AutoModel).
+enum class Keeping : std::uint8_t { ours, megatron, transformer_engine, fsdp };
+const char* name(Keeping keeping);
+
+struct StackMemory {
+  Keeping keeping = Keeping::ours;
+  bool dropout = false;      // masks of a byte an element
+  bool fused_loss = false;   // the logits become their gradients in place, in the compute format
+  bool compiled = false;     // torch.compile: what is made point by point is made again
+  bool by_operator = false;  // selective recomputation: every other product is kept (torchtitan)
+  bool exchanged = false;    // context parallelism by all-to-all of heads, not by a ring
+  bool in_products = false;  // gradients are summed inside the products that make them
+  Bytes gradient{};          // of an accumulated element; 0: four, or as wide as fp64
+  Bytes workspaces{};        // of the product libraries, inside the allocator
+  bool operator==(const StackMemory&) const = default;
+};
 
 struct SoftwareStack {
   std::string name = "polyphony";
@@ -59,6 +79,7 @@ struct SoftwareStack {
   // NVLink, 0.02 over InfiniBand. 0: not counted.
   double taken_inside = 0, taken_between = 0;
   std::optional<NumberFormat> matrix;  // of the blocks' weight products; operands are cast first
+  StackMemory memory;
   bool operator==(const SoftwareStack&) const = default;
 };
 

@@ -12,8 +12,8 @@ namespace polyphony {
 namespace lowering {
 
 Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                 const Batch& batch, Pass pass)
-    : plan_(plan), training_(pass == Pass::train) {
+                 const Batch& batch, Pass pass, const SoftwareStack& stack)
+    : plan_(plan), stack_(stack), training_(pass == Pass::train) {
   program_.model = scenario.model;
   program_.layout = layout;
   program_.precision = scenario.training.precision;
@@ -249,8 +249,8 @@ Program Builder::build() {
 }  // namespace lowering
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
-              Pass pass) {
-  return lowering::Builder(scenario, layout, plan, batch, pass).build();
+              Pass pass, const SoftwareStack& stack) {
+  return lowering::Builder(scenario, layout, plan, batch, pass, stack).build();
 }
 
 }  // namespace polyphony

@@ -9,8 +9,11 @@
 //   gradient sums, chunk by chunk, the world's step scalars, one update, gathers of what the update
 //   changed.
 // Evaluation: the forwards alone, nothing kept, no tail.
+// Buffers are as large as the executor's own; where a prediction is about another software stack,
+// as large as that one's (shared/plan/stack_sizes.h). Nothing else in a Program depends on it.
 #pragma once
 
+#include "shared/cost/software.h"
 #include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
 #include "shared/program/program.h"
@@ -23,6 +26,6 @@ inline constexpr int kReceiveSlots = 2;
 enum class Pass : std::uint8_t { train, evaluate };
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
-              Pass pass = Pass::train);
+              Pass pass = Pass::train, const SoftwareStack& stack = {});
 
 }  // namespace polyphony

@@ -12,7 +12,7 @@
 #include "shared/plan/links.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/schedule.h"
-#include "shared/plan/sizes.h"
+#include "shared/plan/stack_sizes.h"
 
 namespace polyphony::lowering {
 
@@ -47,7 +47,7 @@ struct RankGroups {
 class Builder {
  public:
   Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
-          Pass pass);
+          Pass pass, const SoftwareStack& stack);
   Program build();
 
  private:
@@ -88,7 +88,11 @@ class Builder {
     return layout.sp && layout.tp > 1;
   }
 
+  // Sizes are another framework's.
+  bool foreign() const { return stack_.memory.keeping != Keeping::ours; }
+
   const Plan& plan_;
+  const SoftwareStack& stack_;
   const bool training_;
   Program program_;
   WorkTable table_;
@@ -127,6 +131,7 @@ struct Port {
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
   Bytes tape{}, workspace{};   // tape: without the chunk's inputs, and what is `kept`
+  Bytes forward{};             // besides, while a forward runs
   // What the weight part needs, only when it is an op of its own: of the tape, and made besides.
   Bytes kept{}, held{};
 };
@@ -176,6 +181,9 @@ class RankLowering {
   void find_roles();
   void add_role(std::size_t branch, int place, std::size_t stage);
   void join_ports(Role& role);
+  // What a framework keeps all the time beside its state.
+  void add_standing();
+  ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work) const;
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Step> order() const;
   std::vector<Slot> branch_order(std::size_t branch) const;
@@ -195,6 +203,8 @@ class RankLowering {
     BufferId buffer;
   };
   std::vector<Whole> whole_gradients(const ChunkState& chunk, std::vector<BufferUse>& uses);
+  Bytes gathered_bytes(const ParamGroup& group) const;
+  Bytes whole_bytes(const ParamGroup& group) const;
   void scatter(ChunkState& chunk, const std::vector<Whole>& wholes, OpId op);
   OpId add_partial(ParamGroupId params, OpId after, BufferId whole);
   void tail();

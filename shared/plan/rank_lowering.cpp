@@ -11,6 +11,7 @@ namespace polyphony::lowering {
 
 void RankLowering::emit() {
   find_roles();
+  if (b_.foreign() && b_.training_) add_standing();
   const std::vector<Task> list = tasks();
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (i == 0) gather_for(list, 0);
@@ -143,8 +144,9 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
   if (group.trainable && partial_gradient_elements(list, group.shard, layout.sp) > 0)
     group.partials = mine.partials;
   const auto [shards, index] = place_in(program_, group.shards, rank_);
-  const HeldBytes held = held_bytes({group.trained, group.elements - group.trained}, layout.shard,
-                                    shards, index, program_.precision);
+  const HeldBytes held =
+      stack_held_bytes(b_.stack_, {group.trained, group.elements - group.trained}, layout.shard,
+                       shards, index, program_.precision);
   group.bytes = held.values;
   program_.params.push_back(group);
   if (group.trainable) {
@@ -152,6 +154,26 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
     b_.add_buffer(rank_, BufferKind::optimizer, held.optimizer);
   }
   return ParamGroupId(program_.params.size() - 1);
+}
+
+// Gradients that are never written, buffers of collectives, workspaces: with the gradients.
+void RankLowering::add_standing() {
+  MatrixShapes shapes;
+  std::int64_t gathered = 0;
+  for (const ParamGroup& group : program_.params) {
+    if (group.rank != rank_ || !group.trainable) continue;
+    const Module& module = program_.model.modules[group.module.value];
+    const ModuleLayout& layout = program_.layout.modules[group.module.value];
+    add_matrix_shapes(parameters_of(module, group), group.shard, shapes);
+    const bool heads = module.kind == ModuleKind::language &&
+                       group.layers.end == static_cast<int>(layers(module).size());
+    if (!heads || !layout.sp || layout.tp == 1) continue;
+    for (std::size_t w = 0; w < program_.works.size(); ++w)
+      gathered = std::max(
+          gathered, program_.size_of(WorkId(w), group.module).tokens * std::int64_t{module.hidden});
+  }
+  const Bytes bytes = standing_bytes(b_.stack_, std::move(shapes), gathered, program_.precision);
+  if (bytes > Bytes(0)) b_.add_buffer(rank_, BufferKind::gradient, bytes);
 }
 
 const RankGroups& RankLowering::groups(const Role& role) const {

@@ -174,18 +174,33 @@ const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int m
   ChunkBytes& result = chunk.bytes[m];
   if (result.of == size) return result;
   if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size) return result = last;
+  result = measure(role, chunk, work);
+  chunk.sized = m;
+  return result;
+}
+
+ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, WorkId work) const {
+  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
   const Module& module = program_.model.modules[chunk.chunk.module.value];
   const LayerRange range = chunk.chunk.layers;
   const RankContext inside = context(role, chunk, work);
-  result = {size,
-            tape_bytes(module, range, size, inside) - input_in_tape(module, range, size, inside),
-            workspace_bytes(module, range, size, inside)};
+  const Bytes input = input_in_tape(module, range, size, inside);
+  ChunkBytes result;
+  result.of = size;
+  if (b_.foreign()) {
+    const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
+    result.tape = std::max(Bytes(0), held.tape - input);
+    result.workspace = held.backward;
+    result.forward = held.forward;
+  } else {
+    result.tape = tape_bytes(module, range, size, inside) - input;
+    result.workspace = workspace_bytes(module, range, size, inside);
+  }
   if (role.splits && chunk.trained) {
-    result.kept = kept_for_weights(module, range, size, inside);
+    result.kept = std::min(result.tape, kept_for_weights(module, range, size, inside));
     result.tape -= result.kept;
     result.held = held_for_weights(module, range, size, inside) - result.kept;
   }
-  chunk.sized = m;
   return result;
 }
 
@@ -204,6 +219,10 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
     for (const BufferId tape : {chunk.tapes[m], chunk.kept[m]}) {
       uses.push_back({tape, Use::allocate});
       uses.push_back({tape, Use::write});
+    }
+    if (sizes.forward > Bytes(0)) {
+      const BufferId besides = b_.add_buffer(rank_, BufferKind::workspace, sizes.forward);
+      for (const Use use : {Use::allocate, Use::write, Use::free}) uses.push_back({besides, use});
     }
   }
   for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);

@@ -12,6 +12,22 @@ OpId RankLowering::add_collective(GroupId group, CollectiveKind kind, Purpose pu
                 Collective{kind, group, sequences_[group]++, params, bytes, purpose}, waits, uses);
 }
 
+// The executor gathers a chunk and sums its gradients at once; other frameworks, by layer.
+Bytes RankLowering::gathered_bytes(const ParamGroup& group) const {
+  if (!b_.foreign()) return size_of(program_.precision) * group.elements;
+  const Module& module = program_.model.modules[group.module.value];
+  return stack_gathered_bytes(parameters_of(module, group), group.shard,
+                              program_.layout.modules[group.module.value].pp > 1,
+                              program_.precision);
+}
+
+Bytes RankLowering::whole_bytes(const ParamGroup& group) const {
+  if (!b_.foreign()) return gradient_size(program_.precision) * group.trained;
+  return stack_whole_gradient_bytes(
+      parameters_of(program_.model.modules[group.module.value], group), group.shard,
+      program_.precision);
+}
+
 // A task that begins a run of tasks of one fully sharded chunk has its parameters gathered, at the
 // earliest when the task before the last one ends: two chunks' values are here at most.
 void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t position) {
@@ -25,7 +41,7 @@ void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t positi
     if (!params.valid()) continue;
     const ParamGroup& group = program_.params[params.value];
     const Bytes bytes = size_of(program_.precision) * group.elements;
-    const BufferId values = b_.add_buffer(rank_, BufferKind::parameter, bytes);
+    const BufferId values = b_.add_buffer(rank_, BufferKind::parameter, gathered_bytes(group));
     gathered_[params] = values;
     gather_ops_[params] =
         add_collective(group.shards, CollectiveKind::all_gather, Purpose::parameters, params, bytes,
@@ -42,8 +58,7 @@ std::vector<RankLowering::Whole> RankLowering::whole_gradients(const ChunkState&
     if (!params.valid()) continue;
     const ParamGroup& group = program_.params[params.value];
     if (!group.trainable || !group.shards.valid()) continue;
-    const Bytes bytes = gradient_size(program_.precision) * group.trained;
-    wholes.push_back({params, b_.add_buffer(rank_, BufferKind::gradient, bytes)});
+    wholes.push_back({params, b_.add_buffer(rank_, BufferKind::gradient, whole_bytes(group))});
     uses.push_back({wholes.back().buffer, Use::allocate});
     uses.push_back({wholes.back().buffer, Use::write});
   }

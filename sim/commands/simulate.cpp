@@ -28,7 +28,8 @@ std::map<std::string, Rank> worst_by_stage(const Prediction& prediction) {
   return worst;
 }
 
-void print_memory(const Scenario& scenario, const Prediction& prediction) {
+void print_memory(const Scenario& scenario, const Prediction& prediction,
+                  const SoftwareStack& stack) {
   Table table({"stage", "peak", "parameters", "gradients", "optimizer", "activations", "boundaries",
                "of device"});
   for (const auto& [stage, rank] : worst_by_stage(prediction)) {
@@ -44,7 +45,8 @@ void print_memory(const Scenario& scenario, const Prediction& prediction) {
                                              0)
                               : "?"});
   }
-  std::cout << table.text();
+  std::cout << table.text() << "memory: what " << name(stack.memory.keeping)
+            << " keeps of this layout\n";
 }
 
 // What a step and a million tokens cost, where power or price are known.
@@ -123,6 +125,7 @@ int simulate_command(int argc, char** argv) {
                           {"mfu", result.model_flops_utilization},
                           {"peak_memory_bytes", result.peak_memory.value},
                           {"worst_stage", result.worst_stage},
+                          {"memory_of", name(profile.stack.memory.keeping)},
                           {"fits", result.fits()},
                           {"busiest_rank", critical.value},
                           {"busiest_rank_seconds", part_values}};
@@ -144,7 +147,7 @@ int simulate_command(int argc, char** argv) {
       table.add({traces::name(static_cast<traces::Part>(p)), seconds_text(parts[critical.value][p]),
                  seconds_text(average[p]), percent_text(parts[critical.value][p] / result.step)});
     std::cout << table.text() << "\n";
-    print_memory(scenario, prediction);
+    print_memory(scenario, prediction, profile.stack);
     if (unchanged) std::cout << "\n" << side_by_side(*unchanged, result);
   }
   if (result.fits()) return 0;

@@ -93,6 +93,22 @@ void print_parts(const std::vector<Part>& parts) {
             << table.text();
 }
 
+// Whose memory it is, which the same layout needs differently much of elsewhere.
+void print_memory_stacks(const std::vector<RowResult>& results) {
+  std::map<std::string, std::vector<std::string>> blocks;
+  for (const RowResult& result : results) {
+    if (!result.used() || !is_memory(result.row.metric)) continue;
+    std::vector<std::string>& names = blocks[name(result.memory_of)];
+    if (names.empty() || names.back() != result.row.block) names.push_back(result.row.block);
+  }
+  for (const auto& [stack, names] : blocks) {
+    std::cout << (stack == blocks.begin()->first ? "memory: what " : "; what ") << stack
+              << " keeps:";
+    for (const std::string& block : names) std::cout << " " << block;
+  }
+  if (!blocks.empty()) std::cout << ".\n";
+}
+
 void print_rows_left_out(const std::vector<RowResult>& results,
                          const std::vector<BlockSummary>& summaries) {
   std::cout << "\n";
@@ -141,6 +157,7 @@ nlohmann::ordered_json row_json(const RowResult& result) {
   if (result.error) json["error"] = *result.error;
   if (result.naive) json["naive_error"] = *result.naive / result.measured_step - 1;
   if (!result.note.empty()) json["note"] = result.note;
+  if (result.used() && is_memory(row.metric)) json["memory_of"] = name(result.memory_of);
   json["complete"] = row.complete();
   json["family"] = row.family;
   if (!result.stack.empty()) json["device"] = result.device, json["stack"] = result.stack;
@@ -274,6 +291,7 @@ int validate_command(int argc, char** argv) {
   }
   if (args.has("rows")) print_every_row(results.rows);
   print_table(summaries, results.held_out);
+  print_memory_stacks(results.rows);
   print_parts(summarize_parts(results.rows));
   print_rows_left_out(results.rows, summaries);
   return 0;

@@ -37,11 +37,23 @@ int counted_layers(const std::string& text) {
   return std::atoi(text.c_str() + open + 1);
 }
 
+// torchtitan's selective recomputation goes by operator.
+bool by_operator(const PublishedRow& row) {
+  return row.recompute == "selective" || row.recompute.starts_with("selective(op");
+}
+
 void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout& grid,
                     std::optional<double>& share) {
   const std::string& text = row.recompute;
   if (text.empty()) skip("recompute is not stated");
   if (text == "none" || text == "any") return;
+  if (is_memory(row.metric) && stack_name(row).starts_with("fsdp") &&
+      text.starts_with("selective")) {
+    if (!by_operator(row))
+      skip("memory under recompute " + text + " of PyTorch modules: by operator is modelled, or full");
+    grid.recompute = Recompute::selective;
+    return;
+  }
   // Of each pipeline stage, not of each of its chunks (Megatron-LM, arguments.py: "within each
   // pipeline stage").
   if (const int count = counted_layers(text); count > 0) {
@@ -61,6 +73,8 @@ void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout&
     grid.recompute = Recompute::full;
   } else if (has(text, "mla")) {
     skip("recompute " + text + " is not modelled");
+  } else if (stack_name(row) == "fsdp" && text.starts_with("selective")) {
+    skip("recompute " + text + " of PyTorch modules is not modelled: by operator is, or full");
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
   }  // norms and activations: memory-bound kernels, a few hundredths of a block
@@ -154,6 +168,18 @@ void read_precision(const PublishedRow& row, Scenario& scenario, HardwareProfile
     skip(profile.device.name + " has no units for precision " + text);
 }
 
+// What a row says of how its software keeps tensors.
+void read_memory(const PublishedRow& row, StackMemory& memory) {
+  if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
+  // SimuMax's launcher asks for it (simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh).
+  if (has(row.variant, "cp-a2a") || has(row.source, "simumax")) memory.exchanged = true;
+  if (has(row.variant, "compile")) memory.compiled = true;
+  // torchtitan compiles the loss since 2025 (e8977b0 of 2024-12-18 turned it off).
+  if (memory.compiled && memory.keeping == Keeping::fsdp && row.measured_on >= "2025")
+    memory.fused_loss = true;
+  memory.by_operator = by_operator(row);
+}
+
 PublishedCase build(const PublishedRow& row) {
   check_agreement(row);
   PublishedCase result;
@@ -182,6 +208,7 @@ PublishedCase build(const PublishedRow& row) {
   if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
     result.profile.stack.one_copy = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
+  read_memory(row, result.profile.stack.memory);
   read_precision(row, scenario, result.profile);
   result.layout = read_layout(row, module, result.recomputed);
   if (module.tied && check_layout(scenario, result.layout)) {

@@ -41,6 +41,7 @@ double work_of(const PublishedRow& row, const Module& module) {
       return published_flops(row, module, true).value / gpus / kUtilizationPeak * 100;
     case Metric::iteration_time:
     case Metric::peak_memory:
+    case Metric::peak_reserved_memory:
     case Metric::activation_memory_first_stage:
     case Metric::activation_memory_vs_tp_baseline:
     case Metric::param_plus_optimizer_memory:

@@ -24,6 +24,7 @@ const std::vector<MetricName>& metric_names() {
       {"hfu", Metric::hfu, {"% of 312 TFLOP/s"}},
       {"peak_allocated_memory", Metric::peak_memory, memory},
       {"peak_memory", Metric::peak_memory, memory},
+      {"peak_reserved_memory", Metric::peak_reserved_memory, memory},
       {"activation_memory_first_stage", Metric::activation_memory_first_stage, memory},
       {"activation_memory_vs_tp_baseline", Metric::activation_memory_vs_tp_baseline, {"%"}},
       {"param_plus_optimizer_memory", Metric::param_plus_optimizer_memory, memory},
@@ -36,15 +37,17 @@ struct TextColumn {
   std::string PublishedRow::* member;
 };
 constexpr TextColumn kTexts[] = {
-    {"source", &PublishedRow::source},       {"model", &PublishedRow::model},
-    {"gpu_type", &PublishedRow::gpu_type},   {"recompute", &PublishedRow::recompute},
-    {"precision", &PublishedRow::precision}, {"shard", &PublishedRow::shard},
-    {"attention", &PublishedRow::attention}, {"mlp", &PublishedRow::mlp},
-    {"trainable", &PublishedRow::trainable}, {"attention_kind", &PublishedRow::attention_kind},
-    {"offload", &PublishedRow::offload},     {"intra_node", &PublishedRow::intra_node},
-    {"overlap", &PublishedRow::overlap},     {"inter_node", &PublishedRow::inter_node},
-    {"variant", &PublishedRow::variant},     {"software", &PublishedRow::software},
-    {"family", &PublishedRow::family},       {"duplicate_of", &PublishedRow::duplicate_of},
+    {"source", &PublishedRow::source},           {"model", &PublishedRow::model},
+    {"gpu_type", &PublishedRow::gpu_type},       {"recompute", &PublishedRow::recompute},
+    {"precision", &PublishedRow::precision},     {"shard", &PublishedRow::shard},
+    {"attention", &PublishedRow::attention},     {"mlp", &PublishedRow::mlp},
+    {"trainable", &PublishedRow::trainable},     {"attention_kind", &PublishedRow::attention_kind},
+    {"offload", &PublishedRow::offload},         {"intra_node", &PublishedRow::intra_node},
+    {"overlap", &PublishedRow::overlap},         {"inter_node", &PublishedRow::inter_node},
+    {"variant", &PublishedRow::variant},         {"software", &PublishedRow::software},
+    {"measured_on", &PublishedRow::measured_on},
+
+    {"family", &PublishedRow::family},           {"duplicate_of", &PublishedRow::duplicate_of},
     {"outlier", &PublishedRow::outlier}};
 
 struct CountColumn {
@@ -74,9 +77,9 @@ constexpr CountColumn kCounts[] = {{"layers", &PublishedRow::layers},
                                    {"shared_experts", &PublishedRow::shared_experts}};
 
 // Read by name below, or for people only.
-const std::set<std::string> kOthers{
-    "id",      "measured_metric", "measured_value", "unit", "sequence_parallel", "tied_embeddings",
-    "assumed", "config_key",      "measured_on",    "notes"};
+const std::set<std::string> kOthers{"id",      "measured_metric",   "measured_value",
+                                    "unit",    "sequence_parallel", "tied_embeddings",
+                                    "assumed", "config_key",        "notes"};
 
 void read_metric(const CsvRow& line, PublishedRow& row) {
   const std::string text = line.text("measured_metric");
@@ -134,6 +137,7 @@ bool is_memory(Metric metric) {
     case Metric::hfu:
       return false;
     case Metric::peak_memory:
+    case Metric::peak_reserved_memory:
     case Metric::activation_memory_first_stage:
     case Metric::activation_memory_vs_tp_baseline:
     case Metric::param_plus_optimizer_memory:

@@ -18,7 +18,8 @@ enum class Metric : std::uint8_t {
   hardware_tflops_per_gpu,
   mfu,
   hfu,
-  peak_memory,  // of the allocator, or of the device
+  peak_memory,           // allocated
+  peak_reserved_memory,  // by the caching allocator, unused parts included
   activation_memory_first_stage,
   activation_memory_vs_tp_baseline,
   param_plus_optimizer_memory,
@@ -31,8 +32,8 @@ struct PublishedRow {
   std::string file;
   std::size_t line = 0;
   std::string source, model, gpu_type, recompute, precision, shard, attention, mlp, trainable,
-      attention_kind, offload, overlap, intra_node, inter_node, variant, software, family,
-      duplicate_of, outlier;
+      attention_kind, offload, overlap, intra_node, inter_node, variant, software, measured_on,
+      family, duplicate_of, outlier;
   std::optional<int> layers, hidden, heads, kv_heads, ffn, vocab, seq, gpus, tp, cp, pp, vpp, dp,
       ep, microbatch, global_batch, shard_ranks, experts, topk, moe_ffn, shared_experts;
   std::optional<bool> sequence_parallel, tied_embeddings;

@@ -27,10 +27,15 @@ std::variant<Prediction, Infeasible> predict_case(const PublishedCase& in) {
                  Predictor::estimate);
 }
 
-Bytes activations(const Prediction& prediction, std::size_t rank) {
-  const auto& at = prediction.memory[rank].at_peak;
-  return at[static_cast<std::size_t>(BufferKind::tape)] +
-         at[static_cast<std::size_t>(BufferKind::workspace)];
+// What the first rank's works keep for their backward.
+Bytes activations(const Prediction& prediction) {
+  return prediction.memory[0].at_peak[static_cast<std::size_t>(BufferKind::tape)];
+}
+
+Bytes state(const RankMemory& memory) {
+  return memory.at_peak[static_cast<std::size_t>(BufferKind::parameter)] +
+         memory.at_peak[static_cast<std::size_t>(BufferKind::gradient)] +
+         memory.at_peak[static_cast<std::size_t>(BufferKind::optimizer)];
 }
 
 double in_unit(const PublishedRow& row, Bytes bytes) {
@@ -38,36 +43,46 @@ double in_unit(const PublishedRow& row, Bytes bytes) {
   return value / (row.unit == "GB" ? 1e9 : static_cast<double>(std::int64_t{1} << 30));
 }
 
+// The values of arXiv 2205.05198 are of the blocks alone: its Figure 1 equals 18·12·L·h²/(t·p) and
+// the formulas of its Table 2 to the byte, without embedding and logits. So the least vocabulary.
+Prediction blocks_alone(PublishedCase in) {
+  in.scenario.model.modules.front().vocab = in.layout.modules.front().tp;
+  return std::get<Prediction>(predict_case(in));
+}
+
 // The tensor-parallel baseline of activation_memory_vs_tp_baseline: neither sequence parallelism
 // nor recomputation.
 Bytes baseline_activations(PublishedCase in) {
   in.layout.modules.front().sp = false;
   in.layout.modules.front().recompute = Recompute::none;
-  const auto prediction = predict_case(in);
-  return activations(std::get<Prediction>(prediction), 0);
+  return activations(blocks_alone(std::move(in)));
+}
+
+// Of what the caching allocator has reserved at its peak, what is allocated (SimuMax,
+// docs/strategy.md, mem_factor; its own B200 runs: 66.55 of 70.88 GiB).
+constexpr double kAllocatedShare = 0.94;
+// torchtitan's "memory" is what is reserved (components/metrics.py).
+bool is_reserved(const PublishedRow& row) {
+  return row.metric == Metric::peak_reserved_memory ||
+         row.software.find("torchtitan") != std::string::npos;
 }
 
 double memory_value(const PublishedRow& row, const PublishedCase& in,
                     const Prediction& prediction) {
   Bytes most{};
-  const auto state = [&](std::size_t rank) {
-    const auto& at = prediction.memory[rank].at_peak;
-    return at[static_cast<std::size_t>(BufferKind::parameter)] +
-           at[static_cast<std::size_t>(BufferKind::gradient)] +
-           at[static_cast<std::size_t>(BufferKind::optimizer)];
-  };
   switch (row.metric) {
     case Metric::activation_memory_first_stage:
-      return in_unit(row, activations(prediction, 0));
+      return in_unit(row, activations(blocks_alone(in)));
     case Metric::activation_memory_vs_tp_baseline:
-      return 100 * static_cast<double>(activations(prediction, 0).value) /
+      return 100 * static_cast<double>(activations(blocks_alone(in)).value) /
              static_cast<double>(baseline_activations(in).value);
     case Metric::param_plus_optimizer_memory:
-      for (std::size_t r = 0; r < prediction.memory.size(); ++r) most = std::max(most, state(r));
+      for (const RankMemory& memory : blocks_alone(in).memory) most = std::max(most, state(memory));
       return in_unit(row, most);
     case Metric::peak_memory:
+    case Metric::peak_reserved_memory:
       for (const RankMemory& memory : prediction.memory) most = std::max(most, memory.peak);
-      return in_unit(row, most);
+      return in_unit(row, most) / (is_reserved(row) ? kAllocatedShare : 1);
     case Metric::iteration_time:
     case Metric::tokens_per_sec_per_gpu:
     case Metric::model_tflops_per_gpu:
@@ -119,6 +134,7 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
   const auto& prediction = std::get<Prediction>(predicted);
   if (is_memory(row.metric)) {
     result.predicted = memory_value(row, in, prediction);
+    result.memory_of = in.profile.stack.memory.keeping;
     result.error = result.predicted / row.measured - 1;
     return result;
   }

@@ -19,6 +19,7 @@ struct RowResult {
   double predicted = 0;             // in the row's metric and unit
   std::optional<double> error;      // of time or bytes
   Seconds step{}, measured_step{};  // rows of time
+  Keeping memory_of = Keeping::ours;  // rows of memory: whose lists of tensors
   std::optional<Seconds> naive;
   double naive_efficiency = 0;  // the e of this row alone, before the median
   bool used() const { return reason.empty(); }

@@ -106,6 +106,8 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
       const Figures predicted = figures(scenario, prediction);
       if (is_memory(result.row.metric)) {
         result.predicted = static_cast<double>(predicted.peak_memory.value) / 1e9;
+        if (const SoftwareStack* known = find_stack(stack))
+          result.memory_of = known->memory.keeping;
       } else {
         result.step = predicted.step;
         result.predicted = result.step.count();

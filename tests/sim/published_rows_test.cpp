@@ -137,6 +137,37 @@ TEST_CASE("rows: one step in every metric of time") {
         doctest::Approx(100 * flops / 8 / seconds / 312e12));
 }
 
+TEST_CASE("rows: memory is the row's software's") {
+  const auto memory = [](const std::string& metric, const std::string& software) {
+    return replaced(replaced(kRow, "iteration_time,100,ms", metric + ",1,GB"),
+                    "\"Megatron-LM, 2022\"", software);
+  };
+  const std::string eager = replaced(memory("param_plus_optimizer_memory", "\"Megatron-LM, 2022\""),
+                                     ",flash,", ",eager,");
+  CHECK(result_of(eager).memory_of == Keeping::megatron);
+  // Of the blocks alone, 18·12·L·h² bytes with L 4 and h 1024: biases, norms and a word are 0.1 %.
+  CHECK(result_of(eager).predicted ==
+        doctest::Approx(18 * 12 * 4 * 1024 * 1024 / 1e9).epsilon(2e-3));
+
+  const auto found = [&](const std::string& metric, const std::string& software) {
+    const RowResult result = result_of(memory(metric, software));
+    CHECK(result.memory_of == Keeping::fsdp);
+    return result.predicted;
+  };
+  const double allocated = found("peak_memory", "llm-foundry");
+  CHECK(allocated > 0);
+  CHECK(found("peak_reserved_memory", "llm-foundry") == doctest::Approx(allocated / 0.94));
+  CHECK(found("peak_memory", "torchtitan") == doctest::Approx(allocated / 0.94));
+
+  const auto recomputed = [&](const std::string& how) {
+    return result_of(
+        replaced(memory("peak_memory", "torchtitan"), ",16,none,", ",16," + how + ","));
+  };
+  CHECK(recomputed("selective(op)").predicted < allocated / 0.94);
+  CHECK(recomputed("full").predicted < recomputed("selective").predicted);
+  CHECK(recomputed("selective(2)").reason.starts_with("recompute selective(2) of PyTorch"));
+}
+
 TEST_CASE("statistics of errors") {
   // |error|: 0.1, 0.2, 0.3, 0.6.
   const Errors errors = summarize({0.1, -0.2, 0.3, -0.6});

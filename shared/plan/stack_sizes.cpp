@@ -1,0 +1,170 @@
+#include "shared/plan/stack_sizes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "shared/model/row_shares.h"
+
+namespace polyphony {
+namespace {
+
+bool fsdp(const SoftwareStack& stack) { return stack.memory.keeping == Keeping::fsdp; }
+
+std::int64_t own_rows(std::int64_t rows, const RankContext& context) {
+  return context.sp ? RowShares{rows, context.tp}.count(context.tensor_index) : rows;
+}
+std::int64_t vocabulary(const Module& module, const RankContext& context) {
+  return (module.vocab + context.tp - 1) / context.tp;
+}
+
+// Logits, of L rows with a label: what stays, and the most in either pass.
+LayerHeld loss_held(const StackMemory& memory, std::int64_t logits, std::int64_t element) {
+  const bool in_place = memory.fused_loss && memory.keeping != Keeping::fsdp;
+  if (in_place) return {element * logits, element * logits, element * logits};
+  if (memory.keeping != Keeping::fsdp)  // the exponentials, fp32; logits and gradients, as computed
+    return {4 * logits, (4 + element) * logits, (4 + element) * logits};
+  if (memory.fused_loss) return {element * logits, element * logits, 2 * element * logits};
+  // Their logarithms, fp32; in the forward logits as computed and in fp32 beside them; in the
+  // backward the loss' and the logarithms' gradients.
+  return {4 * logits, (8 + element) * logits, 12 * logits};
+}
+
+LayerHeld head_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
+                    const RankContext& context) {
+  const std::int64_t element = size_of(context.precision).value;
+  const std::int64_t own = own_rows(size.loss_tokens, context) * module.hidden,
+                     whole = size.loss_tokens * module.hidden;
+  const std::int64_t statistics = (module.norm == Norm::layer ? 8 : 4) * own / module.hidden;
+  const std::int64_t inputs = module.trainable != Trainable::full ? own
+                              : fsdp(stack)                       ? own + whole
+                                                                  : 2 * own;
+  const LayerHeld loss =
+      loss_held(stack.memory, size.loss_tokens * vocabulary(module, context), element);
+  const std::int64_t kept = element * inputs + statistics;
+  // Before the logits are gone, the gradient of the head's input.
+  return {kept + loss.kept, kept + loss.forward,
+          kept + std::max(loss.backward, loss.kept + element * (whole + own))};
+}
+
+LayerHeld embedding_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
+                         const RankContext& context) {
+  const std::int64_t element = size_of(context.precision).value;
+  const std::int64_t rows = own_rows(size.tokens, context) * module.hidden;
+  const std::int64_t mask = stack.memory.dropout ? rows : 0;
+  const std::int64_t gradient =
+      module.trainable == Trainable::full ? vocabulary(module, context) * module.hidden : 0;
+  return {mask, mask + element * rows, mask + element * (rows + gradient)};
+}
+
+LayerHeld layer_held(const SoftwareStack& stack, const Module& module, int layer, LayerKind kind,
+                     const WorkSize& size, const RankContext& context) {
+  const LayerRange alone{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  switch (kind) {
+    case LayerKind::encoder_block:
+    case LayerKind::decoder_block: {
+      const bool starts = module.trainable != Trainable::full && layer == 1 && !context.input_grad;
+      if (starts || module.trainable == Trainable::lora) break;
+      return block_held(stack, module, layer_size(module, layer, size), context,
+                        recompute_of(kind, layer, context.recompute, context.recomputed));
+    }
+    case LayerKind::language_head:
+      return head_held(stack, module, size, context);
+    case LayerKind::token_embedding:
+      return embedding_held(stack, module, size, context);
+    case LayerKind::patch_embedding:
+    case LayerKind::audio_embedding:
+    case LayerKind::encoder_norm:
+    case LayerKind::projector_mlp:
+    case LayerKind::projector_linear:
+    case LayerKind::latent_embedding:
+    case LayerKind::diffusion_block:
+    case LayerKind::diffusion_head:
+      break;
+  }
+  const std::int64_t kept = tape_bytes(module, alone, size, context).value;
+  return {kept, kept, kept + workspace_bytes(module, alone, size, context).value};
+}
+
+// Elements by layer, largest first.
+std::vector<std::int64_t> layer_elements(const std::vector<Parameter>& parameters,
+                                         const ShardIndex& place) {
+  std::map<int, std::int64_t> layers;
+  for (const Parameter& parameter : parameters)
+    layers[parameter.layer] += parameter.local_count(place);
+  std::vector<std::int64_t> elements;
+  for (const auto& [layer, count] : layers) elements.push_back(count);
+  std::sort(elements.rbegin(), elements.rend());
+  return elements;
+}
+
+}  // namespace
+
+ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRange range,
+                     const WorkSize& size, const RankContext& context) {
+  const std::vector<LayerKind> kinds = layers(module);
+  std::int64_t kept = 0, forward = 0, backward = 0;
+  for (int layer = range.begin; layer < range.end; ++layer) {
+    const LayerHeld held =
+        layer_held(stack, module, layer, kinds[static_cast<std::size_t>(layer)], size, context);
+    forward = std::max(forward, kept + held.forward);
+    backward = std::max(backward, kept + held.backward);
+    kept += held.kept;
+  }
+  return {Bytes(kept), Bytes(std::max<std::int64_t>(0, forward - kept)),
+          Bytes(std::max<std::int64_t>(0, backward - kept))};
+}
+
+HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,
+                           int shards, int shard_index, NumberFormat precision) {
+  HeldBytes bytes = held_bytes(elements, shard, shards, shard_index, precision);
+  if (fsdp(stack) && size_of(precision) < Bytes(4)) {
+    bytes.values = Bytes(bytes.values.value / size_of(precision).value * 4);
+    bytes.optimizer = Bytes(bytes.optimizer.value / 12 * 8);
+  }
+  const Bytes ours = gradient_size(precision);
+  if (stack.memory.gradient > Bytes(0))
+    bytes.gradient = Bytes(bytes.gradient.value / ours.value * stack.memory.gradient.value);
+  return bytes;
+}
+
+Bytes stack_gathered_bytes(const std::vector<Parameter>& parameters, const ShardIndex& place,
+                           bool pipelined, NumberFormat precision) {
+  const std::vector<std::int64_t> elements = layer_elements(parameters, place);
+  std::int64_t gathered = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    if (pipelined || i < 2) gathered += elements[i];
+  return gathered * size_of(precision);
+}
+
+Bytes stack_whole_gradient_bytes(const std::vector<Parameter>& parameters, const ShardIndex& place,
+                                 NumberFormat precision) {
+  const std::vector<std::int64_t> elements = layer_elements(parameters, place);
+  if (elements.empty()) return {};
+  const std::int64_t before = elements.size() > 1 ? elements[1] : 0;
+  return elements.front() * (size_of(precision) + gradient_size(precision)) +
+         before * gradient_size(precision);
+}
+
+void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardIndex& place,
+                       MatrixShapes& shapes) {
+  for (const Parameter& parameter : parameters) {
+    const std::vector<std::int64_t> shape = parameter.local_shape(place);
+    const bool table = !parameter.decay && !parameter.copy;
+    if (!parameter.trained || shape.size() < 2 || table) continue;
+    const std::size_t matrix = shape.size() - 2;  // an expert's
+    shapes.emplace_back(shape[matrix], shape[matrix + 1]);
+  }
+}
+
+Bytes standing_bytes(const SoftwareStack& stack, MatrixShapes shapes, std::int64_t gathered_rows,
+                     NumberFormat precision) {
+  Bytes bytes = stack.memory.workspaces;
+  if (!stack.memory.in_products) shapes.clear();
+  std::sort(shapes.begin(), shapes.end());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  std::int64_t elements = fsdp(stack) ? 0 : gathered_rows;
+  for (const auto& [rows, columns] : shapes) elements += rows * columns;
+  return bytes + elements * size_of(precision);
+}
+
+}  // namespace polyphony
