@@ -205,10 +205,9 @@ class Pricer {
   };
   Gather gather_of(const Message& message) const {
     if (!profile_.stack.scattered_messages) return {};
-    const ParamGroup* from = params_of_[message.source.value];
     const ParamGroup* to = params_of_[message.destination.value];
-    if (from == nullptr || to == nullptr || from->module != to->module || !to->tensor.valid() ||
-        program_.layout.modules[to->module.value].sp)
+    if (program_.layout.placement != Placement::homogeneous || to == nullptr ||
+        !to->tensor.valid() || program_.layout.modules[to->module.value].sp)
       return {};
     const Ring ring = make_ring(program_.groups[to->tensor.value].members, cluster_, profile_);
     return {ring.ranks, ring_time(ring, CollectiveKind::all_gather, message.bytes)};
