@@ -59,8 +59,6 @@ void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout&
     grid.recompute = Recompute::selective;
   } else if (text.starts_with("selective(") && (share = selected_share(row, module))) {
     grid.recompute = Recompute::full;
-  } else if (has(text, "mla")) {
-    skip("recompute " + text + " is not modelled");
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
   }  // norms and activations: memory-bound kernels, a few hundredths of a block
@@ -181,6 +179,10 @@ PublishedCase build(const PublishedRow& row) {
   if (has(row.variant, "token-drop")) result.profile.stack.one_copy = false;
   if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
     result.profile.stack.one_copy = true;
+  // MXFP8 recipes for Blackwell from that container on (Megatron-Bridge 0.5.1, release notes).
+  if (has(row.software, "megatron-bridge") && row.precision == "mxfp8" &&
+      (has(row.software, "nemo:26.06") || has(row.software, "nemo:26.08")))
+    result.profile.stack.fused_experts = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_precision(row, scenario, result.profile);
   result.layout = read_layout(row, module, result.recomputed);

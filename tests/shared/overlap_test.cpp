@@ -106,9 +106,8 @@ TEST_CASE("sharded parameters are gathered beside the next forward") {
 TEST_CASE("gathers and scatters take a share of their time from the compute beside them") {
   HardwareProfile profile = round_numbers();
   const Priced alone = priced(1, 1, 2, Shard::full, profile);
-  profile.contention = 0.25;
-  const CostTable costs =
-      price(alone.program, alone.compiled, alone.scenario.cluster, profile);
+  profile.stack.contention = 0.25;
+  const CostTable costs = price(alone.program, alone.compiled, alone.scenario.cluster, profile);
   int forwards = 0, backwards = 0;
   for (std::uint32_t n = 0; n < alone.compiled.nodes.size(); ++n) {
     const Node& node = alone.compiled.nodes[n];
@@ -132,14 +131,13 @@ TEST_CASE("stages send parts to tensor-parallel ranks, which gather the rows") {
   HardwareProfile profile = round_numbers();
   const Priced whole = priced(2, 2, 4, Shard::none, profile);
   profile.stack.scattered_messages = true;
-  const CostTable parts =
-      price(whole.program, whole.compiled, whole.scenario.cluster, profile);
+  const CostTable parts = price(whole.program, whole.compiled, whole.scenario.cluster, profile);
   int messages = 0;
   for (std::uint32_t n = 0; n < whole.compiled.nodes.size(); ++n) {
     if (whole.compiled.nodes[n].kind != NodeKind::message) continue;
     ++messages;
-    const double bytes = static_cast<double>(
-        whole.program.messages[whole.compiled.nodes[n].what].bytes.value);
+    const double bytes =
+        static_cast<double>(whole.program.messages[whole.compiled.nodes[n].what].bytes.value);
     CHECK(unshared_time(whole.costs, n).count() == doctest::Approx(kLatency + bytes / kRate));
     // Half of it, then one hop and the other half.
     CHECK(unshared_time(parts, n).count() == doctest::Approx(2 * kLatency + bytes / kRate));

@@ -79,6 +79,34 @@ TEST_CASE("products of experts side by side reach less than one alone") {
   CHECK(kernel_time(profile, product, NumberFormat::bf16).count() == doctest::Approx(1600e-6));
 }
 
+TEST_CASE("fused experts: products as one alone, neither casts nor the activation between") {
+  HardwareProfile profile = plain();
+  profile.grouped_efficiency = 0.5;
+  profile.stack.matrix = NumberFormat::fp8;
+  Module sparse = examples::llama_70b();
+  sparse.experts = 8;
+  sparse.experts_per_token = 2;
+  sparse.expert_ffn = 1024;
+  const WorkSize size{
+      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
+  const auto time = [&] {
+    return range_time(sparse, {1, 2}, Phase::forward, size, {.precision = NumberFormat::bf16}, {},
+                      profile)
+        .count();
+  };
+  const double apart = time();
+  profile.stack.fused_experts = true;
+  // 8192 slots, three products of 2 · 8192 · 8192 · 1024 flops: at half of 20e12, then all of it.
+  const double products = 3 * 2.0 * 8192 * 8192 * 1024;
+  // Casts move what products do: rows in and out and 8 experts' weights, 2 bytes each: up and gate
+  // together, then down. SwiGLU: 5 passes over 8192 · 1024.
+  const double casts = 2.0 * (8192.0 * (8192 + 2048) + 8 * 8192.0 * 2048) +
+                       2.0 * (8192.0 * (1024 + 8192) + 8 * 8192.0 * 1024);
+  const double activation = 5 * 2.0 * 8192 * 1024;
+  CHECK(apart - time() ==
+        doctest::Approx(products / 10e12 - products / 20e12 + (casts + activation) / 1e12));
+}
+
 TEST_CASE("a stack scales the traffic and launches of memory-bound kernels alone") {
   HardwareProfile profile = plain();
   profile.dispatch = Seconds(1e-6);
