@@ -28,13 +28,24 @@ double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) 
   return found == profile.corrections.end() ? 1.0 : found->second;
 }
 
+// What is between the two products of experts: their activation.
+bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
+  const auto grouped = [&](std::size_t k) {
+    return kernels[k].kind == KernelKind::gemm && kernels[k].launches > 1;
+  };
+  return i > 0 && i + 1 < kernels.size() && kernels[i].kind == KernelKind::elementwise &&
+         grouped(i - 1) && grouped(i + 1);
+}
+
 Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize& size,
                    const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
   const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
   const Expansion inside = expand(module, range, phase, size, context);
   Seconds total{}, host{}, products{};
-  for (const Kernel& kernel : inside.kernels) {
+  for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
+    const Kernel& kernel = inside.kernels[i];
+    if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
     const Seconds time =
         kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
     total += time;
@@ -135,7 +146,7 @@ class Pricer {
   // What the collectives of a sharded module's neighbouring chunk, as large as this one, take from
   // an op of `time`: parameters gathered beside every op, gradients scattered beside backwards.
   Seconds contention(const Compute& compute, Seconds time) const {
-    if (profile_.contention <= 0 || !compute.params.valid()) return Seconds(0);
+    if (profile_.stack.contention <= 0 || !compute.params.valid()) return Seconds(0);
     const ParamGroup& params = program_.params[compute.params.value];
     const Shard shard = program_.layout.modules[compute.module.value].shard;
     if (shard < Shard::gradients || !params.shards.valid()) return Seconds(0);
@@ -148,7 +159,7 @@ class Pricer {
       beside += ring_time(ring, CollectiveKind::reduce_scatter,
                           reduced_bytes(profile_, program_.precision,
                                         gradient_size(program_.precision) * params.trained));
-    return profile_.contention * std::min(time, beside);
+    return profile_.stack.contention * std::min(time, beside);
   }
 
   Seconds message(const Message& message) {
@@ -171,10 +182,9 @@ class Pricer {
   };
   Gather gather_of(const Message& message) const {
     if (!profile_.stack.scattered_messages) return {};
-    const ParamGroup* from = params_of_[message.source.value];
     const ParamGroup* to = params_of_[message.destination.value];
-    if (from == nullptr || to == nullptr || from->module != to->module || !to->tensor.valid() ||
-        program_.layout.modules[to->module.value].sp)
+    if (program_.layout.placement != Placement::homogeneous || to == nullptr ||
+        !to->tensor.valid() || program_.layout.modules[to->module.value].sp)
       return {};
     const Ring ring = make_ring(program_.groups[to->tensor.value].members, cluster_, profile_);
     return {ring.ranks, ring_time(ring, CollectiveKind::all_gather, message.bytes)};

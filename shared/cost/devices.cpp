@@ -108,13 +108,15 @@ std::string lower_case(std::string text) {
 // B200: 15 rows (SimuMax's dense cases), 3 %. GB200: 36 rows of Megatron-Bridge, whose
 // recomputation and sharding are assumed, 15 %.
 struct Fit {
-  double gemm_efficiency, gemm_half_size, early_attention_efficiency, step_error;
+  double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency,
+      step_error;
   const char* rows;
 };
-constexpr Fit kAmpere{0.795, 653, 0.316, 0.15, "142 published rows of A100"};
-constexpr Fit kHopper{0.609, 387, 0.166, 0.2, "37 published rows of H100"};
-constexpr Fit kB200{0.434, 256, 0.15, 0.2, "15 published rows of B200"};
-constexpr Fit kGb200{0.563, 304, 0.15, 0.25, "36 published rows of GB200, parts of them assumed"};
+constexpr Fit kAmpere{0.804, 702, 0.324, 0.9, 0.15, "142 published rows of A100"};
+constexpr Fit kHopper{0.66, 277, 0.16, 0.379, 0.2, "69 published rows of H100"};
+constexpr Fit kB200{0.434, 256, 0.15, 0.62, 0.2, "15 published rows of B200"};
+constexpr Fit kGb200{0.585, 202,  0.15,
+                     0.599, 0.25, "36 published rows of GB200, parts of them assumed"};
 
 const Fit& fit_of(const Device& device) {
   if (device.name == "GB200") return kGb200;
@@ -153,7 +155,7 @@ HardwareProfile gpu_profile(const Device& device) {
              blackwell = device.name.find("B200") != std::string::npos;
   profile.gemm_efficiency = fit.gemm_efficiency;
   profile.gemm_half_size = fit.gemm_half_size;
-  profile.grouped_efficiency = ampere ? 0.9 : blackwell ? 0.62 : 0.75;
+  profile.grouped_efficiency = fit.grouped_efficiency;
   profile.attention_efficiency = ampere ? 0.45 : blackwell ? 0.37 : 0.5;
   profile.early_attention_efficiency = fit.early_attention_efficiency;
   profile.memory_efficiency = blackwell ? 0.67 : 0.8;

@@ -28,7 +28,8 @@ Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
 double gemm_efficiency(const HardwareProfile& profile, const Kernel& kernel) {
   const double size = std::cbrt(static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
                                 static_cast<double>(kernel.k));
-  const double grouped = kernel.launches > 1 ? profile.grouped_efficiency : 1;
+  const double grouped =
+      kernel.launches > 1 && !profile.stack.fused_experts ? profile.grouped_efficiency : 1;
   return grouped * profile.gemm_efficiency *
          (size > 0 ? size / (size + profile.gemm_half_size) : 1);
 }
@@ -70,7 +71,8 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
       const FlopsPerSecond fastest = supported(narrow ? *stack.matrix : precision);
       const Seconds product = std::max(kernel.flops / (fastest * gemm_efficiency(profile, kernel)),
                                        kernel.bytes / memory);
-      return product + (narrow ? cast_time(profile, kernel) : Seconds(0)) + launch;
+      const bool cast = narrow && !(stack.fused_experts && kernel.launches > 1);
+      return product + (cast ? cast_time(profile, kernel) : Seconds(0)) + launch;
     }
     case KernelKind::elementwise:
     case KernelKind::embedding:

@@ -7,8 +7,7 @@
 //   collective_efficiency inside a node, fabric_efficiency between nodes corrections: measured ÷
 //   modelled time by (layer kind, phase), from calibration; 1 where absent
 // Products of experts, many of one shape side by side, reach grouped_efficiency of what one alone
-// does. A collective beside a compute op takes `contention` of its own time from it (its kernels
-// hold processors and memory).
+// does.
 // `stack` holds what the software adds (shared/cost/software.h).
 // `nccl`: collectives by protocol (shared/cost/collectives.h); else collective_latency per ring
 // hop. `step_error` is the stated relative error of a step time predicted with the profile;
@@ -42,7 +41,6 @@ struct HardwareProfile {
   double message_efficiency = 0.8;  // of the link rate
   Seconds collective_latency{};     // per ring hop, as seen by all
   double collective_efficiency = 0.8;
-  double contention = 0;
   double fabric_efficiency =
       0.9;  // of the fabric link rate between nodes, messages and collectives alike
   Seconds optimizer_overhead{};  // per update op

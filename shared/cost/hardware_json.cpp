@@ -29,8 +29,6 @@ constexpr NumberKey kNumbers[] = {
      "(m·n·k)^(1/3) that reaches half of it"},
     {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 100,
      "of gemm_efficiency, products of experts side by side"},
-    {"contention", &HardwareProfile::contention, 0, 10,
-     "of a collective's time, taken from the compute beside it"},
     {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 100,
      "of the peak, attending pairs"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
@@ -69,6 +67,8 @@ constexpr StackKey kStackNumbers[] = {
      "of products that other tensor-parallel collectives run beside"},
     {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
      "of weight gradients that collectives run beside"},
+    {"contention", &SoftwareStack::contention, 0, 10,
+     "of a collective's time, taken from the compute beside it"},
     {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
     {"taken_inside", &SoftwareStack::taken_inside, 0, 0.9,
      "of the device, by a collective inside a node, from the compute beside it"},
@@ -101,6 +101,8 @@ ObjectForm stack_form() {
   form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
   form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
+  form.fields.push_back(
+      {"fused_experts", boolean_form(), "experts' two products and what is between, one kernel"});
   form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
   form.fields.push_back(
       {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
@@ -118,6 +120,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
   json.read("one_copy", stack.one_copy);
+  json.read("fused_experts", stack.fused_experts);
   json.read("scattered_messages", stack.scattered_messages);
   if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
   return stack;
@@ -130,6 +133,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
   json["one_copy"] = stack.one_copy;
+  json["fused_experts"] = stack.fused_experts;
   json["scattered_messages"] = stack.scattered_messages;
   if (stack.matrix) json["matrix"] = name(*stack.matrix);
   return json;

@@ -41,13 +41,17 @@ void LayerKernels::feed_forward_backward_input() {
 void LayerKernels::block_forward() {
   const std::int64_t rows = size_.tokens, between = own(rows);
   norm(between, hidden());
-  forward_column(qkv());
-  head_norm();
-  if (context()) {
-    rotate();
-    move_keys(CollectiveKind::all_gather);
+  if (latent()) {
+    latent_forward();
+  } else {
+    forward_column(qkv());
+    head_norm();
+    if (context()) {
+      rotate();
+      move_keys(CollectiveKind::all_gather);
+    }
+    core_attention();
   }
-  core_attention();
   forward_row(attention_out());
   passes(between * hidden(), 3, 1);  // residual sum
   norm(between, hidden());
@@ -60,8 +64,14 @@ void LayerKernels::block_backward_input(bool attention_again) {
   feed_forward_backward_input();
   norm_backward(between, hidden());
   passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
-  if (attention_again) core_attention();
+  if (attention_again && latent()) latent_attention(2);
+  if (attention_again && !latent()) core_attention();
   input_gradient_row(attention_out());
+  if (latent()) {
+    latent_backward_input();
+    norm_backward(between, hidden());
+    return passes(between * hidden(), 3, 1);
+  }
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   move_keys(CollectiveKind::reduce_scatter);
   if (rotates()) passes(rows * (query_width() + key_width()), 9, 10);
@@ -85,7 +95,7 @@ void LayerKernels::block_backward_weight() {
   norm_weight(own(size_.tokens), hidden());
   weight_gradient(attention_out());
   head_norm_weight();
-  weight_gradient(qkv());
+  latent() ? latent_backward_weight() : weight_gradient(qkv());
   norm_weight(own(size_.tokens), hidden());
 }
 

@@ -246,6 +246,21 @@ class LayerKernels {
   void low_rank_backward(const Linear& l, bool input_grad);
   void low_rank_weight(const Linear& l);
 
+  // Latent attention: shared/cost/latent_kernels.cpp.
+  bool latent() const { return module_.key_value_rank > 0; }
+  Linear query_down() const { return {own(size_.tokens), hidden(), module_.query_rank}; }
+  Linear query_up() const;
+  Linear key_down() const {
+    return {own(size_.tokens), hidden(), module_.key_value_rank + module_.rotary_dim};
+  }
+  Linear key_up() const;
+  std::int64_t latent_heads() const { return module_.heads / context_.tp; }
+  void latent_rotate();
+  void latent_attention(double products);
+  void latent_forward();
+  void latent_backward_input();
+  void latent_backward_weight();
+
   void block_forward();
   // From q, k and v to the attention output: what selective recomputation runs again.
   void rotate();

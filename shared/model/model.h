@@ -107,6 +107,13 @@ struct Module {
   int expert_ffn = 0;           // width of one expert
   int shared_ffn = 0;           // width of the expert that every token visits; 0: none
   double balance_weight = 0.0;  // of the load-balance term (exec/balance.h)
+  // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1): keys and values are made of a row of
+  // key_value_rank, and of rotary_dim numbers that every head's key ends in; queries of rows of
+  // query_rank (0: of the input), heads of head_dim + rotary_dim. Values have head_dim. 0: none.
+  // Simulation only; no activation memory.
+  int key_value_rank = 0;
+  int query_rank = 0;
+  int rotary_dim = 0;
   // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
   double lora_alpha = 0.0;

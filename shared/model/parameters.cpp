@@ -87,11 +87,27 @@ void sparse_feed_forward(const Module& m, LayerParameters& add) {
   add.matrix("shared.down.weight", m.hidden, m.shared_ffn, Cut::columns);
 }
 
+void latent_projections(const Module& m, LayerParameters& add) {
+  const std::int64_t queries = std::int64_t{m.heads} * (m.head_dim + m.rotary_dim);
+  if (m.query_rank > 0) {
+    add.matrix("q_down.weight", m.query_rank, m.hidden, Cut::replicated);
+    add.vector("q_down_norm.weight", m.query_rank, Cut::replicated, Initial::ones);
+  }
+  add.matrix("q_up.weight", queries, m.query_rank > 0 ? m.query_rank : m.hidden, Cut::rows);
+  add.matrix("kv_down.weight", m.key_value_rank + m.rotary_dim, m.hidden, Cut::replicated);
+  add.vector("kv_down_norm.weight", m.key_value_rank, Cut::replicated, Initial::ones);
+  add.matrix("kv_up.weight", 2 * std::int64_t{m.heads} * m.head_dim, m.key_value_rank, Cut::rows);
+}
+
 void transformer_block(const Module& m, LayerParameters add) {
   const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
   add.norm("norm1", m);
-  add.fused("qkv.weight", m, m.hidden);
-  if (m.attention_bias || m.qkv_bias) add.fused("qkv.bias", m, 0);
+  if (m.key_value_rank > 0) {
+    latent_projections(m, add);
+  } else {
+    add.fused("qkv.weight", m, m.hidden);
+    if (m.attention_bias || m.qkv_bias) add.fused("qkv.bias", m, 0);
+  }
   if (m.qk_norm) {
     add.head_norm("q_norm", m);
     add.head_norm("k_norm", m);

@@ -42,6 +42,9 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
 }
 
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
+  for (const Module& module : scenario.model.modules)
+    if (module.key_value_rank > 0)
+      return refuse(module.name + ": latent attention is simulation only");
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)

@@ -50,7 +50,8 @@ void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout&
   if (is_memory(row.metric) && stack_name(row).starts_with("fsdp") &&
       text.starts_with("selective")) {
     if (!by_operator(row))
-      skip("memory under recompute " + text + " of PyTorch modules: by operator is modelled, or full");
+      skip("memory under recompute " + text +
+           " of PyTorch modules: by operator is modelled, or full");
     grid.recompute = Recompute::selective;
     return;
   }
@@ -71,8 +72,6 @@ void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout&
     grid.recompute = Recompute::selective;
   } else if (text.starts_with("selective(") && (share = selected_share(row, module))) {
     grid.recompute = Recompute::full;
-  } else if (has(text, "mla")) {
-    skip("recompute " + text + " is not modelled");
   } else if (stack_name(row) == "fsdp" && text.starts_with("selective")) {
     skip("recompute " + text + " of PyTorch modules is not modelled: by operator is, or full");
   } else if (!text.starts_with("selective(")) {
@@ -207,6 +206,10 @@ PublishedCase build(const PublishedRow& row) {
   if (has(row.variant, "token-drop")) result.profile.stack.one_copy = false;
   if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
     result.profile.stack.one_copy = true;
+  // MXFP8 recipes for Blackwell from that container on (Megatron-Bridge 0.5.1, release notes).
+  if (has(row.software, "megatron-bridge") && row.precision == "mxfp8" &&
+      (has(row.software, "nemo:26.06") || has(row.software, "nemo:26.08")))
+    result.profile.stack.fused_experts = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_memory(row, result.profile.stack.memory);
   read_precision(row, scenario, result.profile);

@@ -100,6 +100,17 @@ HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
 
 namespace {
 
+// Public architecture of DeepSeek-V2 and V3, Moonlight and Kimi-K2 (their config.json).
+void read_latent(const PublishedRow& row, Module& module) {
+  const bool moonlight = has(row.model, "moonlight");
+  if (!moonlight && !has(row.model, "deepseek") && !has(row.model, "kimi"))
+    skip("latent attention of " + row.model + ": its ranks are not stated");
+  if (is_memory(row.metric)) skip("activation memory of latent attention is not modelled");
+  module.key_value_rank = 512;
+  module.query_rank = moonlight ? 0 : 1536;
+  module.rotary_dim = 64;
+}
+
 int head_width(const PublishedRow& row) {
   const int hidden = *row.hidden, heads = *row.heads;
   if (has(row.model, "qwen3")) return 128;
@@ -113,7 +124,8 @@ int head_width(const PublishedRow& row) {
 }  // namespace
 
 Module read_model(const PublishedRow& row) {
-  if (row.attention_kind != "mha" && row.attention_kind != "gqa")
+  const bool latent = row.attention_kind == "mla";
+  if (row.attention_kind != "mha" && row.attention_kind != "gqa" && !latent)
     skip(row.attention_kind.empty() ? "attention_kind is not stated"
                                     : "attention_kind " + row.attention_kind +
                                           " is not modelled, or its dimensions are not stated");
@@ -124,7 +136,8 @@ Module read_model(const PublishedRow& row) {
   module.hidden = need(row.hidden, "hidden");
   module.heads = need(row.heads, "heads");
   module.kv_heads = row.kv_heads.value_or(module.heads);
-  module.head_dim = head_width(row);
+  module.head_dim = latent ? 128 : head_width(row);
+  if (latent) read_latent(row, module);
   module.vocab = need(row.vocab, "vocab");
   module.tied = row.tied_embeddings.value_or(false);
   if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
@@ -158,7 +171,7 @@ namespace {
 
 // Weights and scores that a token meets in one block's forward, by part.
 struct BlockWork {
-  double projections, scores, feed_forward;
+  double projections, scores, feed_forward, up_projections;
   double whole() const { return projections + scores + feed_forward; }
 };
 BlockWork block_work(const PublishedRow& row, const Module& m) {
@@ -168,7 +181,12 @@ BlockWork block_work(const PublishedRow& row, const Module& m) {
       m.experts > 0
           ? 3 * h * (static_cast<double>(m.experts_per_token) * m.expert_ffn + m.shared_ffn)
           : (m.gated ? 3 : 2) * h * m.ffn;
-  return {2 * h * (width + keys), *row.seq * width, feed};
+  if (m.key_value_rank == 0) return {2 * h * (width + keys), *row.seq * width, feed, 0};
+  const double wide = static_cast<double>(m.heads) * (m.head_dim + m.rotary_dim),
+               queries = m.query_rank > 0 ? m.query_rank : h;
+  const double up = queries * wide + 2.0 * m.key_value_rank * width,
+               down = h * (m.query_rank + m.key_value_rank + m.rotary_dim);
+  return {up + down + h * width, *row.seq * (wide + width) / 2, feed, up};
 }
 
 }  // namespace
@@ -179,6 +197,7 @@ std::optional<double> selected_share(const PublishedRow& row, const Module& modu
   if (has(text, "(op")) return 0.5 * (work.projections + work.feed_forward) / work.whole();
   double again = 0;
   if (has(text, "attn")) again += work.scores;
+  if (has(text, "mla_up_proj")) again += work.up_projections;
   if (has(text, "mlp") || has(text, "(moe)") || has(text, ",moe)")) again += work.feed_forward;
   if (again == 0) return std::nullopt;
   return again / work.whole();

@@ -15,7 +15,11 @@ double used_weights(const Module& m) {
           ? 3 * h * (static_cast<double>(m.experts_per_token) * m.expert_ffn + m.shared_ffn) +
                 h * m.experts
           : matrices * h * m.ffn;
-  return m.layers * (h * (2 * width + 2 * keys) + feed) + h * m.vocab;
+  if (m.key_value_rank == 0) return m.layers * (h * (2 * width + 2 * keys) + feed) + h * m.vocab;
+  const double wide = static_cast<double>(m.heads) * (m.head_dim + m.rotary_dim);
+  const double queries = m.query_rank > 0 ? m.query_rank * (h + wide) : h * wide;
+  const double latent = m.key_value_rank * (h + 2 * width) + h * m.rotary_dim;
+  return m.layers * (queries + latent + h * width + feed) + h * m.vocab;
 }
 
 bool is_plain(const Module& m) {

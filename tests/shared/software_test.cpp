@@ -62,6 +62,51 @@ TEST_CASE("eager attention computes whole squares and moves the scores") {
   CHECK(kernel_time(profile, encoder, NumberFormat::bf16).count() == doctest::Approx(27.3e-6));
 }
 
+TEST_CASE("products of experts side by side reach less than one alone") {
+  HardwareProfile profile = plain();
+  profile.grouped_efficiency = 0.5;
+  Kernel product{.kind = KernelKind::gemm,
+                 .flops = Flops(2e9),
+                 .bytes = Bytes(6'000'000),
+                 .launches = 1,
+                 .m = 1000,
+                 .n = 1000,
+                 .k = 1000};
+  // 2e9 at 10e12; four of them, each at half of that.
+  CHECK(kernel_time(profile, product, NumberFormat::bf16).count() == doctest::Approx(200e-6));
+  product.launches = 4;
+  product.flops = Flops(8e9);
+  CHECK(kernel_time(profile, product, NumberFormat::bf16).count() == doctest::Approx(1600e-6));
+}
+
+TEST_CASE("fused experts: products as one alone, neither casts nor the activation between") {
+  HardwareProfile profile = plain();
+  profile.grouped_efficiency = 0.5;
+  profile.stack.matrix = NumberFormat::fp8;
+  Module sparse = examples::llama_70b();
+  sparse.experts = 8;
+  sparse.experts_per_token = 2;
+  sparse.expert_ffn = 1024;
+  const WorkSize size{
+      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
+  const auto time = [&] {
+    return range_time(sparse, {1, 2}, Phase::forward, size, {.precision = NumberFormat::bf16}, {},
+                      profile)
+        .count();
+  };
+  const double apart = time();
+  profile.stack.fused_experts = true;
+  // 8192 slots, three products of 2 · 8192 · 8192 · 1024 flops: at half of 20e12, then all of it.
+  const double products = 3 * 2.0 * 8192 * 8192 * 1024;
+  // Casts move what products do: rows in and out and 8 experts' weights, 2 bytes each: up and gate
+  // together, then down. SwiGLU: 5 passes over 8192 · 1024.
+  const double casts = 2.0 * (8192.0 * (8192 + 2048) + 8 * 8192.0 * 2048) +
+                       2.0 * (8192.0 * (1024 + 8192) + 8 * 8192.0 * 1024);
+  const double activation = 5 * 2.0 * 8192 * 1024;
+  CHECK(apart - time() ==
+        doctest::Approx(products / 10e12 - products / 20e12 + (casts + activation) / 1e12));
+}
+
 TEST_CASE("a stack scales the traffic and launches of memory-bound kernels alone") {
   HardwareProfile profile = plain();
   profile.dispatch = Seconds(1e-6);
@@ -88,6 +133,14 @@ TEST_CASE("weight products of blocks run in the matrix format, after a cast") {
                        .k = 1000};
   // 2e9 at 20e12: 100 us; operands cast: 6 us.
   CHECK(kernel_time(profile, product, NumberFormat::bf16).count() == doctest::Approx(106e-6));
+  // Two casts are launched beside it. Low-rank pairs are not cast: 6 us of memory.
+  profile.stack.host = Seconds(1e-6);
+  CHECK(launch_time(profile, product).count() == doctest::Approx(3e-6));
+  Kernel pair = product;
+  pair.k = 16;
+  pair.flops = Flops(2 * 16e6);
+  CHECK(kernel_time(profile, pair, NumberFormat::bf16).count() == doctest::Approx(6e-6));
+  CHECK(launch_time(profile, pair).count() == doctest::Approx(1e-6));
   Kernel head = product;
   head.layer = LayerKind::language_head;
   CHECK(kernel_time(profile, head, NumberFormat::bf16).count() == doctest::Approx(200e-6));
