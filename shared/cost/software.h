@@ -62,22 +62,12 @@ struct SoftwareStack {
   // Experts: a token goes to a node, and to a rank, once, however many of its experts are there
   // (DeepEP, HybridEP); else once to each expert.
   bool one_copy = false;
-<<<<<<< HEAD
-  // Between pipeline stages each tensor-parallel rank sends its part alone, and the receivers
-  // gather the rows (arXiv 2104.04473, §4.1); with sequence parallelism parts are all that there
-  // is.
-||||||| parent of 446b0ea (Latent attention for the simulator; experts' products fused; contention belongs to the stack)
-  // Between pipeline stages each tensor-parallel rank sends its part alone, and the receivers
-  // gather the rows (arXiv 2104.04473, §4.1); with sequence parallelism parts are all that there
-  // is.
-=======
   // Experts' products in one kernel with the activation and the casts between them, as fast as one
   // product alone (CuTeDSL grouped products, MXFP8 on Blackwell).
   bool fused_experts = false;
   // Between pipeline stages each tensor-parallel rank sends its part alone, and the receivers
   // gather the rows (arXiv 2104.04473, §4.1); with sequence parallelism parts are all that there
   // is.
->>>>>>> 446b0ea (Latent attention for the simulator; experts' products fused; contention belongs to the stack)
   bool scattered_messages = false;
   double gradient_bytes = 0;  // an element as it is reduced; 0: as the executor does
   // Of the backward that makes gradients last, what hides their reduction; of the next forward,
