@@ -72,8 +72,6 @@ void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout&
     grid.recompute = Recompute::selective;
   } else if (text.starts_with("selective(") && (share = selected_share(row, module))) {
     grid.recompute = Recompute::full;
-  } else if (stack_name(row) == "fsdp" && text.starts_with("selective")) {
-    skip("recompute " + text + " of PyTorch modules is not modelled: by operator is, or full");
   } else if (!text.starts_with("selective(")) {
     skip("recompute \"" + text + "\" is not known");
   }  // norms and activations: memory-bound kernels, a few hundredths of a block

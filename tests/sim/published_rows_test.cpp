@@ -116,7 +116,7 @@ TEST_CASE("rows: a blank that matters, or what no profile covers, is skipped by 
   CHECK(reason("A100-80GB-SXM", "MI300X").starts_with("device \"MI300X\" has no profile"));
   CHECK(reason("\"Megatron-LM, 2022\"", "Colossal") == "software \"Colossal\" has no fitted stack");
   CHECK(reason(",full,mha,", ",projector-only,mha,").starts_with("trainable projector-only"));
-  CHECK(reason(",full,mha,", ",full,mla,").starts_with("attention_kind mla"));
+  CHECK(reason(",full,mha,", ",full,hybrid,").starts_with("attention_kind hybrid"));
   CHECK(reason(",bf16,", ",nvfp4,") == "A100-80 has no units for precision nvfp4");
   CHECK(reason(",bf16,", ",int4,") == "precision int4 is not modelled");
 }
@@ -165,7 +165,8 @@ TEST_CASE("rows: memory is the row's software's") {
   };
   CHECK(recomputed("selective(op)").predicted < allocated / 0.94);
   CHECK(recomputed("full").predicted < recomputed("selective").predicted);
-  CHECK(recomputed("selective(2)").reason.starts_with("recompute selective(2) of PyTorch"));
+  CHECK(recomputed("selective(2)")
+            .reason.starts_with("memory under recompute selective(2) of PyTorch"));
 }
 
 TEST_CASE("statistics of errors") {
