@@ -1,0 +1,91 @@
+"""What-ifs and refusals as a user meets them: --set on plan, simulate and sweep, machines with failed links, layouts that do not fit."""
+import json
+
+import harness
+from harness import POLYPHONY, SCENARIOS, run
+
+TINY = SCENARIOS / "tiny.json"  # homogeneous, pp 2 on 2 ranks
+REHEARSE = SCENARIOS / "rehearse_8.json"
+
+
+class WhatIf(harness.SystemTest):
+    def test_the_answer_as_written_stands_beside(self):
+        plain = json.loads(run(POLYPHONY, "simulate", REHEARSE, "--format", "json").stdout)
+        done = run(POLYPHONY, "simulate", REHEARSE, "--format", "json", "--set", "profile.op_overhead=1ms", "--set", "layout.microbatches=8")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        changed = json.loads(done.stdout)
+        self.assertEqual(changed["set"], ["profile.op_overhead=1ms", "layout.microbatches=8"])
+        self.assertEqual(changed["unchanged"]["step_seconds"], plain["step_seconds"])
+        self.assertAlmostEqual(changed["step_change"], changed["step_seconds"] / plain["step_seconds"] - 1)
+        self.assertNotEqual(changed["step_seconds"], plain["step_seconds"])
+        self.assertNotIn("unchanged", plain)
+        table = run(POLYPHONY, "simulate", REHEARSE, "--set", "layout.microbatches=8").stdout
+        self.assertRegex(table, r"what if +as written +changed +difference\n-+\nstep ")
+
+    def test_a_question_that_only_the_change_answers(self):
+        path = self.scenario("too_few.json", cluster={"ranks": 1})
+        done = run(POLYPHONY, "simulate", path, "--set", "cluster.ranks=2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("without the changes there is no answer: ", done.stdout)
+
+    def test_sweep_and_plan(self):
+        path = self.scenario("search.json", layout=None, search={})
+        done = run(POLYPHONY, "sweep", path, "--estimate", "--format", "json", "--set", "cluster.ranks=4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertIn("layout", answer["unchanged"])
+        plain = json.loads(run(POLYPHONY, "sweep", path, "--estimate", "--format", "json").stdout)
+        self.assertEqual(answer["unchanged"]["step_seconds"], plain["ranked"][0]["step_seconds"])
+        self.assertNotEqual(answer["unchanged"]["step_seconds"], answer["ranked"][0]["step_seconds"])
+        plan = json.loads(run(POLYPHONY, "plan", TINY, "--set", "cluster.ranks=4", "--format", "json").stdout)
+        self.assertEqual(plan["program"]["ranks"], 4)
+
+    def test_wrong_paths_and_values_in_one_line(self):
+        for text, words in {
+            "layout.microbatch=8": ["/layout/microbatch"],
+            "cluster.rank=8": ["/cluster/rank", "ranks"],
+            "layout.all.pp=two": ["/layout/all/pp", "a text is not allowed here"],
+            "layout.all.tp=3": ["/layout"],
+            "profile.gem_efficiency=1": ["gem_efficiency", "gemm_efficiency"],
+            "profile.gemm_efficiency=-1": ["gemm_efficiency", "out of range"],
+            "profile=1": ["not one value"],
+            "cluster": ["PATH=VALUE"],
+        }.items():
+            for command in ("simulate", "plan", "sweep"):
+                if command == "sweep" and text == "layout.all.tp=3":
+                    continue  # looks for layouts of its own
+                with self.subTest(text, command=command):
+                    self.assert_one_line(run(POLYPHONY, command, TINY, "--set", text), *words)
+
+
+class Refusals(harness.SystemTest):
+    def assert_infeasible(self, done, *words):
+        self.assertEqual(done.returncode, 3, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_a_failed_link(self):
+        failed = "cluster.degraded=" + json.dumps([{"rank": 1, "link": 0}])
+        self.assert_infeasible(run(POLYPHONY, "simulate", TINY, "--set", failed), "the node link of rank 1 has failed", "needs it")
+        slow = "cluster.degraded=" + json.dumps([{"rank": 1, "device": 0.5}])
+        done = run(POLYPHONY, "simulate", TINY, "--format", "json", "--set", slow)
+        self.assertGreater(json.loads(done.stdout)["step_change"], 0.02)
+
+    def test_out_of_memory_says_what_would_fit(self):
+        # tiny.json's worst stage holds less than a MiB.
+        peak = json.loads(run(POLYPHONY, "simulate", TINY, "--format", "json").stdout)["peak_memory_bytes"]
+        done = run(POLYPHONY, "simulate", TINY, "--set", f"cluster.node.device.memory={peak - 1}B")
+        self.assert_infeasible(done, "out of memory: ", "stage", "parameters", "activations", "; fits: ")
+        done = run(POLYPHONY, "simulate", TINY, "--set", "cluster.node.device.memory=1kB")
+        self.assert_infeasible(done, "nearest changes fits; the smallest, ")
+
+    def test_missing_dimension_and_missing_profile(self):
+        path = self.scenario("no_layers.json", model={"language": {"layers": None}})
+        self.assert_one_line(run(POLYPHONY, "simulate", path), "/model/language", 'key "layers" is missing')
+        device = {"name": "X1", "fp32": "60TFLOPS", "memory_rate": "3TBps", "memory": "64GiB"}
+        path = self.scenario("no_profile.json", cluster={"node": {"device": device, "ranks": 2, "link": "300GBps"}, "ranks": None})
+        self.assert_one_line(run(POLYPHONY, "simulate", path), "/cluster", 'key "profile" is missing')
+
+
+if __name__ == "__main__":
+    harness.main()
