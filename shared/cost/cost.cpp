@@ -7,18 +7,49 @@
 namespace polyphony {
 namespace {
 
+// The flat machine's case of Network::rate and Network::crossing is written out here: a walk asks
+// for each flow's, and calls to the others' would slow it by a tenth.
+template <bool kShaped>
+BytesPerSecond rate_of(const Flow& flow, const Network& network) {
+  if constexpr (kShaped) return network.rate(flow.source, flow.destination);
+  return network.same_node(flow.source, flow.destination) ? network.node_rate : network.fabric_rate;
+}
+
 // What crosses each link.
 struct LinkLoads {
   std::vector<Bytes> loads;
+  const std::size_t fabric;  // the first NIC's
 
-  explicit LinkLoads(const Network& network) : loads(network.links()) {}
+  explicit LinkLoads(const Network& network)
+      : loads(network.links()), fabric(2 * network.node_of.size()) {}
 
+  template <bool kShaped>
   void add(const Flow& flow, const Network& network) {
     if (flow.source == flow.destination) return;
-    for (const std::uint32_t link : network.crossing(flow.source, flow.destination))
-      loads[link] += flow.bytes;
+    if constexpr (kShaped) {
+      for (const std::uint32_t link : network.crossing(flow.source, flow.destination))
+        loads[link] += flow.bytes;
+      return;
+    }
+    Bytes* const of =
+        loads.data() + (network.same_node(flow.source, flow.destination) ? 0 : fabric);
+    of[std::size_t{2} * flow.source.value] += flow.bytes;
+    of[std::size_t{2} * flow.destination.value + 1] += flow.bytes;
   }
 };
+
+template <bool kShaped>
+Seconds time_alone(const CostTable& costs, std::uint32_t node) {
+  const NodeCost& cost = costs.nodes[node];
+  if (cost.flows.size() == 0) return cost.duration + cost.delay;
+  Seconds slowest{};
+  for (std::uint32_t i = cost.flows.begin; i < cost.flows.end; ++i) {
+    const Flow& flow = costs.flows[i];
+    if (flow.source == flow.destination || flow.bytes.value == 0) continue;
+    slowest = std::max(slowest, flow.bytes / rate_of<kShaped>(flow, costs.network));
+  }
+  return cost.duration + cost.delay + slowest;
+}
 
 Seconds busiest(const LinkLoads& loads, const Network& network) {
   Seconds most{};
@@ -31,8 +62,9 @@ Seconds busiest(const LinkLoads& loads, const Network& network) {
 
 // One pass over the graph; most of its time is waiting for memory. `start` receives when each node
 // starts. Returns the last end.
-Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
-             std::vector<Seconds>& start) {
+template <bool kShaped>
+Seconds walk_as(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
+                std::vector<Seconds>& start) {
   const std::size_t count = compiled.nodes.size();
   POLYPHONY_CHECK(costs.nodes.size() == count, costs.nodes.size()
                                                    << " costs, " << count << " nodes");
@@ -41,8 +73,8 @@ Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
   for (std::uint32_t node = 0; node < count; ++node) {
     const Range flows = costs.nodes[node].flows;
     for (std::uint32_t i = flows.begin; i < flows.end; ++i)
-      loads.add(costs.flows[i], costs.network);
-    const Seconds end = start[node] + unshared_time(costs, node);
+      loads.add<kShaped>(costs.flows[i], costs.network);
+    const Seconds end = start[node] + time_alone<kShaped>(costs, node);
     last = std::max(last, end);
     const std::uint32_t stop = compiled.successor_begin[node + 1];
     for (std::uint32_t i = compiled.successor_begin[node]; i < stop; ++i) {
@@ -51,6 +83,12 @@ Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
     }
   }
   return last;
+}
+
+Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
+             std::vector<Seconds>& start) {
+  return costs.network.shaped ? walk_as<true>(compiled, costs, loads, start)
+                              : walk_as<false>(compiled, costs, loads, start);
 }
 
 Seconds busiest_stream(const Compiled& compiled, const CostTable& costs) {
@@ -76,15 +114,7 @@ StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<
 }  // namespace
 
 Seconds unshared_time(const CostTable& costs, std::uint32_t node) {
-  const NodeCost& cost = costs.nodes[node];
-  if (cost.flows.size() == 0) return cost.duration + cost.delay;
-  Seconds slowest{};
-  for (std::uint32_t i = cost.flows.begin; i < cost.flows.end; ++i) {
-    const Flow& flow = costs.flows[i];
-    if (flow.source == flow.destination || flow.bytes.value == 0) continue;
-    slowest = std::max(slowest, flow.bytes / costs.network.rate(flow.source, flow.destination));
-  }
-  return cost.duration + cost.delay + slowest;
+  return costs.network.shaped ? time_alone<true>(costs, node) : time_alone<false>(costs, node);
 }
 
 Seconds StepBounds::step() const { return std::max({longest_path, busiest_link, busiest_stream}); }
