@@ -68,15 +68,40 @@ bool says_first(const JsonValue& layout, const std::string& module) {
          layout.at(module).at("ranks").is_object();
 }
 
+// Of one module of a homogeneous layout: what need not be the same for all.
+void read_own_part(const JsonValue& value, const std::string& key, const Model& model,
+                   Layout& layout) {
+  const JsonValue part = value.at(key);
+  for (const std::string& said : part.keys())
+    if (said != "recompute" && said != "recompute_blocks" && said != "shard")
+      value.refuse_at(key, "a homogeneous layout has one grid for all modules",
+                      "say it once, under \"all\"; recompute and shard may differ");
+  const ModuleLayout own = read_grid(part);
+  const std::size_t module = module_named(value, key, model).value;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (m != module && (!is_projector(model, ModuleId(m)) || grid_owner(model, m) != module))
+      continue;
+    ModuleLayout& grid = layout.modules[m];
+    if (part.has("recompute")) {
+      grid.recompute = own.recompute;
+      grid.recompute_blocks = own.recompute_blocks;
+    }
+    if (part.has("shard")) grid.shard = own.shard;
+  }
+}
+
 void read_homogeneous(const JsonValue& value, const Model& model, const Cluster& cluster,
                       Layout& layout) {
   const std::string& language = model.modules[language_module(model).value].name;
-  const std::vector<std::string> words = module_words(value);
-  for (const std::string& key : words)
-    if (key != "all" && key != language)
-      value.refuse_at(key, "a homogeneous layout has one grid for all modules",
-                      "say it once, under \"all\"");
-  if (words.size() > 1) value.refuse_at(words.back(), "the grid is said twice", "keep \"all\"");
+  std::vector<std::string> words = module_words(value), parts;
+  const bool all = std::find(words.begin(), words.end(), "all") != words.end();
+  if (all && std::find(words.begin(), words.end(), language) != words.end())
+    value.refuse_at(language, "the grid is said twice", "keep \"all\"");
+  std::erase_if(words, [&](const std::string& key) {
+    if (key == "all" || key == language) return false;
+    parts.push_back(key);
+    return true;
+  });
   ModuleLayout grid;
   grid.ranks = 0;
   if (!words.empty()) grid = read_grid(value.at(words.front()));
@@ -85,6 +110,7 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   // The list of blocks counts the whole chain and stands with the last module
   // (shared/scenario/layout.h).
   for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) layout.modules[m].blocks.clear();
+  for (const std::string& key : parts) read_own_part(value, key, model, layout);
 }
 
 // Whoever does not say how many ranks it has gets what the others leave; whoever does not say where

@@ -216,7 +216,19 @@ Json layout_json(const Layout& layout, const Model& model) {
   if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
   if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
   if (layout.placement == Placement::homogeneous) {
-    json["all"] = grid_json(layout.modules.back());
+    const ModuleLayout& all = layout.modules.back();
+    json["all"] = grid_json(all);
+    for (std::size_t m = 0; m + 1 < model.modules.size(); ++m) {
+      const ModuleLayout& own = layout.modules[m];
+      if (model.modules[m].kind == ModuleKind::projector) continue;
+      Json& part = json[model.modules[m].name];
+      if (own.recompute != all.recompute || own.recompute_blocks != all.recompute_blocks) {
+        part["recompute"] = name(own.recompute);
+        if (!own.recompute_blocks.empty()) part["recompute_blocks"] = own.recompute_blocks;
+      }
+      if (own.shard != all.shard) part["shard"] = name(own.shard);
+      if (part.empty()) json.erase(model.modules[m].name);
+    }
     return json;
   }
   for (std::size_t m = 0; m < model.modules.size(); ++m)

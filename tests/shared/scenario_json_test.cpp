@@ -64,6 +64,23 @@ TEST_CASE("the resolved scenario reads back to the same values") {
   }
 }
 
+TEST_CASE("a homogeneous layout: recomputation and sharding may differ by module") {
+  const std::string text =
+      with(R"("all": {"pp": 2})",
+           R"("all": {"pp": 2, "shard": "optimizer"}, "vision": {"recompute": "full"})");
+  const Scenario scenario = read_scenario(text, "s.json", test::file_text);
+  const std::vector<ModuleLayout>& modules = scenario.layout->modules;
+  CHECK(modules[0].recompute == Recompute::full);
+  CHECK(modules[0].shard == Shard::optimizer);
+  CHECK(modules[1] == modules[0]);  // the projector goes with its encoder
+  CHECK(modules[2].recompute == Recompute::none);
+  const Scenario again = read_scenario(resolved_text(scenario), "s.json", test::file_text);
+  CHECK(again.layout == scenario.layout);
+  CHECK(refusal(with(R"("all": {"pp": 2})", R"("all": {"pp": 2}, "vision": {"tp": 2})")) ==
+        "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
+        "under \"all\"; recompute and shard may differ)");
+}
+
 TEST_CASE("what is derived: order, projector widths, head width, ranks") {
   const Scenario scenario = scenario_at("scenarios/vlm_12b_70b_h100.json");
   REQUIRE(scenario.model.modules.size() == 3);
@@ -219,7 +236,7 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "\"synthetic\")"},
       {"\"all\": {", "\"vision\": {",
        "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
-       "under \"all\")"},
+       "under \"all\"; recompute and shard may differ)"},
       {"\"placement\": \"homogeneous\"", "\"placement\": \"colocated\"",
        "s.json: /layout/all: modules have grids of their own here (\"all\" is for \"placement\": "
        "\"homogeneous\")"},
