@@ -15,24 +15,22 @@ namespace {
 std::string number(std::int64_t value) { return std::to_string(value); }
 
 void check_degraded(const Refusal& refuse, const Cluster& cluster) {
-  for (std::size_t i = 0; i < cluster.degraded.size(); ++i) {
-    const Degraded& degraded = cluster.degraded[i];
-    const std::string at = "/cluster/degraded/" + number(static_cast<std::int64_t>(i));
+  const std::string at = "/cluster/degraded";  // in rising order here, perhaps not in the file
+  for (const Degraded& degraded : cluster.degraded) {
     if (degraded.rank >= cluster.ranks())
-      refuse(at + "/rank", "the cluster has no rank " + number(degraded.rank),
+      refuse(at, "the cluster has no rank " + number(degraded.rank),
              "its ranks are 0 to " + number(cluster.ranks() - 1));
     if (!degraded.nic_of) continue;
     const Rank own(static_cast<std::size_t>(degraded.rank)),
         other(static_cast<std::size_t>(*degraded.nic_of));
     if (*degraded.nic_of >= cluster.ranks() || cluster.node_of(own) != cluster.node_of(other))
-      refuse(at + "/nic_of",
+      refuse(at,
              "rank " + number(*degraded.nic_of) + " is not in the node of rank " +
                  number(degraded.rank),
              "name a rank of the same node");
     const Degraded* neighbour = cluster.degraded_at(other);
     if (neighbour != nullptr && (neighbour->nic == 0 || neighbour->nic_of))
-      refuse(at + "/nic_of",
-             "the NIC of rank " + number(*degraded.nic_of) + " has failed or is not used by it",
+      refuse(at, "the NIC of rank " + number(*degraded.nic_of) + " has failed or is not used by it",
              "name a rank whose NIC is sound");
   }
 }
