@@ -164,9 +164,9 @@ void RankLowering::add_standing() {
     if (group.rank != rank_ || !group.trainable) continue;
     const Module& module = program_.model.modules[group.module.value];
     const ModuleLayout& layout = program_.layout.modules[group.module.value];
-    add_matrix_shapes(parameters_of(module, group), group.shard, shapes);
     const bool heads = module.kind == ModuleKind::language &&
                        group.layers.end == static_cast<int>(layers(module).size());
+    add_matrix_shapes(parameters_of(module, group), group.shard, heads, shapes);
     if (!heads || !layout.sp || layout.tp == 1) continue;
     for (std::size_t w = 0; w < program_.works.size(); ++w)
       gathered = std::max(

@@ -146,10 +146,10 @@ Bytes stack_whole_gradient_bytes(const std::vector<Parameter>& parameters, const
 }
 
 void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardIndex& place,
-                       MatrixShapes& shapes) {
+                       bool with_head, MatrixShapes& shapes) {
   for (const Parameter& parameter : parameters) {
     const std::vector<std::int64_t> shape = parameter.local_shape(place);
-    const bool table = !parameter.decay && !parameter.copy;
+    const bool table = !parameter.decay && !(parameter.tied && with_head);
     if (!parameter.trained || shape.size() < 2 || table) continue;
     const std::size_t matrix = shape.size() - 2;  // an expert's
     shapes.emplace_back(shape[matrix], shape[matrix + 1]);

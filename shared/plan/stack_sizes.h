@@ -78,11 +78,11 @@ Bytes stack_whole_gradient_bytes(const std::vector<Parameter>& parameters, const
                                  NumberFormat precision);
 
 // Transformer Engine (2.3 and later) hands autograd one never-written gradient per shape of matrix,
-// kept for ever (module/base.py, get_dummy_wgrad): `shapes` of one rank's trained matrices, the
-// embedding's left out.
+// kept for ever (module/base.py, get_dummy_wgrad): `shapes` of one rank's trained matrices; of
+// tables only one that the head here multiplies with.
 using MatrixShapes = std::vector<std::pair<std::int64_t, std::int64_t>>;
 void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardIndex& place,
-                       MatrixShapes& shapes);
+                       bool with_head, MatrixShapes& shapes);
 // All that a rank keeps beside parameters, gradients and state: those, the rows of the head's input
 // gathered over the tensor-parallel ranks (Megatron's global memory buffer), workspaces.
 Bytes standing_bytes(const SoftwareStack& stack, MatrixShapes shapes, std::int64_t gathered_rows,

@@ -45,8 +45,7 @@ void print_memory(const Scenario& scenario, const Prediction& prediction,
                                              0)
                               : "?"});
   }
-  std::cout << table.text() << "memory: what " << name(stack.memory.keeping)
-            << " keeps of this layout\n";
+  std::cout << table.text() << "memory as kept by " << name(stack.memory.keeping) << "\n";
 }
 
 // What a step and a million tokens cost, where power or price are known.

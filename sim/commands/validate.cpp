@@ -102,8 +102,7 @@ void print_memory_stacks(const std::vector<RowResult>& results) {
     if (names.empty() || names.back() != result.row.block) names.push_back(result.row.block);
   }
   for (const auto& [stack, names] : blocks) {
-    std::cout << (stack == blocks.begin()->first ? "memory: what " : "; what ") << stack
-              << " keeps:";
+    std::cout << (stack == blocks.begin()->first ? "memory as kept by " : "; by ") << stack << ":";
     for (const std::string& block : names) std::cout << " " << block;
   }
   if (!blocks.empty()) std::cout << ".\n";

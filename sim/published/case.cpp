@@ -170,11 +170,9 @@ void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
   // SimuMax's launcher asks for it (simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh).
   if (has(row.variant, "cp-a2a") || has(row.source, "simumax")) memory.exchanged = true;
-  if (has(row.variant, "compile")) memory.compiled = true;
   // torchtitan compiles the loss since 2025 (e8977b0 of 2024-12-18 turned it off).
-  if (memory.compiled && memory.keeping == Keeping::fsdp && row.measured_on >= "2025")
-    memory.fused_loss = true;
-  memory.by_operator = by_operator(row);
+  if (memory.compiled && row.measured_on >= "2025") memory.fused_loss = true;
+  memory.by_operator = memory.keeping == Keeping::fsdp && by_operator(row);
 }
 
 PublishedCase build(const PublishedRow& row) {

@@ -192,8 +192,15 @@ TEST_CASE("gathered layers, whole gradients, gradients never written") {
         Bytes((2 + 4) * block + 4 * block));
 
   MatrixShapes shapes;
-  add_matrix_shapes(parameters(module), place, shapes);
+  add_matrix_shapes(parameters(module), place, true, shapes);
   CHECK(shapes.size() == 80 * 4 + 1);
+  Module tied = module;
+  tied.tied = true;
+  MatrixShapes first, all;
+  add_matrix_shapes(parameters(tied, {0, 2}), place, false, first);
+  CHECK(first.size() == 4);
+  add_matrix_shapes(parameters(tied), place, true, all);
+  CHECK(all.size() == 80 * 4 + 1);
   const SoftwareStack& core = stack("megatron-core");
   const Bytes matrices(2 * (block - 2 * 8192 + head - 8192));
   CHECK(standing_bytes(core, shapes, 1000, NumberFormat::bf16) ==
