@@ -138,19 +138,22 @@ class Pricer {
     const auto [known, added] = known_.try_emplace(key);
     if (added) {
       known->second = compute_time(program_, id, cluster_, profile_);
-      known->second += contention(*compute, known->second);
+      known->second += taken_by_shards(*compute, known->second);
     }
     return known->second;
   }
 
   // What the collectives of a sharded module's neighbouring chunk, as large as this one, take from
   // an op of `time`: parameters gathered beside every op, gradients scattered beside backwards.
-  Seconds contention(const Compute& compute, Seconds time) const {
-    if (profile_.stack.contention <= 0 || !compute.params.valid()) return Seconds(0);
+  Seconds taken_by_shards(const Compute& compute, Seconds time) const {
+    const SoftwareStack& stack = profile_.stack;
+    if (std::max(stack.taken_inside, stack.taken_between) <= 0 || !compute.params.valid())
+      return {};
     const ParamGroup& params = program_.params[compute.params.value];
     const Shard shard = program_.layout.modules[compute.module.value].shard;
-    if (shard < Shard::gradients || !params.shards.valid()) return Seconds(0);
-    const Ring ring = make_ring(program_.groups[params.shards.value].members, cluster_, profile_);
+    if (shard < Shard::gradients || !params.shards.valid()) return {};
+    const Ring ring =
+        make_ring(program_.groups[params.shards.value].members, cluster_, profile_, Others::alike);
     Seconds beside{};
     if (shard == Shard::full)
       beside += ring_time(ring, CollectiveKind::all_gather,
@@ -159,7 +162,7 @@ class Pricer {
       beside += ring_time(ring, CollectiveKind::reduce_scatter,
                           reduced_bytes(profile_, program_.precision,
                                         gradient_size(program_.precision) * params.trained));
-    return profile_.stack.contention * std::min(time, beside);
+    return overlap(beside, time, ring.nodes > 1 ? stack.taken_between : stack.taken_inside).made_up;
   }
 
   Seconds message(const Message& message) {
@@ -186,7 +189,8 @@ class Pricer {
     if (program_.layout.placement != Placement::homogeneous || to == nullptr ||
         !to->tensor.valid() || program_.layout.modules[to->module.value].sp)
       return {};
-    const Ring ring = make_ring(program_.groups[to->tensor.value].members, cluster_, profile_);
+    const Ring ring =
+        make_ring(program_.groups[to->tensor.value].members, cluster_, profile_, Others::alike);
     return {ring.ranks, ring_time(ring, CollectiveKind::all_gather, message.bytes)};
   }
 

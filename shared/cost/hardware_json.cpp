@@ -67,8 +67,6 @@ constexpr StackKey kStackNumbers[] = {
      "of products that other tensor-parallel collectives run beside"},
     {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
      "of weight gradients that collectives run beside"},
-    {"contention", &SoftwareStack::contention, 0, 10,
-     "of a collective's time, taken from the compute beside it"},
     {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
     {"taken_inside", &SoftwareStack::taken_inside, 0, 0.9,
      "of the device, by a collective inside a node, from the compute beside it"},

@@ -74,7 +74,7 @@ std::vector<SoftwareStack> make_stacks() {
   SoftwareStack fsdp;
   fsdp.name = "fsdp";
   fsdp.traffic = 1.85;
-  fsdp.contention = 0.61;
+  fsdp.taken_inside = fsdp.taken_between = 0.6;
   fsdp.launches = 0.7;
   fsdp.host = Seconds(8e-6);
   fsdp.gradient_bytes = 4;

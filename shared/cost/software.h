@@ -73,16 +73,13 @@ struct SoftwareStack {
   // Of the backward that makes gradients last, what hides their reduction; of the next forward,
   // what hides the gather of parameters.
   double overlap = 0;
-  // Of a sharded module's collectives, what they take from the compute beside them: their kernels
-  // hold processors and memory.
-  double contention = 0;
   // Of the weight gradients, what hides the sums of input gradients (InnerCollective).
   double tensor_overlap = 0;
   // Of the other products, what hides the tensor-parallel collectives beside them, cut in pieces.
   double pipelined = 0;
   // Of the device's rates, what a collective takes from the compute that hides it, while it runs:
-  // inside a node, between nodes. Calculon's system tables: 0.15 over
-  // NVLink, 0.02 over InfiniBand. 0: not counted.
+  // inside a node, between nodes; in sharded modules, from every op. Calculon's system tables: 0.15
+  // over NVLink, 0.02 over InfiniBand. 0: not counted.
   double taken_inside = 0, taken_between = 0;
   std::optional<NumberFormat> matrix;  // of the blocks' weight products; operands are cast first
   StackMemory memory;

@@ -198,7 +198,10 @@ std::optional<double> selected_share(const PublishedRow& row, const Module& modu
   double again = 0;
   if (has(text, "attn")) again += work.scores;
   if (has(text, "mla_up_proj")) again += work.up_projections;
-  if (has(text, "mlp") || has(text, "(moe)") || has(text, ",moe)")) again += work.feed_forward;
+  // "mlp" is dense layers' (Megatron-LM, --recompute-modules): a few of a model with experts.
+  const bool feeds =
+      module.experts > 0 ? has(text, "(moe)") || has(text, ",moe)") : has(text, "mlp");
+  if (feeds) again += work.feed_forward;
   if (again == 0) return std::nullopt;
   return again / work.whole();
 }

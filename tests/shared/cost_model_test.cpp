@@ -121,9 +121,9 @@ TEST_CASE("a layer range costs what its expanded kernels and collectives cost") 
 
 TEST_CASE("a large block runs at the stated efficiency") {
   // Microbatch of 8192 tokens on one H100, no tensor parallelism: products reach
-  // 0.609·s/(s+387), 57 % of 989 TFLOP/s and more, with s from 5161 (k and v are one product with
-  // q: 8192 × 10240 × 8192, s = 8825) up; memory-bound work adds less than a quarter. Between 45
-  // and 61 % of the peak.
+  // 0.66·s/(s+277), 62 % of 989 TFLOP/s and more, with s from 5161 (k and v are one product with
+  // q: 8192 × 10240 × 8192, s = 8825) up; memory-bound work adds less than a quarter. Between 50
+  // and 66 % of the peak.
   const HardwareProfile profile = *find_profile("h100-roofline");
   const WorkSize size{.tokens = 8192,
                       .pairs = 33'558'528,
@@ -135,8 +135,8 @@ TEST_CASE("a large block runs at the stated efficiency") {
   const Flops flops = total_flops(expand(language, {1, 2}, Phase::forward, size, context));
   const Seconds time = range_time(language, {1, 2}, Phase::forward, size, context, {}, profile);
   const double reached = flops.value / time.count() / 989e12;
-  CHECK(reached > 0.45);
-  CHECK(reached < 0.61);
+  CHECK(reached > 0.5);
+  CHECK(reached < 0.66);
 }
 
 TEST_CASE("corrections scale the kernels of their layer and phase") {

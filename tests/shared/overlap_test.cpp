@@ -106,7 +106,7 @@ TEST_CASE("sharded parameters are gathered beside the next forward") {
 TEST_CASE("gathers and scatters take a share of their time from the compute beside them") {
   HardwareProfile profile = round_numbers();
   const Priced alone = priced(1, 1, 2, Shard::full, profile);
-  profile.stack.contention = 0.25;
+  profile.stack.taken_inside = 0.25;
   const CostTable costs = price(alone.program, alone.compiled, alone.scenario.cluster, profile);
   int forwards = 0, backwards = 0;
   for (std::uint32_t n = 0; n < alone.compiled.nodes.size(); ++n) {
@@ -120,8 +120,9 @@ TEST_CASE("gathers and scatters take a share of their time from the compute besi
     const bool forward = compute->phase == Phase::forward;
     ++(forward ? forwards : backwards);
     const double time = alone.costs.nodes[n].duration.count();
+    // At three quarters of its rate while they run, and no longer than it lasts then.
     CHECK(costs.nodes[n].duration.count() ==
-          doctest::Approx(time + 0.25 * std::min(time, forward ? moved : 2 * moved)));
+          doctest::Approx(time + 0.25 * std::min(time / 0.75, forward ? moved : 2 * moved)));
   }
   CHECK(forwards >= 10);
   CHECK(backwards >= 10);
