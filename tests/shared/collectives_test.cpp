@@ -1,5 +1,5 @@
-// Collectives in closed form: protocols, all-to-all, domains, shared NICs, leaf switches, degraded
-// links. Expected times are worked out by hand from the formulas of nccl-tests doc/PERFORMANCE.md
+// Collectives in closed form: protocols, all-to-all, uplinks; domains and shared NICs:
+// tests/shared/topology_test.cpp. Expected times are worked out by hand from the formulas of nccl-tests doc/PERFORMANCE.md
 // and the constants of NCCL src/graph/tuning.cc.
 #include "shared/cost/collectives.h"
 
@@ -147,49 +147,6 @@ TEST_CASE("one copy a node and a rank: less leaves") {
         doctest::Approx(9 + 60 * 13 / 14.0));
 }
 
-TEST_CASE("a ring over domains of one node crosses its bus") {
-  Cluster cluster = cluster_of(2, 4);
-  cluster.domain = 2;
-  cluster.bus = {BytesPerSecond(25e9), Seconds(3e-6)};
-  // 0-1, bus, 2-3, bus: 25e9 B/s and 2 + 3 us a hop. 8 MB: 6 hops, 12e6 bytes.
-  const Ring node = make_ring(ranks(0, 4), cluster, plain());
-  CHECK(node.nodes == 1);
-  CHECK(microseconds(node, Kind::all_reduce, 8'000'000) == doctest::Approx(30 + 480));
-  // One of each domain: over the bus alone.
-  const Ring apart = make_ring(ranks(0, 2, 2), cluster, plain());
-  CHECK(gigabytes(apart.rate) == 25);
-  CHECK(microseconds(apart, Kind::all_gather, 8'000'000) == doctest::Approx(5 + 160));
-  // Inside one: the switch.
-  CHECK(gigabytes(make_ring(ranks(2, 2), cluster, plain()).rate) == 100);
-  // Both nodes: the bus is faster than NICs, but not than four of them.
-  const Ring both = make_ring(ranks(0, 8), cluster, plain());
-  CHECK(gigabytes(both.rate) == 25);
-  // A domain of several nodes (NVL72) has no NIC to cross: 14 hops of 3 us, 14e6 bytes.
-  cluster.domain = 8;
-  const Ring rack = make_ring(ranks(0, 8), cluster, plain());
-  CHECK(rack.nodes == 1);
-  CHECK(microseconds(rack, Kind::all_reduce, 8'000'000) == doctest::Approx(42 + 140));
-}
-
-TEST_CASE("NICs that several ranks share") {
-  Cluster cluster = cluster_of(2, 4);
-  cluster.nics = 2;  // ranks 0 and 1, 2 and 3
-  // All: two channels through two NICs. Of 7 parts that a rank sends 4 leave, of two ranks through
-  // one NIC: 10e9 · 7/8.
-  const Ring all = make_ring(ranks(0, 8), cluster, plain());
-  CHECK(all.channels == 2);
-  CHECK(gigabytes(all.rate) == doctest::Approx(20));
-  CHECK(gigabytes(all.exchange) == doctest::Approx(8.75));
-  // One rank a node has its NIC, as long as its neighbour does nothing; half of it beside a
-  // neighbour that does the same.
-  CHECK(gigabytes(make_ring(ranks(0, 2, 4), cluster, plain()).rate) == 10);
-  const Ring alike = make_ring(ranks(0, 2, 4), cluster, plain(), Others::alike);
-  CHECK(gigabytes(alike.rate) == doctest::Approx(5));
-  CHECK(gigabytes(alike.exchange) == doctest::Approx(5));
-  // A group of all ranks has nobody beside it.
-  CHECK(make_ring(ranks(0, 8), cluster, plain(), Others::alike).rate == all.rate);
-}
-
 TEST_CASE("uplinks of leaf switches, shared by all that cross them") {
   Cluster cluster = cluster_of(4, 4);
   cluster.leaf = {.nodes = 2, .oversubscription = 2, .rails = 1};
@@ -212,17 +169,10 @@ TEST_CASE("uplinks of leaf switches, shared by all that cross them") {
   CHECK(gigabytes(make_ring(ranks(0, 2, 4), cluster, plain(), Others::alike).rate) == 10);
 }
 
-TEST_CASE("the slowest member's link sets the pace") {
+TEST_CASE("a rank over its neighbour's NIC: fewer channels") {
   Cluster cluster = cluster_of(2, 4);
-  cluster.degraded = {{1, 1, 0.5, 1, {}}, {5, 1, 1, 0.25, {}}};  // a node link, a NIC
-  CHECK(gigabytes(make_ring(ranks(0, 4), cluster, plain()).rate) == doctest::Approx(50));
-  CHECK(gigabytes(make_ring(ranks(2, 2), cluster, plain()).rate) == doctest::Approx(100));
-  // Four channels at the rate of the slowest NIC.
-  CHECK(gigabytes(make_ring(ranks(0, 8), cluster, plain()).rate) == doctest::Approx(10));
-  CHECK(gigabytes(make_ring(ranks(0, 2, 4), cluster, plain()).rate) == doctest::Approx(10));
-  CHECK(gigabytes(make_ring(ranks(1, 2, 4), cluster, plain()).rate) == doctest::Approx(2.5));
-  // Rank 1 uses its neighbour's NIC: 7 NICs for 8 members, 3.5 a node.
   cluster.degraded = {{1, 1, 1, 0, 0}};
+  // 7 NICs for 8 members, 3.5 a node.
   CHECK(gigabytes(make_ring(ranks(0, 8), cluster, plain()).rate) == doctest::Approx(35));
 }
 
