@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "shared/cost/degraded.h"
+#include "shared/cost/expand_layer.h"
 #include "shared/cost/overlap.h"
 #include "shared/error.h"
 #include "shared/model/held_sizes.h"
@@ -37,11 +38,10 @@ bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
          grouped(i - 1) && grouped(i + 1);
 }
 
-Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize& size,
-                   const ChunkContext& context, const InnerRings& rings,
+Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,
+                   const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
-  const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
-  const Expansion inside = expand(module, range, phase, size, context);
+  const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
   Seconds total{}, host{}, products{};
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel& kernel = inside.kernels[i];
@@ -67,7 +67,7 @@ Seconds layer_time(const Module& module, int layer, Phase phase, const WorkSize&
   if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
     Seconds weights{};
     for (const Kernel& kernel :
-         expand(module, range, Phase::backward_weight, size, context).kernels)
+         expand_layer(module, chunk, layer, Phase::backward_weight, size, context).kernels)
       weights += kernel_time(profile, kernel, context.precision);
     const Overlap both = overlap(beside, stack.tensor_overlap * weights, taken);
     beside = both.exposed + both.made_up;
@@ -290,17 +290,10 @@ Seconds update_time(const Program& program, const Update& update, const Hardware
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
                    const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
-  const std::vector<LayerKind> stack = layers(module);
   Seconds total{};
   for (int layer = range.begin; layer < range.end;) {
-    int next = layer + 1;
-    while (next < range.end &&
-           stack[static_cast<std::size_t>(next)] == stack[static_cast<std::size_t>(layer)])
-      ++next;
-    ChunkContext inner = context;
-    const bool backward = context.input_grad || context.weight_grad;
-    inner.input_grad = context.input_grad || (layer > range.begin && backward);
-    total += layer_time(module, layer, phase, size, inner, rings, profile) * (next - layer);
+    const int next = end_of_alike(module, range, layer, size, context);
+    total += layer_time(module, range, layer, phase, size, context, rings, profile) * (next - layer);
     layer = next;
   }
   return total;

@@ -1,7 +1,9 @@
 #include "shared/cost/expand.h"
 
 #include <algorithm>
+#include <tuple>
 
+#include "shared/cost/expand_layer.h"
 #include "shared/cost/layer_kernels.h"
 #include "shared/error.h"
 
@@ -43,6 +45,31 @@ bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, Lay
   return context.input_grad || i > first;
 }
 
+bool has_edges(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
+               const ChunkContext& context) {
+  return context.added_edges > 0 || reads_conditioning(module, stack, range);
+}
+
+// Adds layer `i` of a chunk.
+void append(const Module& module, const std::vector<LayerKind>& stack, LayerRange range, int i,
+            Phase phase, const WorkSize& size, const ChunkContext& context, Expansion& out) {
+  const LayerKind kind = stack[static_cast<std::size_t>(i)];
+  const WorkSize inside = layer_size(module, i, size);
+  const bool conditioned = i == range.begin && reads_conditioning(module, stack, range);
+  if (phase == Phase::forward || phase == Phase::recompute) {
+    LayerKernels layer(module, kind, inside, context, true, out);
+    if (i == range.begin) layer.edges_in(conditioned);
+    return layer.forward();
+  }
+  if (!context.input_grad && !context.weight_grad) return;
+  LayerKernels layer(module, kind, inside, context, input_wanted(module, stack, range, i, context),
+                     out);
+  const bool input = phase != Phase::backward_weight, weight = phase != Phase::backward_input;
+  if (input) layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
+  if (weight && context.weight_grad) layer.backward_weight();
+  if (input && i == range.begin) layer.edges_out(conditioned);
+}
+
 }  // namespace
 
 Expansion expand(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
@@ -55,30 +82,34 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   Expansion out;
   out.kernels.reserve(
       16 * static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
-  const bool backward_input = phase == Phase::backward || phase == Phase::backward_input;
-  const bool backward_weight = phase == Phase::backward || phase == Phase::backward_weight;
-  if (backward_input || backward_weight) {
-    if (!context.input_grad && !context.weight_grad) return out;
-    for (int i = range.end - 1; i >= range.begin; --i) {
-      const LayerKind kind = stack[static_cast<std::size_t>(i)];
-      const WorkSize inside = layer_size(module, i, size);
-      LayerKernels layer(module, kind, inside, context,
-                         input_wanted(module, stack, range, i, context), out);
-      if (backward_input)
-        layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
-      if (backward_weight && context.weight_grad) layer.backward_weight();
-      if (backward_input && i == range.begin)
-        layer.edges_out(reads_conditioning(module, stack, range));
-    }
-    return out;
-  }
-  for (int i = range.begin; i < range.end; ++i) {
-    const WorkSize inside = layer_size(module, i, size);
-    LayerKernels layer(module, stack[static_cast<std::size_t>(i)], inside, context, true, out);
-    if (i == range.begin) layer.edges_in(reads_conditioning(module, stack, range));
-    layer.forward();
-  }
+  const bool forward = phase == Phase::forward || phase == Phase::recompute;
+  for (int i = 0; i < range.size(); ++i)
+    append(module, stack, range, forward ? range.begin + i : range.end - 1 - i, phase, size,
+           context, out);
   return out;
+}
+
+Expansion expand_layer(const Module& module, LayerRange chunk, int layer, Phase phase,
+                       const WorkSize& size, const ChunkContext& context) {
+  Expansion out;
+  append(module, layers(module), chunk, layer, phase, size, context, out);
+  return out;
+}
+
+int end_of_alike(const Module& module, LayerRange chunk, int layer, const WorkSize& size,
+                 const ChunkContext& context) {
+  const std::vector<LayerKind> stack = layers(module);
+  if (layer == chunk.begin && has_edges(module, stack, chunk, context)) return layer + 1;
+  const auto traits = [&](int i) {
+    const LayerKind kind = stack[static_cast<std::size_t>(i)];
+    return std::tuple(kind, layer_size(module, i, size),
+                      recompute_of(kind, i, context.recompute, context.recomputed),
+                      input_wanted(module, stack, chunk, i, context));
+  };
+  const auto first = traits(layer);
+  int end = layer + 1;
+  while (end < chunk.end && traits(end) == first) ++end;
+  return end;
 }
 
 Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed) {

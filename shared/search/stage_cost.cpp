@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shared/model/held_sizes.h"
+#include "shared/model/rows.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/sizes.h"
 
@@ -113,12 +114,22 @@ ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
                                        layout, scenario_.training.precision);
   context.recomputed = kAllLayers;
   if (position != kRecomputed) context.recompute = Recompute::none;
+  context.added_edges = 0;  // of inner layers: not counted
+  // LoRA blocks as cheap as the first, which stops where nothing before it trains.
+  const Module& module_of = scenario_.model.modules[module.value];
+  if (module_of.trainable == Trainable::lora)
+    context.input_grad = needs_input_grad(scenario_.model, module);
   return context;
 }
 
 LayerRange StageCosts::layer_at(ModuleId module, std::size_t position) const {
   const int last = stack_[module.value] - 1;
-  const int layer = position == kFirst ? 0 : position == kLast ? last : std::min(1, last);
+  // Of an encoder's blocks one that attends inside windows, if there is any: the cheapest.
+  const Module& of = scenario_.model.modules[module.value];
+  int block = 0;
+  while (block + 1 < of.layers && sees_all(of, block)) ++block;
+  if (of.window == 0) block = 0;
+  const int layer = position == kFirst ? 0 : position == kLast ? last : std::min(1 + block, last);
   return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
 }
 
@@ -219,18 +230,20 @@ void StageCosts::add_times(const LayoutView& view, std::size_t branch, std::size
                                size_of(scenario_.training.precision) * elements);
 }
 
-std::int64_t StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
+HeldElements StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
   const auto [known, added] = parameters_.try_emplace({chunk.module.value, tp});
   if (added) {
-    for (std::size_t position = 0; position < kPositions; ++position) {
-      known->second[position] = local_parameters(scenario_.model.modules[chunk.module.value],
-                                                 layer_at(chunk.module, position), {.tensor = tp});
-    }
+    const Module& module = scenario_.model.modules[chunk.module.value];
+    for (std::size_t position = 0; position < kPositions; ++position)
+      known->second[position] =
+          held_elements(parameters(module, layer_at(chunk.module, position)), {.tensor = tp});
   }
   const Counts counts = count_layers(chunk, {});
-  std::int64_t total = 0;
-  for (std::size_t position = 0; position < kPositions; ++position)
-    total += known->second[position] * counts[position];
+  HeldElements total;
+  for (std::size_t position = 0; position < kPositions; ++position) {
+    total.trained += known->second[position].trained * counts[position];
+    total.frozen += known->second[position].frozen * counts[position];
+  }
   return total;
 }
 
@@ -242,11 +255,10 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
   Bytes updated{};
   bool first = true;  // gradients of the first chunk a backward visits are ready last
   for (const Chunk& chunk : (*view.stages)[branch][stage].chunks) {
-    const bool trained = scenario_.model.modules[chunk.module.value].trainable != Trainable::frozen;
     const Shard shard = view.layout->modules[chunk.module.value].shard;
-    const std::int64_t local = local_parameters_of(chunk, grid.tp);
+    const std::int64_t local = local_parameters_of(chunk, grid.tp).trained;
     const Bytes weights = size_of(precision) * local;
-    if (trained) {
+    if (local > 0) {
       const bool sharded = shard != Shard::none && grid.dp() > 1;
       // Hidden behind the backward: as if nothing were left of it.
       const Seconds reduction =
@@ -279,12 +291,10 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
     const ModuleLoad& load = (*view.loads)[branch][chunk.module.value];
     const Module& module = scenario_.model.modules[chunk.module.value];
     const ModuleLayout& layout = view.layout->modules[chunk.module.value];
-    const std::int64_t local = local_parameters_of(chunk, grid.tp);
-    memory.fixed += size_of(precision) * local;
-    if (module.trainable != Trainable::frozen) {
-      const HeldBytes held = held_bytes({local, 0}, layout.shard, grid.dp(), 0, precision);
-      memory.fixed += held.gradient + held.optimizer;
-    }
+    const HeldElements local = local_parameters_of(chunk, grid.tp);
+    const HeldBytes held = held_bytes(local, layout.shard, grid.dp(), 0, precision);
+    memory.fixed +=
+        size_of(precision) * (local.trained + local.frozen) + held.gradient + held.optimizer;
     widest = std::max(widest, size_of(precision) * (load.largest.tokens * output_width(module)));
     if (!needs_backward(scenario_.model, chunk.module)) continue;
     const Tapes& per_layer = tapes(view, branch, chunk.module);

@@ -11,6 +11,7 @@
 
 #include "shared/cost/cost_model.h"
 #include "shared/cost/hardware.h"
+#include "shared/model/held_sizes.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario.h"
 #include "shared/search/lane_load.h"
@@ -102,7 +103,7 @@ class StageCosts {
   ChunkContext context_at(ModuleId module, std::size_t position, const ModuleLayout& layout) const;
   LayerTimes time_layer(const ModuleLoad& load, ModuleId module, std::size_t position,
                         const ModuleLayout& layout) const;
-  std::int64_t local_parameters_of(const Chunk& chunk, int tp);
+  HeldElements local_parameters_of(const Chunk& chunk, int tp);
   void add_times(const LayoutView& view, std::size_t branch, std::size_t stage, StageCost& cost);
   void add_parameters(const LayoutView& view, std::size_t branch, std::size_t stage,
                       StageCost& cost);
@@ -120,7 +121,7 @@ class StageCosts {
       stages_;
   std::map<std::pair<ModuleKey, Recompute>, Times> times_;
   std::map<std::pair<ModuleKey, Recompute>, Tapes> tapes_;
-  std::map<std::tuple<std::uint32_t, int>, std::array<std::int64_t, kPositions>> parameters_;
+  std::map<std::tuple<std::uint32_t, int>, std::array<HeldElements, kPositions>> parameters_;
   std::map<std::tuple<int, int, int>, Ring>
       rings_;  // first rank's place in its node, stride, lanes
   std::map<int, Seconds> scalars_;

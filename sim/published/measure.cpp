@@ -62,9 +62,11 @@ Flops published_flops(const PublishedRow& row, const Module& m, bool hardware) {
   const bool full = row.recompute.starts_with("full"),
              selective = row.recompute.starts_with("selective");
   if (!is_plain(m)) {
-    const double width = static_cast<double>(m.heads) * m.head_dim;
-    const double forward = 2 * used_weights(m) + 2 * layers * s * width;
-    return Flops(samples * s * forward * (hardware && full ? 4 : 3));
+    // Products with keys and with values, over half of the square.
+    const double width = static_cast<double>(m.heads) * (2 * m.head_dim + m.rotary_dim);
+    const double head = 2 * h * m.vocab;
+    const double blocks = 2 * used_weights(m) - head + layers * s * width;
+    return Flops(samples * s * ((hardware && full ? 4 : 3) * blocks + 3 * head));
   }
   const double unit = samples * layers * s * h * h;
   if (hardware && full) return Flops(96 * unit * (1 + s / (6 * h) + m.vocab / (16 * layers * h)));

@@ -268,6 +268,25 @@ TEST_CASE("refusals: file, pointer, what, hint") {
   }
 }
 
+TEST_CASE("every size of a model must be said") {
+  const std::string text = test::file_text("scenarios/tiny.json");
+  // The last place where it stands: the language module's, if that has one.
+  for (const std::string size : {", \"layers\": 4", ", \"hidden\": 32", ", \"heads\": 4",
+                                 ", \"ffn\": 64", ", \"vocab\": 64", ", \"image_size\": 16",
+                                 ", \"patch\": 4"}) {
+    CAPTURE(size);
+    std::string without = text;
+    const auto at = without.rfind(size);
+    REQUIRE(at != std::string::npos);
+    without.erase(at, size.size());
+    const std::string key = size.substr(2, size.find(':') - 2), line = refusal(without);
+    CAPTURE(line);
+    CHECK(line.starts_with("s.json: /model/"));
+    CHECK(line.find("key " + key + " is missing (write its size, or name a \"preset\"") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a lognormal without ends ends where the sequence does") {
   const Scenario scenario = read_scenario(with("\"tokens\": 8", "\"tokens\": \"lognormal(2,1)\""),
                                           "s.json", test::file_text);

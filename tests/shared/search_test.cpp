@@ -182,6 +182,26 @@ TEST_CASE("bound is never above estimate, samples of all sizes, some without ima
   check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.2);
 }
 
+TEST_CASE("bound is never above estimate where blocks differ") {
+  // Of four encoder blocks the first and the last attend over whole images of 64 patches, the
+  // others inside windows of 4; attention outweighs the rest.
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  Module& vision = scenario.model.modules[0];
+  vision.image_size = 64;
+  vision.patch = 8;
+  vision.window = 2;
+  vision.full_attention_blocks = {0, 3};
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.attention_efficiency = 1e-3;
+  check_bounds(scenario, profile, 100, 0.2);  // boundaries of 64 patches outweigh tapes
+  // LoRA: nothing trained before the language module's first block.
+  scenario = examples::small_on_cpu(4, 8);
+  scenario.model.modules[0].trainable = scenario.model.modules[1].trainable = Trainable::frozen;
+  scenario.model.modules[2].trainable = Trainable::lora;
+  scenario.model.modules[2].lora_rank = 4;
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.2);
+}
+
 TEST_CASE("bound is never above estimate where links dominate") {
   Scenario scenario = examples::small_on_cpu(4, 8);
   scenario.cluster.nodes = 2;

@@ -9,6 +9,7 @@
 #include "shared/cost/network.h"
 #include "shared/plan/lower.h"
 #include "tests/shared/example_models.h"
+#include "tests/shared/hand_made.h"
 #include "tests/shared/scenario_files.h"
 
 namespace polyphony {
@@ -236,6 +237,22 @@ TEST_CASE("a failed link is refused where it is needed, by rank and by what need
   CHECK(answer(data_parallel(4, 2)) ==
         "the node link of rank 2 has failed, and its tensor-parallel group with rank 3 (2 ranks) "
         "needs it; leave its node out");
+}
+
+TEST_CASE("a failed NIC under a pipeline's messages") {
+  // 2 stages × 2 lanes: ranks 0, 1 | 2, 3 on nodes of 2; messages cross nodes, and all groups but
+  // the world's do not.
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1, .lanes = 2});
+  Cluster cluster;
+  cluster.nodes = cluster.ranks_per_node = 2;
+  cluster.degraded = {{.rank = 1, .nic = 0, .nic_of = {}}};
+  const auto no = check_links(program, cluster);
+  REQUIRE(no.has_value());
+  CHECK(no->reason ==
+        "the NIC of rank 1 has failed, and a message from rank 1 to rank 3 needs it; say whose it "
+        "uses (\"nic_of\"), or leave its node out");
+  cluster.degraded.front().nic_of = 0;
+  CHECK_FALSE(check_links(program, cluster).has_value());
 }
 
 TEST_CASE("topology is read strictly, and reads back") {

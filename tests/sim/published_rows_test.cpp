@@ -108,6 +108,17 @@ TEST_CASE("rows: contradictions are skipped with the numbers that do not agree")
   CHECK(reason(",8,8,4096", ",8,3,4096") == "contradiction: kv_heads 3 does not divide heads 8");
 }
 
+TEST_CASE("rows: shards that do not divide the replicas, a row that repeats itself") {
+  const auto reason_of = [](const std::string& shard_ranks, const std::string& duplicate_of) {
+    const std::string text = kHeader + ",shard_ranks,duplicate_of\n" + kRow + "," + shard_ranks +
+                             "," + duplicate_of + "\n";
+    return run_published(rows_of(text), {}, [](double) {}).front().reason;
+  };
+  CHECK(reason_of("4", "x_2").empty());
+  CHECK(reason_of("3", "") == "contradiction: shard_ranks 3 does not divide dp·cp = 8");
+  CHECK(reason_of("", "x_1") == "contradiction: duplicate_of names the row itself");
+}
+
 TEST_CASE("rows: a blank that matters, or what no profile covers, is skipped by name") {
   CHECK(reason("x_1,GPT,4,", "x_1,GPT,,") == "layers is not stated");
   CHECK(reason(",16,none,", ",16,,") == "recompute is not stated");
