@@ -5,6 +5,7 @@
 #include <map>
 
 #include "shared/plan/assign.h"
+#include "sim/commands/chance.h"
 #include "sim/commands/command.h"
 #include "sim/commands/what_if.h"
 #include "sim/console.h"
@@ -83,6 +84,7 @@ int simulate_command(int argc, char** argv) {
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_overrides();
+  add_chance_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
@@ -100,6 +102,12 @@ int simulate_command(int argc, char** argv) {
   std::optional<Unchanged> unchanged;
   if (!overrides.empty())
     unchanged = answer_unchanged(args.require("scenario"), args.text("profile"), predictor);
+  const auto sure = find_chance(args, scenario, layout, prediction, profile);
+  if (const auto* no = std::get_if<Infeasible>(&sure)) {
+    std::cerr << scenario.file << ": " << no->reason << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& chance = std::get<Chance>(sure);
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
   const Rank critical = traces::critical_rank(parts);
@@ -121,6 +129,7 @@ int simulate_command(int argc, char** argv) {
                           {"step_seconds", result.step.count()},
                           {"estimate_seconds", prediction.estimate.step().count()},
                           {"stated_error", profile.step_error},
+                          {"chance", to_json(chance, profile)},
                           {"tokens_per_second_per_rank", result.tokens_per_second_per_rank},
                           {"mfu", result.model_flops_utilization},
                           {"peak_memory_bytes", result.peak_memory.value},
@@ -138,7 +147,9 @@ int simulate_command(int argc, char** argv) {
               << percent_text(profile.step_error, 0) << ", profile " << profile.name << ")   "
               << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
               << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n"
-              << spent_text(result) << "\n";
+              << spent_text(result);
+    print_chance(chance, profile);
+    std::cout << "\n";
     note_shared_cores(scenario);
     Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "mean of ranks",
                  "of step"});

@@ -1,0 +1,35 @@
+// What `simulate` says of how sure it is: interval, what it extrapolates, jitter.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/cost/belief.h"
+#include "shared/cost/extrapolation.h"
+#include "sim/commands/command.h"
+#include "sim/jitter.h"
+#include "sim/predict.h"
+
+namespace polyphony::sim {
+
+void add_chance_options(Arguments& args);
+
+struct Chance {
+  Belief belief;
+  std::vector<Extrapolation> extrapolated;
+  std::optional<JitteredSteps> jittered;
+};
+// Refuses --jitter with a profile that knows none.
+std::variant<Chance, Infeasible> find_chance(const Arguments& args, const Scenario& scenario,
+                                             const Layout& layout, const Prediction& prediction,
+                                             const HardwareProfile& profile);
+
+void print_chance(const Chance& chance, const HardwareProfile& profile);
+nlohmann::json to_json(const Chance& chance, const HardwareProfile& profile);
+
+// "29.1 s to 35.4 s".
+std::string interval_text(const SecondsInterval& interval);
+
+}  // namespace polyphony::sim
