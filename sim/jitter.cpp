@@ -60,7 +60,9 @@ std::variant<JitteredSteps, Infeasible> jittered_steps(
   return result;
 }
 
-bool reaches(std::size_t count, double q) { return static_cast<double>(count) * (1 - q) >= 1; }
+bool reaches(std::size_t count, double q) {
+  return static_cast<double>(count) * (1 - q) >= 1 - 1e-9;
+}
 
 std::string quantile_text(const std::vector<Seconds>& sorted, double q) {
   if (!reaches(sorted.size(), q))

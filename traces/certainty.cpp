@@ -34,7 +34,8 @@ void add_axes(const ParameterList& list, const std::vector<double>& value,
   }
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> axes((relative + relative.transpose()) / 2);
   for (Index axis = n - 1; axis >= 0; --axis) {
-    const double deviation = std::sqrt(std::max(0.0, axes.eigenvalues()(axis)));
+    const double fitted = std::sqrt(std::max(0.0, axes.eigenvalues()(axis)));
+    const double deviation = fitted * kWidest / std::hypot(fitted, kWidest);
     if (deviation < kNegligible) continue;
     ParameterError error;
     for (Index i = 0; i < n; ++i) {

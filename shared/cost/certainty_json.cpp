@@ -22,7 +22,7 @@ constexpr RangeKey kRanges[] = {
 };
 constexpr ActivityKind kLastKind = ActivityKind::collective;
 
-constexpr double kMost = 10;  // a relative deviation beyond it is a typing error
+constexpr double kMost = 100;  // a relative deviation beyond it is a typing error
 Form deviation_form() { return number_form(0, kMost); }
 
 ObjectForm range_form(const char* name, const Form& bound) {

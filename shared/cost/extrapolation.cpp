@@ -127,8 +127,8 @@ void judge(const std::string& what, const std::optional<FittedRange>& fitted,
            const std::vector<Asked>& all, double whole, std::string (*words)(double),
            std::vector<Extrapolation>& found) {
   if (!fitted) return;
-  // A cube root and a rounded text may differ in the last digits.
-  constexpr double kSlack = 1e-6;
+  // Not worth a word: a twentieth beyond.
+  constexpr double kSlack = 0.05;
   for (const bool above : {false, true}) {
     Extrapolation outside;
     double worst = above ? fitted->high : fitted->low;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iostream>
 
+#include "shared/cost/model_flops.h"
+#include "shared/plan/assign.h"
 #include "sim/belief.h"
 #include "sim/console.h"
 #include "traces/spread.h"
@@ -22,6 +24,22 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
+// Frameworks count the language module on sequences as long as the batch's longest.
+void find_utilization(const Prediction& prediction, Chance& chance) {
+  const Program& program = prediction.program;
+  const double available = prediction.peak.value * program.ranks * prediction.step().count();
+  if (available <= 0) return;
+  const Module& language = program.model.modules[language_module(program.model).value];
+  std::int64_t longest = 0;
+  for (const Sample& sample : program.batch.samples)
+    longest = std::max(longest, language_rows(program.model, sample));
+  const auto sequences = static_cast<double>(program.batch.samples.size());
+  const auto length = static_cast<double>(longest);
+  chance.mfu = model_flops(program.model, program.batch, program.precision).value / available;
+  chance.megatron_mfu = megatron_flops(language, sequences, length).value / available;
+  chance.torchtitan_mfu = torchtitan_flops(language, sequences, length).value / available;
+}
+
 }  // namespace
 
 void add_chance_options(Arguments& args) {
@@ -38,6 +56,7 @@ std::variant<Chance, Infeasible> find_chance(const Arguments& args, const Scenar
   Chance chance;
   chance.belief =
       make_belief(prediction.step(), step_effects(scenario, layout, prediction, profile), profile);
+  find_utilization(prediction, chance);
   chance.extrapolated = find_extrapolations(prediction.program, profile);
   const int seeds = args.integer("jitter");
   if (seeds < 0)
@@ -61,6 +80,12 @@ std::string interval_text(const SecondsInterval& interval) {
 }
 
 void print_chance(const Chance& chance, const HardwareProfile& profile) {
+  if (chance.mfu > 0)
+    std::cout << "MFU " << percent_text(chance.mfu)
+              << " of what the model needs; Megatron-LM would print "
+              << percent_text(chance.megatron_mfu) << ", torchtitan "
+              << percent_text(chance.torchtitan_mfu)
+              << " (language alone, whole sequences, all of it trained)\n";
   const Belief& belief = chance.belief;
   std::cout << "9 of 10: " << interval_text(interval(belief)) << "   ±"
             << percent_text(belief.parameters()) << " from parameters";
@@ -99,6 +124,9 @@ nlohmann::json to_json(const Chance& chance, const HardwareProfile& profile) {
                            {"residual_deviation", chance.belief.residual},
                            {"errors", errors},
                            {"extrapolated", outside},
+                           {"mfu", chance.mfu},
+                           {"megatron_mfu", chance.megatron_mfu},
+                           {"torchtitan_mfu", chance.torchtitan_mfu},
                            {"jitter_known", profile.certainty.jitter.has_value()}};
   if (chance.jittered) {
     nlohmann::json& jitter = result["jitter"];

@@ -1,4 +1,5 @@
-// What `simulate` says of how sure it is: interval, what it extrapolates, jitter.
+// What `simulate` says of how sure it is: interval, what it extrapolates, jitter;
+// and its MFU beside what frameworks would print.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ struct Chance {
   Belief belief;
   std::vector<Extrapolation> extrapolated;
   std::optional<JitteredSteps> jittered;
+  // Shares of the peak, as shared/cost/model_flops.h counts; zero: the device has no such peak.
+  double mfu = 0, megatron_mfu = 0, torchtitan_mfu = 0;
 };
 // Refuses --jitter with a profile that knows none.
 std::variant<Chance, Infeasible> find_chance(const Arguments& args, const Scenario& scenario,

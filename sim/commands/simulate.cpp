@@ -7,6 +7,7 @@
 #include "shared/plan/assign.h"
 #include "sim/commands/chance.h"
 #include "sim/commands/command.h"
+#include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
 #include "sim/console.h"
 #include "sim/fitting.h"
@@ -76,7 +77,9 @@ int simulate_command(int argc, char** argv) {
       "simulate scenario.json --trace step.json     open it in ui.perfetto.dev\n  polyphony "
       "simulate "
       "scenarios/rehearse_8.json --set layout.microbatches=8 --set cluster.node.link=1GBps\n"
-      "                             what if? The answer beside that as written");
+      "                             what if? The answer beside that as written\n"
+      "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
+      "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "profile", "hardware profile: a shipped name or a file; default: the scenario's",
       cxxopts::value<std::string>()->default_value(""))(
@@ -85,6 +88,7 @@ int simulate_command(int argc, char** argv) {
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_overrides();
   add_chance_options(args);
+  add_stream_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
@@ -92,6 +96,7 @@ int simulate_command(int argc, char** argv) {
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
+  if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
   const auto outcome = predict(scenario, layout, typical_batch(scenario), profile, predictor);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << scenario.file << ": " << no->reason << "\n";
