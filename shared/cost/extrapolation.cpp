@@ -149,6 +149,12 @@ void judge(const std::string& what, const std::optional<FittedRange>& fitted,
 
 }  // namespace
 
+std::string other_software(const std::string& wanted, const HardwareProfile& profile) {
+  const auto holds = [&](const std::string& text) { return text.find(wanted) != std::string::npos; };
+  if (wanted.empty() || profile.stack.name == wanted || holds(profile.software)) return "";
+  return profile.stack.name + (profile.software.empty() ? "" : " (" + profile.software + ")");
+}
+
 FittedRanges seen_ranges(const std::vector<const Program*>& programs) {
   FittedRanges ranges;
   for (const Program* program : programs) {

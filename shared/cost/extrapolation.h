@@ -27,4 +27,8 @@ FittedRanges seen_ranges(const std::vector<const Program*>& programs);
 std::vector<Extrapolation> find_extrapolations(const Program& program,
                                                const HardwareProfile& profile);
 
+// The profile's stack, when the scenario names another: neither its stack's name nor its software's
+// text holds what the scenario says. Empty: they agree, or the scenario says nothing.
+std::string other_software(const std::string& wanted, const HardwareProfile& profile);
+
 }  // namespace polyphony

@@ -57,6 +57,7 @@ std::variant<Chance, Infeasible> find_chance(const Arguments& args, const Scenar
   chance.belief =
       make_belief(prediction.step(), step_effects(scenario, layout, prediction, profile), profile);
   find_utilization(prediction, chance);
+  chance.other_software = other_software(scenario.training.software, profile);
   chance.extrapolated = find_extrapolations(prediction.program, profile);
   const int seeds = args.integer("jitter");
   if (seeds < 0)
@@ -81,17 +82,17 @@ std::string interval_text(const SecondsInterval& interval) {
 
 void print_chance(const Chance& chance, const HardwareProfile& profile) {
   if (chance.mfu > 0)
-    std::cout << "MFU " << percent_text(chance.mfu)
-              << " of what the model needs; Megatron-LM would print "
-              << percent_text(chance.megatron_mfu) << ", torchtitan "
-              << percent_text(chance.torchtitan_mfu)
+    std::cout << "MFU as Megatron-LM would print it " << percent_text(chance.megatron_mfu)
+              << ", as torchtitan " << percent_text(chance.torchtitan_mfu)
               << " (language alone, whole sequences, all of it trained)\n";
   const Belief& belief = chance.belief;
-  std::cout << "9 of 10: " << interval_text(interval(belief)) << "   ±"
-            << percent_text(belief.parameters()) << " from parameters";
+  std::cout << "9 of 10: " << interval_text(interval(belief));
   const std::vector<std::string> largest = largest_effects(belief, profile, kLines);
-  if (!largest.empty()) std::cout << " (" << joined(largest) << ")";
-  std::cout << ", ±" << percent_text(belief.residual) << " from what the model leaves out\n";
+  if (!largest.empty())
+    std::cout << "   ±" << percent_text(belief.parameters()) << " from parameters ("
+              << joined(largest) << "), ±" << percent_text(belief.residual)
+              << " from what the model leaves out";
+  std::cout << "\n";
   if (chance.jittered) {
     std::cout << "jitter: ";
     for (const double q : kQuantiles)
@@ -101,6 +102,9 @@ void print_chance(const Chance& chance, const HardwareProfile& profile) {
   } else if (!profile.certainty.jitter) {
     std::cout << "jitter: not known (polyphony calibrate measures it)\n";
   }
+  if (!chance.other_software.empty())
+    std::cout << "warning: the scenario trains with another stack than profile " << profile.name
+              << ", which is of " << chance.other_software << "\n";
   std::size_t lines = 0;
   for (const Extrapolation& found : chance.extrapolated) {
     if (found.share < kWorthALine) continue;
@@ -127,6 +131,7 @@ nlohmann::json to_json(const Chance& chance, const HardwareProfile& profile) {
                            {"mfu", chance.mfu},
                            {"megatron_mfu", chance.megatron_mfu},
                            {"torchtitan_mfu", chance.torchtitan_mfu},
+                           {"other_software", chance.other_software},
                            {"jitter_known", profile.certainty.jitter.has_value()}};
   if (chance.jittered) {
     nlohmann::json& jitter = result["jitter"];

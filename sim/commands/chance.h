@@ -20,6 +20,7 @@ void add_chance_options(Arguments& args);
 struct Chance {
   Belief belief;
   std::vector<Extrapolation> extrapolated;
+  std::string other_software;  // of the profile, when the scenario names another stack
   std::optional<JitteredSteps> jittered;
   // Shares of the peak, as shared/cost/model_flops.h counts; zero: the device has no such peak.
   double mfu = 0, megatron_mfu = 0, torchtitan_mfu = 0;

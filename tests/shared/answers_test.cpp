@@ -72,6 +72,16 @@ TEST_CASE("larger messages, larger groups and layers without correction are name
   CHECK(find_extrapolations(large, silent).empty());
 }
 
+TEST_CASE("a profile of another stack is named") {
+  HardwareProfile profile = *find_profile("h100-roofline");
+  profile.stack.name = "fsdp";
+  profile.software = "torch 2.11, NCCL";
+  CHECK(other_software("", profile).empty());
+  CHECK(other_software("fsdp", profile).empty());
+  CHECK(other_software("torch 2.11", profile).empty());
+  CHECK(other_software("megatron-core", profile) == "fsdp (torch 2.11, NCCL)");
+}
+
 // One microbatch of two samples, 30 and 10 tokens: three quarters of the tape are the first's.
 TEST_CASE("a peak belongs to the samples by their rows") {
   Program program = hand_made::pipeline({.stages = 1, .microbatches = 1});
