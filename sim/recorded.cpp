@@ -51,7 +51,7 @@ RecordedRun load_recorded(const std::string& folder) {
                      "record some: polyphony run --trace-steps 5:15");
   run.program = lower(run.scenario, layout, plan, batches[batches.size() / 2].batch);
   for (const StepBatch& step : batches) {
-    const Program program = lower(run.scenario, layout, plan, step.batch);
+    Program program = lower(run.scenario, layout, plan, step.batch);
     if (program.ops.size() != run.program.ops.size())
       continue;  // another mix of empty work items: not the same ops
     std::vector<traces::Trace> parts;
@@ -62,6 +62,7 @@ RecordedRun load_recorded(const std::string& folder) {
       parts.push_back(traces::read_trace(read_file(files.back()), files.back(), program));
     }
     run.steps.push_back(traces::merge(program, parts, files));
+    run.step_programs.push_back(std::move(program));
   }
   return run;
 }

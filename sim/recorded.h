@@ -22,7 +22,8 @@ struct RecordedRun {
   std::string folder;
   Scenario scenario;
   Program program;
-  std::vector<Timeline> steps;  // complete, of all ranks
+  std::vector<Timeline> steps;         // complete, of all ranks
+  std::vector<Program> step_programs;  // by step: the same ops, that step's sizes
   std::optional<PaceModel> pace;
 };
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/plan/assign.h"
+#include "sim/belief.h"
 #include "sim/console.h"
 #include "sim/worker_pool.h"
 
@@ -92,7 +93,8 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
         continue;
       }
     }
-    Candidate candidate{all[i], {}, {}, {}, {}};
+    Candidate candidate;
+    candidate.layout = all[i];
     const Footprint footprint =
         screener.footprint(all[i]);  // most do not fit, and this is the cheap half
     // The screen counts this project's tensors.
@@ -110,6 +112,55 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
       return a.bound.step < b.bound.step;
     });
   return by_placement;
+}
+
+std::string effects_of_candidate(const Scenario& scenario, const Batch& batch,
+                                 const HardwareProfile& profile, const Layout& layout) {
+  const auto outcome = predict(scenario, layout, batch, profile, Predictor::estimate);
+  const auto* prediction = std::get_if<Prediction>(&outcome);
+  if (prediction == nullptr) return "{}";
+  return json(step_effects(scenario, layout, *prediction, profile)).dump();
+}
+
+// How the first candidates differ from the best, as the profile knows its errors.
+void compare_with_best(const Scenario& scenario, const Batch& batch, const HardwareProfile& profile,
+                       const SweepOptions& options, Sweep& result) {
+  const std::size_t count = std::min(options.compared, result.ranked.size());
+  if (count == 0) return;
+  const std::vector<std::string> answers = run_in_workers(
+      options.jobs, count,
+      [&](std::size_t i) {
+        return effects_of_candidate(scenario, batch, profile, result.ranked[i].layout);
+      },
+      [&](std::size_t done) {
+        if (options.progress)
+          options.progress(static_cast<double>(done) / static_cast<double>(count),
+                           "comparing the best");
+      });
+  Candidate& best = result.ranked.front();
+  for (std::size_t i = 0; i < count; ++i) {
+    const json effects = json::parse(answers[i], nullptr, false);
+    if (!effects.is_array()) continue;  // its process died: judged by the stated error
+    Candidate& c = result.ranked[i];
+    c.belief = make_belief(c.figures.step, effects.get<std::vector<double>>(), profile);
+    if (i > 0 && best.belief)
+      c.difference =
+          compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
+  }
+}
+
+void find_ties(const HardwareProfile& profile, Sweep& result) {
+  if (result.ranked.empty()) return;
+  const Seconds best = result.ranked.front().figures.step;
+  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
+    Candidate& c = result.ranked[i];
+    c.tied = i == 0 || (c.difference ? c.difference->tied()
+                                     : c.figures.step <= best * (1 + profile.step_error));
+    if (!c.tied) continue;
+    ++result.tied;
+    if (complexity(c.layout) < complexity(result.ranked[result.simplest].layout))
+      result.simplest = i;
+  }
 }
 
 }  // namespace
@@ -178,11 +229,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::stable_sort(
       result.ranked.begin(), result.ranked.end(),
       [](const Candidate& a, const Candidate& b) { return a.figures.step < b.figures.step; });
-  for (const Candidate& c : result.ranked)
-    if (c.figures.step.count() <= best * (1 + profile.step_error)) ++result.tied;
-  for (std::size_t i = 1; i < result.tied; ++i)
-    if (complexity(result.ranked[i].layout) < complexity(result.ranked[result.simplest].layout))
-      result.simplest = i;
+  compare_with_best(scenario, batch, profile, options, result);
+  find_ties(profile, result);
   return result;
 }
 

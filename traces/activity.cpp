@@ -132,6 +132,21 @@ std::vector<std::optional<Interval>> recorded(const Program& program, const Time
   return times;
 }
 
+std::optional<Seconds> time_at_work(const Activity& activity, const std::vector<OpId>& members) {
+  std::optional<Interval> whole;
+  for (const OpId op : members) {
+    const Range parts = activity.of[op.value];
+    if (parts.size() == 0) continue;
+    if (parts.size() > 1) return std::nullopt;
+    const Interval& part = activity.intervals[parts.begin];
+    if (!whole) whole = part;
+    whole->start = std::min(whole->start, part.start);
+    whole->end = std::max(whole->end, part.end);
+  }
+  if (!whole) return std::nullopt;
+  return whole->end - whole->start;
+}
+
 Seconds union_length(std::vector<Interval> intervals) {
   Seconds length{};
   for (const Interval& interval : joined(std::move(intervals)))

@@ -32,6 +32,10 @@ struct Activity {
 };
 Activity find_activity(const Program& program, const Timeline& timeline);
 
+// What ops that work together took: from the first start to the last end. Nothing when none of them
+// worked, or when an op's messages came apart in time.
+std::optional<Seconds> time_at_work(const Activity& activity, const std::vector<OpId>& members);
+
 // Length of the union; sorts its argument.
 Seconds union_length(std::vector<Interval> intervals);
 

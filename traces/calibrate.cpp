@@ -6,11 +6,15 @@
 #include <optional>
 
 #include "shared/cost/cost_model.h"
+#include "shared/cost/extrapolation.h"
+#include "shared/cost/jitter.h"
 #include "shared/error.h"
 #include "shared/program/compile.h"
 #include "traces/activity.h"
+#include "traces/certainty.h"
 #include "traces/features.h"
 #include "traces/fit.h"
+#include "traces/jitter.h"
 #include "traces/spread.h"
 
 namespace polyphony::traces {
@@ -49,38 +53,12 @@ Compiled compile_or_fail(const Program& program, const std::string& label) {
   return std::get<Compiled>(std::move(compiled));
 }
 
-// What one step says about one set of ops that work together (activity.h), or one receive op.
-class StepTimes {
- public:
-  StepTimes(const Program& program, const Timeline& step)
-      : program_(program), activity_(find_activity(program, step)) {}
-
-  std::optional<Seconds> of(const std::vector<OpId>& members) const {
-    std::optional<Interval> whole;
-    for (OpId op : members) {
-      const Range parts = activity_.of[op.value];
-      if (parts.size() == 0) continue;
-      if (parts.size() > 1) return std::nullopt;  // messages that came apart in time
-      const Interval& part = activity_.intervals[parts.begin];
-      if (!whole) whole = part;
-      whole->start = std::min(whole->start, part.start);
-      whole->end = std::max(whole->end, part.end);
-    }
-    if (!whole) return std::nullopt;
-    return whole->end - whole->start;
-  }
-
- private:
-  const Program& program_;
-  Activity activity_;
-};
-
 class RunReader {
  public:
   RunReader(const MeasuredRun& run, const HardwareProfile& prior, const ParameterList& parameters)
       : program_(*run.program), compiled_(compile_or_fail(*run.program, run.label)) {
     features_ = features(program_, compiled_, run.cluster, prior, parameters);
-    for (const Timeline& step : run.steps) steps_.emplace_back(program_, step);
+    for (const Timeline& step : run.steps) steps_.push_back(find_activity(program_, step));
   }
 
   void add_to(Rows& rows) const {
@@ -158,10 +136,10 @@ class RunReader {
            FitRow row) const {
     if (row.terms.empty()) return;  // nothing to learn from it
     std::vector<Seconds> times;
-    for (const StepTimes& step : steps_) {
+    for (const Activity& step : steps_) {
       std::optional<Seconds> sum = Seconds{};
       for (const std::vector<OpId>& members : together) {
-        const std::optional<Seconds> time = step.of(members);
+        const std::optional<Seconds> time = time_at_work(step, members);
         sum = sum && time ? std::optional(*sum + *time) : std::nullopt;
       }
       if (sum) times.push_back(*sum);
@@ -177,7 +155,7 @@ class RunReader {
   const Program& program_;
   Compiled compiled_;
   Features features_;
-  std::vector<StepTimes> steps_;
+  std::vector<Activity> steps_;
   mutable std::map<std::uint32_t, std::uint32_t> message_node_;
 };
 
@@ -200,21 +178,41 @@ std::vector<FitParameter> prior_of(const ParameterList& list, const HardwareProf
   return result;
 }
 
+// What is known so far.
+struct Belief {
+  std::vector<FitParameter> parameters;
+  std::vector<std::size_t> counts;  // rows, by parameter
+  Covariance covariance;
+
+  explicit Belief(std::vector<FitParameter> prior)
+      : parameters(std::move(prior)), counts(parameters.size(), 0) {
+    covariance.informed.assign(parameters.size(), 0);
+    covariance.of.assign(parameters.size() * parameters.size(), 0);
+  }
+};
+
 // Fits the rows and makes the result the prior of what follows. Returns the noise.
-double learn(std::vector<FitParameter>& parameters, std::vector<std::size_t>& counts,
-             std::vector<FitRow> rows) {
+double learn(Belief& belief, std::vector<FitRow> rows) {
   if (rows.empty()) return 0;
+  std::vector<FitParameter>& parameters = belief.parameters;
   FitProblem problem{parameters, std::move(rows), ParameterList::dispatch, kClockNoise.count()};
   const Fit result = fit(problem);
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
+  const std::size_t count = parameters.size();
+  std::vector<std::size_t> touched;
+  for (std::size_t p = 0; p < count; ++p) {
     if (result.rows[p] == 0 &&
         !(p == ParameterList::dispatch && result.standard_error[p] < parameters[p].deviation)) {
       continue;
     }
     parameters[p].prior = result.value[p];
     parameters[p].deviation = std::max(result.standard_error[p], 1e-9 * parameters[p].deviation);
-    counts[p] += result.rows[p];
+    belief.counts[p] += result.rows[p];
+    belief.covariance.informed[p] = 1;
+    touched.push_back(p);
   }
+  for (const std::size_t a : touched)
+    for (const std::size_t b : touched)
+      belief.covariance.of[a * count + b] = result.covariance[a * count + b];
   return result.noise;
 }
 
@@ -237,6 +235,13 @@ RunError run_error(const MeasuredRun& run, const HardwareProfile& prior,
   return error;
 }
 
+double predicted_spread(const MeasuredRun& run, const HardwareProfile& profile) {
+  const Compiled compiled = compile_or_fail(*run.program, run.label);
+  const CostTable costs = price(*run.program, compiled, run.cluster, profile);
+  return spread(jittered_steps(compiled, costs, *profile.certainty.jitter, 0, kJitterDraws))
+      .repeatability();
+}
+
 }  // namespace
 
 Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRun>& runs,
@@ -250,20 +255,20 @@ Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRu
   for (const MeasuredRun& run : runs) RunReader(run, prior, list).add_to(rows);
 
   Calibration result;
-  std::vector<FitParameter> parameters = prior_of(list, prior);
-  const std::vector<FitParameter> before = parameters;
-  std::vector<std::size_t> counts(list.count(), 0);
-  result.collective_noise = learn(parameters, counts, std::move(rows[RowKind::collective]));
-  result.message_noise = learn(parameters, counts, std::move(rows[RowKind::message]));
-  learn(parameters, counts, std::move(rows[RowKind::update]));
-  result.compute_noise = learn(parameters, counts, std::move(rows[RowKind::compute]));
+  const std::vector<FitParameter> before = prior_of(list, prior);
+  Belief belief(before);
+  result.collective_noise = learn(belief, std::move(rows[RowKind::collective]));
+  result.message_noise = learn(belief, std::move(rows[RowKind::message]));
+  learn(belief, std::move(rows[RowKind::update]));
+  result.compute_noise = learn(belief, std::move(rows[RowKind::compute]));
 
   std::vector<double> value;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    value.push_back(parameters[p].prior);
-    result.parameters.push_back({list.text(p), before[p].prior, value[p], parameters[p].deviation,
-                                 counts[p],
-                                 parameters[p].deviation < kInformed * before[p].deviation});
+  for (std::size_t p = 0; p < list.count(); ++p) {
+    const FitParameter& fitted = belief.parameters[p];
+    value.push_back(fitted.prior);
+    result.parameters.push_back({list.text(p), before[p].prior, value[p], fitted.deviation,
+                                 belief.counts[p],
+                                 fitted.deviation < kInformed * before[p].deviation});
   }
   result.profile = prior;
   list.apply(value, result.profile);
@@ -277,6 +282,13 @@ Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRu
     result.profile.step_error =
         std::max({result.profile.step_error, std::abs(error.after), error.repeatability});
   }
+  Certainty& certainty = result.profile.certainty;
+  certainty = fitted_certainty(list, value, belief.covariance, prior, runs, result.runs);
+  certainty.source = source;
+  certainty.fitted = seen_ranges(programs);
+  certainty.jitter = measure_jitter(runs, result.profile);
+  for (std::size_t run = 0; certainty.jitter && run < runs.size(); ++run)
+    result.runs[run].jitter_repeatability = predicted_spread(runs[run], result.profile);
   return result;
 }
 

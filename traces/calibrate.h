@@ -8,10 +8,13 @@
 //   The step scalars (global norm) count with the update that waits for them.
 // step_error of the result: the largest of the runs' remaining step errors (estimate() against the
 // median), their repeatabilities, and 2 %. It is in-sample: check it on layouts not fitted.
-// Does not model: links shared by ops at the same time, cores shared by ranks; both end up in the
-// fitted numbers.
+// The profile's certainty: standard errors as principal axes of the last fit's covariance, so that
+// parameters which the traces cannot tell apart cancel where they did there (traces/certainty.h);
+// the ranges of the measured Programs; jitter (traces/jitter.h). Does not model: links shared by
+// ops at the same time, cores shared by ranks; both end up in the fitted numbers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,8 @@ struct MeasuredRun {
   const Program* program = nullptr;
   Cluster cluster;
   std::vector<Timeline> steps;  // complete; the Program again and again
+  // By step, where batches differ: the same ops with other sizes. Empty: `program` every time.
+  std::vector<const Program*> step_programs = {};
 };
 
 struct FittedParameter {
@@ -42,7 +47,10 @@ struct RunError {
   double before = 0,
          after = 0;  // (estimate − measured) / measured, with the prior and the fitted profile
   double repeatability = 0;
+  // That the fitted jitter predicts: of the estimate under kJitterDraws seeds.
+  std::optional<double> jitter_repeatability = {};
 };
+inline constexpr std::size_t kJitterDraws = 200;
 
 struct Calibration {
   HardwareProfile profile;

@@ -181,6 +181,33 @@ std::string ParameterList::text(std::size_t parameter) const {
   }
 }
 
+std::string ParameterList::key(std::size_t parameter) const {
+  switch (parameter) {
+    case op_overhead:
+      return "op_overhead";
+    case dispatch:
+      return "dispatch";
+    case message_latency:
+      return "message_latency";
+    case message_slowness:
+      return "message_efficiency";
+    case collective_latency:
+      return "collective_latency";
+    case collective_slowness:
+      return "collective_efficiency";
+    case fabric_slowness:
+      return "fabric_efficiency";
+    case optimizer_overhead:
+      return "optimizer_overhead";
+    case optimizer_slowness:
+      return "optimizer_bytes_efficiency";
+    default: {
+      const CorrectionKey& correction = keys_.at(parameter - fixed_count);
+      return std::string("corrections.") + name(correction.first) + "." + name(correction.second);
+    }
+  }
+}
+
 double ParameterList::of(const HardwareProfile& profile, std::size_t parameter) const {
   HardwareProfile copy = profile;
   if (const Seconds* field = seconds_field(copy, parameter)) return field->count();

@@ -43,6 +43,8 @@ class ParameterList {
   std::size_t count() const { return fixed_count + keys_.size(); }
   const std::vector<CorrectionKey>& corrections() const { return keys_; }
   std::string text(std::size_t parameter) const;
+  // As shared/cost/hardware_json.h names it; of a slowness, its efficiency.
+  std::string key(std::size_t parameter) const;
   double of(const HardwareProfile& profile, std::size_t parameter) const;
   // Sets every parameter; corrections of other keys stay.
   void apply(const std::vector<double>& value, HardwareProfile& profile) const;

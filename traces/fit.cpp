@@ -219,6 +219,10 @@ class Solver {
       const double deviation = problem_.parameters[static_cast<std::size_t>(j)].deviation;
       result.standard_error.push_back(deviation *
                                       std::sqrt(std::clamp(covariance(j, j), 0.0, 1.0)));
+      for (Index k = 0; k < columns_; ++k)
+        result.covariance.push_back(deviation *
+                                    problem_.parameters[static_cast<std::size_t>(k)].deviation *
+                                    covariance(j, k));
     }
   }
 

@@ -42,8 +42,10 @@ struct FitProblem {
 struct Fit {
   std::vector<double> value;
   std::vector<double> standard_error;  // the prior's deviation where the data say nothing
-  std::vector<std::size_t> rows;       // how many rows each parameter stands in
-  double noise = 0;                    // σ, relative
+  // Row by row, of all parameters; where the data say nothing, the prior's variance.
+  std::vector<double> covariance;
+  std::vector<std::size_t> rows;  // how many rows each parameter stands in
+  double noise = 0;               // σ, relative
 };
 Fit fit(const FitProblem& problem);
 

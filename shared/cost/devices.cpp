@@ -2,6 +2,8 @@
 
 #include <cctype>
 
+#include "shared/cost/shipped_certainty.h"
+
 namespace polyphony {
 namespace {
 
@@ -172,6 +174,7 @@ HardwareProfile gpu_profile(const Device& device) {
   // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
   // three times the mean error of those that it saw.
   profile.step_error = fit.step_error;
+  profile.certainty = shipped_certainty(device);
   return profile;
 }
 

@@ -11,13 +11,15 @@
 // `stack` holds what the software adds (shared/cost/software.h).
 // `nccl`: collectives by protocol (shared/cost/collectives.h); else collective_latency per ring
 // hop. `step_error` is the stated relative error of a step time predicted with the profile;
-// candidates closer than it are tied. Profiles in JSON: shared/cost/hardware_json.h.
+// candidates closer than it are tied. `certainty`: errors of single parameters, what was seen,
+// jitter. Profiles in JSON: shared/cost/hardware_json.h.
 #pragma once
 
 #include <map>
 #include <string>
 #include <utility>
 
+#include "shared/cost/certainty.h"
 #include "shared/cost/expand.h"
 #include "shared/cost/software.h"
 #include "shared/scenario/cluster.h"
@@ -50,6 +52,7 @@ struct HardwareProfile {
   bool nccl = false;
   SoftwareStack stack;
   std::map<std::pair<LayerKind, Phase>, double> corrections;
+  Certainty certainty;
   bool operator==(const HardwareProfile&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "shared/cost/certainty_json.h"
 #include "shared/strict_json.h"
 
 namespace polyphony {
@@ -77,6 +78,7 @@ constexpr NumberFormat kLastFormat = NumberFormat::nvfp4;
 
 constexpr LayerKind kLastLayer = LayerKind::diffusion_head;
 constexpr Phase kLastPhase = Phase::recompute;
+const std::string kStackPath = "stack.", kCorrectionsPath = "corrections.";
 
 ObjectForm device_form() {
   const Form rate = quantity_form(UnitKind::compute_rate, "989TFLOPS");
@@ -171,6 +173,8 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
   form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
   form.fields.push_back({"stack", object_form(stack), "what the software adds"});
   form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
+  form.fields.push_back(
+      {"certainty", object_form(certainty_form(parameter_keys())), "how far it can be believed"});
   return form;
 }
 
@@ -209,6 +213,38 @@ bool set_number(SoftwareStack& stack, const std::string& key, double value) {
   return false;
 }
 
+const std::vector<std::string>& parameter_keys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> list;
+    for (const NumberKey& number : kNumbers)
+      if (std::string(number.key) != "step_error") list.emplace_back(number.key);
+    for (const TimeKey& time : kTimes) list.emplace_back(time.key);
+    for (const StackKey& number : kStackNumbers) list.push_back(kStackPath + number.key);
+    list.push_back(kStackPath + "host");
+    for (const std::string& layer : enum_names(kLastLayer))
+      for (const std::string& phase : enum_names(kLastPhase))
+        list.push_back(kCorrectionsPath + layer + "." + phase);
+    return list;
+  }();
+  return keys;
+}
+
+void scale_parameter(HardwareProfile& profile, const std::string& key, double factor) {
+  for (const NumberKey& number : kNumbers)
+    if (key == number.key) return void(profile.*number.member *= factor);
+  for (const TimeKey& time : kTimes)
+    if (key == time.key) return void(profile.*time.member *= factor);
+  for (const StackKey& number : kStackNumbers)
+    if (key == kStackPath + number.key) return void(profile.stack.*number.member *= factor);
+  if (key == kStackPath + "host") return void(profile.stack.host *= factor);
+  const std::size_t dot = key.rfind('.');
+  POLYPHONY_CHECK(key.starts_with(kCorrectionsPath) && dot != std::string::npos, key);
+  const std::string layer = key.substr(kCorrectionsPath.size(), dot - kCorrectionsPath.size());
+  const auto where =
+      std::pair(enum_named(layer, kLastLayer), enum_named(key.substr(dot + 1), kLastPhase));
+  profile.corrections.try_emplace(where, 1).first->second *= factor;
+}
+
 HardwareProfile parse_profile(const std::string& text, const std::string& file) {
   const ObjectForm device = device_form(), by_phase = layer_corrections_form();
   const ObjectForm corrections = corrections_form(by_phase), stack = stack_form(),
@@ -234,6 +270,7 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
       }
     }
   }
+  if (json.has("certainty")) profile.certainty = read_certainty(json.at("certainty"));
   return profile;
 }
 
@@ -256,6 +293,8 @@ std::string to_json(const HardwareProfile& profile) {
   for (const auto& [where, factor] : profile.corrections) {
     json["corrections"][name(where.first)][name(where.second)] = factor;
   }
+  if (profile.certainty != Certainty{})
+    json["certainty"] = nlohmann::ordered_json::parse(to_json(profile.certainty));
   return json.dump(2) + "\n";
 }
 

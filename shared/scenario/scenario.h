@@ -26,6 +26,7 @@ struct Training {
   int warmup_steps = 0;
   int steps = 10;
   std::uint64_t seed = 1;  // initial weights
+  std::string software;    // the stack it will run on, as profiles name theirs; empty: not said
   bool operator==(const Training&) const = default;
 };
 

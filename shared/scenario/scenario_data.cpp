@@ -115,6 +115,7 @@ Training read_training(const JsonValue& value) {
   value.read("warmup_steps", training.warmup_steps);
   value.read("steps", training.steps);
   value.read("seed", training.seed);
+  value.read("software", training.software);
   return training;
 }
 

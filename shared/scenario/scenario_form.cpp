@@ -197,6 +197,8 @@ const ObjectForm& training_form() {
        {"epsilon", number_form(0, 1), "added to the root of the second moment"},
        {"clip_norm", number_form(0, 1e9), "global norm of the gradient; 0: no clipping"},
        {"warmup_steps", integer_form(0), "steps of linear warm-up"},
+       {"software", text_form("megatron-core"),
+        "the stack it will run on; answers warn when the profile is of another"},
        {"steps", integer_form(1), "steps to train"},
        {"seed", integer_form(0, kMostSeed), "of the initial weights"}},
       {}};

@@ -277,6 +277,7 @@ Json training_json(const Training& training) {
   json["epsilon"] = training.epsilon;
   json["clip_norm"] = training.clip_norm;
   json["warmup_steps"] = training.warmup_steps;
+  if (!training.software.empty()) json["software"] = training.software;
   json["steps"] = training.steps;
   json["seed"] = training.seed;
   return json;

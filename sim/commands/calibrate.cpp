@@ -36,6 +36,8 @@ int calibrate_command(int argc, char** argv) {
     const RecordedRun& run = recorded.emplace_back(load_recorded(folder));
     measured.push_back({describe_layout(run.scenario, *run.scenario.layout), &run.program,
                         run.scenario.cluster, run.steps});
+    for (const Program& program : run.step_programs)
+      measured.back().step_programs.push_back(&program);
     source += " " + folder;
   }
   const HardwareProfile prior = load_profile(recorded.front().scenario, args.text("profile"));
@@ -52,14 +54,18 @@ int calibrate_command(int argc, char** argv) {
                             {"rows", p.rows},
                             {"informed", p.informed}});
     for (const traces::RunError& r : fitted.runs)
-      runs.push_back({{"run", r.label},
-                      {"measured_seconds", r.measured.count()},
-                      {"before", r.before},
-                      {"after", r.after},
-                      {"repeatability", r.repeatability}});
+      runs.push_back(
+          {{"run", r.label},
+           {"measured_seconds", r.measured.count()},
+           {"before", r.before},
+           {"after", r.after},
+           {"repeatability", r.repeatability},
+           {"jitter_repeatability",
+            r.jitter_repeatability ? nlohmann::json(*r.jitter_repeatability) : nlohmann::json()}});
     std::cout << nlohmann::json{{"parameters", parameters},
                                 {"runs", runs},
-                                {"step_error", fitted.profile.step_error}}
+                                {"step_error", fitted.profile.step_error},
+                                {"profile", nlohmann::json::parse(to_json(fitted.profile))}}
                      .dump(2)
               << "\n";
     return 0;
@@ -75,11 +81,21 @@ int calibrate_command(int argc, char** argv) {
                  count_text(static_cast<std::int64_t>(p.rows))});
     }
   std::cout << table.text() << "\n";
-  Table runs({"run", "measured", "error before", "error after", "repeatability"});
+  Table runs({"run", "measured", "error before", "error after", "repeatability", "by its jitter"});
   for (const traces::RunError& r : fitted.runs)
     runs.add({r.label, seconds_text(r.measured), percent_text(r.before), percent_text(r.after),
-              "±" + percent_text(r.repeatability)});
+              "±" + percent_text(r.repeatability),
+              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
   std::cout << runs.text();
+  if (const auto& jitter = fitted.profile.certainty.jitter) {
+    std::cout << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
+    for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
+      std::cout << "  " << name(static_cast<ActivityKind>(kind)) << " ±"
+                << percent_text(jitter->of[kind].step) << ", ±" << percent_text(jitter->of[kind].op)
+                << "\n";
+  } else {
+    std::cout << "\njitter: not known, no run has four steps\n";
+  }
   if (args.has("out")) std::cerr << "wrote " << args.text("out") << "\n";
   return 0;
 }

@@ -42,9 +42,10 @@ traces::Section sweep_section(const std::string& path) {
          bytes_text(Bytes(row["peak_memory_bytes"].get<std::int64_t>())),
          row["worst_stage"].get<std::string>()});
   }
-  table.note = "= tied within the profile's stated error of ±" +
-               percent_text(sweep["stated_error"].get<double>(), 0) + " (" +
-               sweep["profile"].get<std::string>() + ")";
+  table.note =
+      "= tied with the first: the interval of the difference holds zero; the profile states ±" +
+      percent_text(sweep["stated_error"].get<double>(), 0) + " (" +
+      sweep["profile"].get<std::string>() + ")";
   traces::Section section{"Which layout", {table}};
   for (const json& line : sweep["why"])
     section.blocks.push_back(traces::Paragraph{line.get<std::string>()});

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "shared/plan/assign.h"
+#include "sim/commands/chance.h"
 #include "sim/commands/command.h"
+#include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
 #include "sim/console.h"
 #include "sim/fitting.h"
@@ -74,7 +76,9 @@ int simulate_command(int argc, char** argv) {
       "simulate scenario.json --trace step.json     open it in ui.perfetto.dev\n  polyphony "
       "simulate "
       "scenarios/rehearse_8.json --set layout.microbatches=8 --set cluster.node.link=1GBps\n"
-      "                             what if? The answer beside that as written");
+      "                             what if? The answer beside that as written\n"
+      "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
+      "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "profile", "hardware profile: a shipped name or a file; default: the scenario's",
       cxxopts::value<std::string>()->default_value(""))(
@@ -82,6 +86,8 @@ int simulate_command(int argc, char** argv) {
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_overrides();
+  add_chance_options(args);
+  add_stream_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
@@ -89,6 +95,7 @@ int simulate_command(int argc, char** argv) {
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
+  if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
   const auto outcome = predict(scenario, layout, typical_batch(scenario), profile, predictor);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << scenario.file << ": " << no->reason << "\n";
@@ -99,6 +106,12 @@ int simulate_command(int argc, char** argv) {
   std::optional<Unchanged> unchanged;
   if (!overrides.empty())
     unchanged = answer_unchanged(args.require("scenario"), args.text("profile"), predictor);
+  const auto sure = find_chance(args, scenario, layout, prediction, profile);
+  if (const auto* no = std::get_if<Infeasible>(&sure)) {
+    std::cerr << scenario.file << ": " << no->reason << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& chance = std::get<Chance>(sure);
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
   const Rank critical = traces::critical_rank(parts);
@@ -120,6 +133,7 @@ int simulate_command(int argc, char** argv) {
                           {"step_seconds", result.step.count()},
                           {"estimate_seconds", prediction.estimate.step().count()},
                           {"stated_error", profile.step_error},
+                          {"chance", to_json(chance, profile)},
                           {"tokens_per_second_per_rank", result.tokens_per_second_per_rank},
                           {"mfu", result.model_flops_utilization},
                           {"peak_memory_bytes", result.peak_memory.value},
@@ -137,7 +151,9 @@ int simulate_command(int argc, char** argv) {
               << percent_text(profile.step_error, 0) << ", profile " << profile.name << ")   "
               << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
               << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n"
-              << spent_text(result) << "\n";
+              << spent_text(result);
+    print_chance(chance, profile);
+    std::cout << "\n";
     note_shared_cores(scenario);
     Table table({"part", "busiest rank (" + std::to_string(critical.value) + ")", "mean of ranks",
                  "of step"});

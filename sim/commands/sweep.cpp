@@ -13,11 +13,30 @@
 namespace polyphony::sim {
 namespace {
 
+void add_chance(const Candidate& c, nlohmann::json& row) {
+  if (c.belief) {
+    const SecondsInterval bounds = interval(*c.belief);
+    row["interval90_seconds"] = {bounds.low.count(), bounds.high.count()};
+  }
+  if (!c.difference) return;
+  row["beats_best"] = c.difference->second_wins;
+  row["difference90_seconds"] = {c.difference->seconds.low.count(),
+                                 c.difference->seconds.high.count()};
+}
+
+// "+1.2 s to +4.0 s".
+std::string difference_text(const Candidate& c) {
+  if (!c.difference) return "";
+  const auto text = [](Seconds time) {
+    return (time >= Seconds(0) ? "+" : "") + seconds_text(time);
+  };
+  return text(c.difference->seconds.low) + " to " + text(c.difference->seconds.high);
+}
+
 nlohmann::json to_json(const Scenario& scenario, const HardwareProfile& profile,
                        const Sweep& result) {
   nlohmann::json rows = nlohmann::json::array();
-  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
-    const Candidate& c = result.ranked[i];
+  for (const Candidate& c : result.ranked) {
     rows.push_back({{"layout", describe_layout(scenario, c.layout)},
                     {"placement", name(c.layout.placement)},
                     {"step_seconds", c.figures.step.count()},
@@ -27,7 +46,8 @@ nlohmann::json to_json(const Scenario& scenario, const HardwareProfile& profile,
                     {"mfu", c.figures.model_flops_utilization},
                     {"peak_memory_bytes", c.figures.peak_memory.value},
                     {"worst_stage", c.figures.worst_stage},
-                    {"tied", i < result.tied}});
+                    {"tied", c.tied}});
+    add_chance(c, rows.back());
     rows.back().update(spent_json(c.figures));
   }
   nlohmann::json rejected = nlohmann::json::array();
@@ -162,22 +182,25 @@ int sweep_command(int argc, char** argv) {
   note_shared_cores(scenario);
   std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " (profile "
             << profile.name << ": " << profile.source << ")\n\n";
-  Table table({"#", "step", "tokens/s/rank", "MFU", "worst memory", "stage", "layout"});
+  Table table({"#", "step", "from the best, 9 of 10", "beats it", "tokens/s/rank", "MFU",
+               "worst memory", "stage", "layout"});
   for (std::size_t i = 0; i < std::min(result.ranked.size(),
                                        static_cast<std::size_t>(std::max(1, args.integer("top"))));
        ++i) {
     const Candidate& c = result.ranked[i];
-    table.add({std::to_string(i + 1) + (i < result.tied && result.tied > 1 ? "=" : ""),
-               seconds_text(c.figures.step),
+    table.add({std::to_string(i + 1) + (c.tied && result.tied > 1 ? "=" : ""),
+               seconds_text(c.figures.step), difference_text(c),
+               c.difference ? percent_text(c.difference->second_wins, 0) : "",
                count_text(static_cast<std::int64_t>(c.figures.tokens_per_second_per_rank)),
                percent_text(c.figures.model_flops_utilization), bytes_text(c.figures.peak_memory),
                c.figures.worst_stage, describe_layout(scenario, c.layout)});
   }
   std::cout << table.text();
   if (result.tied > 1)
-    std::cout << "\n1-" << result.tied
-              << " are tied (within the stated error); simplest of them: " << result.simplest + 1
-              << ", " << describe_layout(scenario, result.ranked[result.simplest].layout) << "\n";
+    std::cout << "\n"
+              << result.tied << " layouts are tied (=): what the profile does not know could turn "
+              << "their order round; simplest of them: " << result.simplest + 1 << ", "
+              << describe_layout(scenario, result.ranked[result.simplest].layout) << "\n";
   for (const std::string& line : why_it_wins(scenario, result)) std::cout << line << "\n";
   if (unchanged) {
     std::cout << "\n" << side_by_side(*unchanged, result.ranked.front().figures);

@@ -1,0 +1,47 @@
+#include "shared/cost/model_flops.h"
+
+#include <numeric>
+
+#include "shared/cost/expand.h"
+#include "shared/model/parameters.h"
+#include "shared/plan/assign.h"
+
+namespace polyphony {
+
+Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision) {
+  std::vector<std::uint32_t> samples(batch.samples.size());
+  std::iota(samples.begin(), samples.end(), 0u);
+  Flops total{};
+  ModuleLayout alone;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const ModuleId id(m);
+    const Module& module = model.modules[m];
+    const LayerRange whole{0, static_cast<std::uint16_t>(layers(module).size())};
+    const ChunkContext context = chunk_context(model, id, 0, alone, precision);
+    const WorkSize size = work_size(model, id, batch, samples.data(), samples.size());
+    total += total_flops(expand(module, whole, Phase::forward, size, context));
+    if (needs_backward(model, id))
+      total += total_flops(expand(module, whole, Phase::backward, size, context));
+  }
+  return total;
+}
+
+Flops megatron_flops(const Module& m, double sequences, double length) {
+  const double h = m.hidden, blocks = m.layers;
+  const double width = m.heads * m.head_dim / h;
+  const double ffn = m.experts > 0 ? m.experts_per_token * m.expert_ffn + m.shared_ffn : m.ffn;
+  const double attention = (1 + static_cast<double>(m.kv_heads) / m.heads + length / h) * width;
+  const double feed_forward = ffn / h * (m.gated ? 1.5 : 1);
+  const double logits = m.vocab / (2 * blocks * h);
+  return Flops(12 * sequences * length * blocks * h * h * (attention + feed_forward + logits));
+}
+
+Flops torchtitan_flops(const Module& m, double sequences, double length) {
+  double parameters = static_cast<double>(parameter_count(m));
+  // Tied: the one matrix is the output's too, and stays.
+  if (!m.tied) parameters -= static_cast<double>(m.vocab) * m.hidden;
+  const double attention = 12.0 * m.layers * m.heads * m.head_dim * length;
+  return Flops(sequences * length * (6 * parameters + attention));
+}
+
+}  // namespace polyphony

@@ -1,0 +1,34 @@
+// The little probability that answers about chance rest on.
+//   normal_below(z)         P(Z <= z) of a standard normal number
+//   upper_probability(k, n) Clopper-Pearson upper bound, at 95 %, of a probability seen k times in
+//   n
+//                           independent trials; k = 0: 1 - 0.05^(1/n), the "rule of three" 3 / n.
+//   any_of(p, m)            P(at least one in m independent trials)
+// Sources: Clopper & Pearson, Biometrika 1934; Hanley & Lippman-Hand, JAMA 1983 (rule of three).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace polyphony {
+
+// Half widths of central intervals, in standard deviations.
+inline constexpr double kNormal90 = 1.6448536269514722;
+
+inline double normal_below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+// 1 - (1 - p)^m without losing small p.
+inline double any_of(double p, double m) { return p >= 1 ? 1 : -std::expm1(m * std::log1p(-p)); }
+
+// Nearest rank: the smallest value with at least the share q at or below it; sorted, not empty.
+template <class Value>
+Value nearest_rank(const std::vector<Value>& sorted, double q) {
+  const auto count = static_cast<double>(sorted.size());
+  const double rank = std::ceil(q * count - 1e-9);
+  return sorted[static_cast<std::size_t>(rank < 1 ? 0 : rank > count ? count - 1 : rank - 1)];
+}
+
+double upper_probability(std::int64_t seen, std::int64_t trials);
+
+}  // namespace polyphony

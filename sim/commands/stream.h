@@ -1,0 +1,16 @@
+// `simulate --batches`: percentiles of step and memory over the scenario's data, the risk of
+// running out of memory, and the samples to blame.
+#pragma once
+
+#include "shared/cost/hardware.h"
+#include "shared/scenario/scenario.h"
+#include "sim/commands/command.h"
+
+namespace polyphony::sim {
+
+void add_stream_options(Arguments& args);
+// The whole answer; returns the command's exit code.
+int answer_stream(const Arguments& args, const Scenario& scenario, const Layout& layout,
+                  const HardwareProfile& profile);
+
+}  // namespace polyphony::sim
