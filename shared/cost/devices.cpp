@@ -103,20 +103,19 @@ std::string lower_case(std::string text) {
 
 // What scripts/fit_profiles found (2026-11), by generation, and the mean error of its rows.
 //
-// Ampere: 142 rows of A100 (MPT, Megatron-LM 2021 and 2022, Megatron-DeepSpeed), 7 %.
+// Ampere and Hopper together: 142 rows of A100 (MPT, Megatron-LM 2021 and 2022,
+// Megatron-DeepSpeed), 6 %, and 37 of H100 (MPT), 4 %. Hopper's products of experts: 33 rows of
+// Megatron-Bridge and NeMo, whose recomputation and sharding are assumed, 7 %.
 //
-// Hopper: 37 rows of H100 (MPT), 7 %; those of Megatron-Bridge, which it did not see, 15 to 20 %.
-//
-// B200: 15 rows (SimuMax's dense cases), 3 %. GB200: 36 rows of Megatron-Bridge, whose
-// recomputation and sharding are assumed, 15 %.
+// B200: 22 rows (SimuMax), 4 %. GB200: 43 rows of Megatron-Bridge, assumed likewise, 12 %.
 struct Fit {
   double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency,
       step_error;
   const char* rows;
 };
-constexpr Fit kAmpere{0.804, 702, 0.324, 0.9, 0.15, "142 published rows of A100"};
-constexpr Fit kHopper{0.66, 277, 0.16, 0.379, 0.2, "69 published rows of H100"};
-constexpr Fit kB200{0.434, 256, 0.15, 0.62, 0.2, "15 published rows of B200"};
+constexpr Fit kAmpere{0.804, 704, 0.323, 0.9, 0.15, "142 published rows of A100"};
+constexpr Fit kHopper{0.663, 278, 0.159, 0.402, 0.2, "70 published rows of H100"};
+constexpr Fit kB200{0.443, 256, 0.15, 0.62, 0.2, "22 published rows of B200"};
 constexpr Fit kGb200{0.585, 202,  0.15,
                      0.599, 0.25, "36 published rows of GB200, parts of them assumed"};
 

@@ -14,7 +14,7 @@ std::vector<SoftwareStack> make_stacks() {
   // Megatron-LM of 2020 to 2022 and forks: unfused attention, fp16 gradients reduced at the end.
   SoftwareStack early;
   early.name = "megatron-2021";
-  early.traffic = 0.946;
+  early.traffic = 0.942;
   early.launches = 0.6;
   early.host = Seconds(8e-6);
   early.eager_attention = true;
@@ -30,7 +30,7 @@ std::vector<SoftwareStack> make_stacks() {
   stacks.push_back(sequence);
   SoftwareStack deepspeed = early;
   deepspeed.name = "megatron-deepspeed";
-  deepspeed.traffic = 0.456;
+  deepspeed.traffic = 0.455;
   deepspeed.host = Seconds(93.6e-6);
   stacks.push_back(deepspeed);
   // Megatron Core with Transformer Engine: fused norms, rotations, activations.
@@ -66,15 +66,16 @@ std::vector<SoftwareStack> make_stacks() {
   bridge.overlap = 0.8;
   // DeepEP on Hopper, HybridEP on NVLink domains (Megatron-Bridge, MoE Dispatcher Selection Guide).
   bridge.one_copy = true;
-  bridge.pipelined = 0.284;
-  bridge.traffic = 0.756;
+  bridge.pipelined = 0.287;
+  bridge.traffic = 0.789;
   bridge.host = Seconds(5e-6);
   stacks.push_back(bridge);
   // PyTorch FSDP under autocast: llm-foundry.
   SoftwareStack fsdp;
   fsdp.name = "fsdp";
-  fsdp.traffic = 1.85;
-  fsdp.taken_inside = fsdp.taken_between = 0.6;
+  fsdp.traffic = 1.89;
+  fsdp.taken_inside = 0.486;
+  fsdp.taken_between = 0.693;
   fsdp.launches = 0.7;
   fsdp.host = Seconds(8e-6);
   fsdp.gradient_bytes = 4;
