@@ -289,7 +289,8 @@ Seconds range_time(const Module& module, LayerRange range, Phase phase, const Wo
   Seconds total{};
   for (int layer = range.begin; layer < range.end;) {
     const int next = end_of_alike(module, range, layer, size, context);
-    total += layer_time(module, range, layer, phase, size, context, rings, profile) * (next - layer);
+    total +=
+        layer_time(module, range, layer, phase, size, context, rings, profile) * (next - layer);
     layer = next;
   }
   return total;

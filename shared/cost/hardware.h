@@ -12,6 +12,8 @@
 // `nccl`: collectives by protocol (shared/cost/collectives.h); else collective_latency per ring
 // hop. `step_error` is the stated relative error of a step time predicted with the profile;
 // candidates closer than it are tied. Profiles in JSON: shared/cost/hardware_json.h.
+// Sources: the longer of arithmetic and memory, the roofline model (Williams, Waterman and
+// Patterson, CACM 52(4), 2009); efficiency by shape, own form, fitted (shared/cost/devices.cpp).
 #pragma once
 
 #include <map>

@@ -7,8 +7,9 @@
 //                  V/16Lh); selective: 72·B·L·s·h²·(1 + s/3h + V/12Lh), as arXiv 2205.05198, App. A
 //                  counts what attention does again
 //   for plain layers with four matrices of attention; else by weights, and attention over half of
-//   the square: 6·B·s·(weights used + L·s·A·D), as Megatron-LM's training.py counts since 2025 (with
-//   latent attention L·s·A·(D + rotary/2)); full recomputation: 8 in place of 6 but for the head
+//   the square: 6·B·s·(weights used + L·s·A·D), as Megatron-LM's training.py counts since 2025
+//   (with latent attention L·s·A·(D + rotary/2)); full recomputation: 8 in place of 6 but for the
+//   head
 #pragma once
 
 #include "sim/published/case.h"

@@ -1,6 +1,6 @@
 // Collectives in closed form: protocols, all-to-all, uplinks; domains and shared NICs:
-// tests/shared/topology_test.cpp. Expected times are worked out by hand from the formulas of nccl-tests doc/PERFORMANCE.md
-// and the constants of NCCL src/graph/tuning.cc.
+// tests/shared/topology_test.cpp. Expected times are worked out by hand from the formulas of
+// nccl-tests doc/PERFORMANCE.md and the constants of NCCL src/graph/tuning.cc.
 #include "shared/cost/collectives.h"
 
 #include <doctest/doctest.h>
@@ -111,11 +111,11 @@ TEST_CASE("all-to-all: everyone to everyone at once, one hop of each kind") {
 
 TEST_CASE("copies of a row that are left when a place gets one at most") {
   // places · (1 − C(E − E/places, k) / C(E, k)) / k
-  CHECK(distinct_share(4, {}) == 1);          // no choices: one copy each
-  CHECK(distinct_share(4, {1, 8}) == 1);      // one expert, one copy
-  CHECK(distinct_share(8, {2, 8}) == 1);      // an expert a place: never two at one
-  CHECK(distinct_share(1, {2, 8}) == 0.5);    // all at one place: one copy of two
-  CHECK(distinct_share(4, {8, 8}) == 0.5);    // every expert: 4 copies of 8
+  CHECK(distinct_share(4, {}) == 1);        // no choices: one copy each
+  CHECK(distinct_share(4, {1, 8}) == 1);    // one expert, one copy
+  CHECK(distinct_share(8, {2, 8}) == 1);    // an expert a place: never two at one
+  CHECK(distinct_share(1, {2, 8}) == 0.5);  // all at one place: one copy of two
+  CHECK(distinct_share(4, {8, 8}) == 0.5);  // every expert: 4 copies of 8
   // 2 of 4 experts, 2 places of 2: C(2,2)/C(4,2) = 1/6 that a place has none: 2 · 5/6 / 2.
   CHECK(distinct_share(2, {2, 4}) == doctest::Approx(5 / 6.0));
   // 2 of 8, 2 places: C(4,2)/C(8,2) = 6/28: 2 · 22/28 / 2 = 11/14.
@@ -128,23 +128,18 @@ TEST_CASE("one copy a node and a rank: less leaves") {
   const Choices two_of_eight{2, 8};
   // 2 nodes of 4 ranks, an expert each: a rank gets one copy anyway, a node 11/14 of two. Of the
   // 7e6 bytes of 8e6 that are not a rank's own, 4e6 · 11/14 leave at 10e9 B/s; 7 hops of 7 us.
-  const Ring across =
-      make_ring(ranks(0, 8), cluster_of(2, 4), plain(), Others::idle, two_of_eight);
-  CHECK(microseconds(across, Kind::all_to_all, 8'000'000) ==
-        doctest::Approx(49 + 400 * 11 / 14.0));
+  const Ring across = make_ring(ranks(0, 8), cluster_of(2, 4), plain(), Others::idle, two_of_eight);
+  CHECK(microseconds(across, Kind::all_to_all, 8'000'000) == doctest::Approx(49 + 400 * 11 / 14.0));
   // Rings carry no rows of experts: as ever.
   CHECK(across.rate == make_ring(ranks(0, 8), cluster_of(2, 4), plain()).rate);
   // A rank of each of 2 nodes, 4 experts a rank: half of 8e6, of it 11/14; a hop of 7 us.
   const Ring apart =
       make_ring(ranks(0, 2, 4), cluster_of(2, 4), plain(), Others::idle, two_of_eight);
-  CHECK(microseconds(apart, Kind::all_to_all, 8'000'000) ==
-        doctest::Approx(7 + 400 * 11 / 14.0));
+  CHECK(microseconds(apart, Kind::all_to_all, 8'000'000) == doctest::Approx(7 + 400 * 11 / 14.0));
   // 4 ranks of one node with 2 experts each: 1 − C(6,2)/C(8,2) = 13/28, 4 · 13/28 / 2 = 13/14 of
   // 6e6 bytes at 100e9; 3 hops of 3 us.
-  const Ring inside =
-      make_ring(ranks(0, 4), cluster_of(2, 4), plain(), Others::idle, two_of_eight);
-  CHECK(microseconds(inside, Kind::all_to_all, 8'000'000) ==
-        doctest::Approx(9 + 60 * 13 / 14.0));
+  const Ring inside = make_ring(ranks(0, 4), cluster_of(2, 4), plain(), Others::idle, two_of_eight);
+  CHECK(microseconds(inside, Kind::all_to_all, 8'000'000) == doctest::Approx(9 + 60 * 13 / 14.0));
 }
 
 TEST_CASE("uplinks of leaf switches, shared by all that cross them") {

@@ -98,11 +98,11 @@ TEST_CASE("a decoder block, kernel by kernel") {
   // Attention: 4·31·8; reads q (8), k, v (4 each), writes 8, of 10 rows.
   // Passes, by row: norms 2·8 twice, rotation of q and k 9·12, SwiGLU 5·16, residual sums 3·8
   // twice; launches 1 + 1, 10, 2, 1 + 1.
-  CHECK(counts(m, 1, Phase::forward, kTen) == Counts{2.0 * 10 * 576, 1040 + 576, 4.0 * 31 * 8, 240,
-                                                     10 * (32 + 108 + 80 + 48), 16});
+  CHECK(counts(m, 1, Phase::forward, kTen) ==
+        Counts{2.0 * 10 * 576, 1040 + 576, 4.0 * 31 * 8, 240, 10 * (32 + 108 + 80 + 48), 16});
   CHECK(counts(m, 1, Phase::recompute, kTen) == counts(m, 1, Phase::forward, kTen));
-  // Input gradients: the same products. Attention: reads q, o, do (8 each), k, v, writes dq, dk, dv:
-  // 4·8 + 4·4. Passes: SwiGLU 13·16 (4 launches), norms 3·8 and sums 3·8 twice, rotation 9·12.
+  // Input gradients: the same products. Attention: reads q, o, do (8 each), k, v, writes dq, dk,
+  // dv: 4·8 + 4·4. Passes: SwiGLU 13·16 (4 launches), norms 3·8 and sums 3·8 twice, rotation 9·12.
   CHECK(counts(m, 1, Phase::backward_input, kTen) ==
         Counts{2.0 * 10 * 576, 1040 + 576, 8.0 * 31 * 8, 480, 10 * (208 + 96 + 108), 18});
   // Weight gradients read x and dy and add to the gradient in place: twice the weights. Scales of
@@ -161,8 +161,8 @@ TEST_CASE("an encoder block: biases, GELU, LayerNorm") {
   // Weights 8·24 + 64 + 8·12 + 12·8 = 448; rows 8·(8+24 + 8+8 + 8+12 + 12+8) = 704. Biases of
   // column-cut products are added by them (24 + 12 values); of row-cut ones by a pass of 2·8 a row.
   // Passes: norms 2·8 twice, GELU 2·12, sums 3·8 twice, the two biases.
-  CHECK(counts(m, 1, Phase::forward, kImages) == Counts{2.0 * 8 * 448, 704 + 448 + 36, 4.0 * 32 * 8,
-                                                        8 * 4 * 8, 8 * (32 + 24 + 48 + 32), 7});
+  CHECK(counts(m, 1, Phase::forward, kImages) ==
+        Counts{2.0 * 8 * 448, 704 + 448 + 36, 4.0 * 32 * 8, 8 * 4 * 8, 8 * (32 + 24 + 48 + 32), 7});
   // GELU 3·12, norms and sums 3·8 twice each.
   CHECK(counts(m, 1, Phase::backward_input, kImages) ==
         Counts{2.0 * 8 * 448, 704 + 448, 8.0 * 32 * 8, 8 * 8 * 8, 8 * (36 + 96), 5});
@@ -182,8 +182,8 @@ TEST_CASE("the ends of an image encoder") {
   CHECK(counts(m, 2, Phase::forward, kImages) == Counts{0, 0, 0, 0, 8 * 16, 1});
   CHECK(counts(m, 2, Phase::backward_input, kImages) == Counts{0, 0, 0, 0, 8 * 24, 1});
   CHECK(counts(m, 2, Phase::backward_weight, kImages) == Counts{0, 0, 0, 0, 8 * 16, 4});
-  // A class token: the rows of 2 more copied behind it (2·8 of 10 rows), positions of 10 rows; after
-  // the last norm 8 rows copied out; backward zeros and the rows.
+  // A class token: the rows of 2 more copied behind it (2·8 of 10 rows), positions of 10 rows;
+  // after the last norm 8 rows copied out; backward zeros and the rows.
   m.class_token = true;
   CHECK(counts(m, 0, Phase::forward, kImages).passed == 10 * 16 + 10 * 24);
   CHECK(counts(m, 2, Phase::forward, kImages).passed == 8 * 16 + 8 * 16);
@@ -201,14 +201,15 @@ TEST_CASE("two convolutions over frames of sound") {
   // frames gathered (2), GELU (2), at the end positions too (3).
   const WorkSize clip{.tokens = 8, .pairs = 64, .sequences = 1};
   const double first = 16 * 15 * 8, second = 8 * 24 * 8;
-  CHECK(counts(m, 0, Phase::forward, clip) ==
-        Counts{2 * (first + second), 16 * 23 + 120 + 8 + 8 * 32 + 192 + 8, 0, 0,
-               16 * (30 + 16) + 8 * (48 + 40), 5});
+  CHECK(counts(m, 0, Phase::forward, clip) == Counts{2 * (first + second),
+                                                     16 * 23 + 120 + 8 + 8 * 32 + 192 + 8, 0, 0,
+                                                     16 * (30 + 16) + 8 * (48 + 40), 5});
   // GELUs 3; the second's input gradient, put into zeros (1) and added (2).
   CHECK(counts(m, 0, Phase::backward_input, clip) ==
         Counts{2 * second, 8 * 32 + 192, 0, 0, 8 * 24 + 8 * 72 + 16 * 24, 4});
-  CHECK(counts(m, 0, Phase::backward_weight, clip) ==
-        Counts{2 * (first + second), 16 * 23 + 2 * 120 + 8 * 32 + 2 * 192, 0, 0, 16 * 8 + 8 * 8, 4});
+  CHECK(counts(m, 0, Phase::backward_weight, clip) == Counts{2 * (first + second),
+                                                             16 * 23 + 2 * 120 + 8 * 32 + 2 * 192,
+                                                             0, 0, 16 * 8 + 8 * 8, 4});
 }
 
 TEST_CASE("projectors of two matrices and of one") {
@@ -280,11 +281,10 @@ TEST_CASE("a block of experts, pass by pass") {
   const std::int64_t attention_moved = 10 * 40 + 192, attention_passed = 10 * (32 + 108 + 48);
   const Counts forward = counts(m, 1, Phase::forward, kTen);
   CHECK(forward.flops == attention_flops + 2.0 * 10 * 32 + 2 * slots * (96 + 48));
-  CHECK(forward.moved ==
-        attention_moved + 10 * 12 + 32 + 20 * (20 + 14) + 4 * (96 + 48));
+  CHECK(forward.moved == attention_moved + 10 * 12 + 32 + 20 * (20 + 14) + 4 * (96 + 48));
   // Sorting 10·4 logits with int64 places (2 + 2 values of 4 bytes), 6 passes to weights of slots;
-  // 8 passes over int64 slots (16); slots' rows gathered (2·8); SwiGLU 5·6; back in order, weighted,
-  // summed (5·8).
+  // 8 passes over int64 slots (16); slots' rows gathered (2·8); SwiGLU 5·6; back in order,
+  // weighted, summed (5·8).
   CHECK(forward.passed ==
         attention_passed + 10 * 4 * 4 + 20 * 6 + 20 * 16 + 20 * 16 + 20 * 30 + 20 * 40);
   CHECK(forward.launches == 14 + 5 + 6 + 1 + 2 + 3);
@@ -294,8 +294,7 @@ TEST_CASE("a block of experts, pass by pass") {
   CHECK(back.flops == forward.flops);
   // Gradient by slot, times what experts said, summed, times the weight 8·8; SwiGLU 13·6; in order
   // and summed 3·8; the softmax of slots 7, scattered over 10·4; both paths' rows summed 3·8.
-  CHECK(back.passed ==
-        10 * (96 + 108) + 20 * 64 + 20 * 78 + 20 * 24 + 20 * 7 + 40 + 10 * 24);
+  CHECK(back.passed == 10 * (96 + 108) + 20 * 64 + 20 * 78 + 20 * 24 + 20 * 7 + 40 + 10 * 24);
   // Expert weights' gradients in place, the router's too.
   const Counts weight = counts(m, 1, Phase::backward_weight, kTen);
   CHECK(weight.flops == forward.flops);
@@ -305,8 +304,7 @@ TEST_CASE("a block of experts, pass by pass") {
 TEST_CASE("a diffusion module, pass by pass") {
   const Module m = examples::small_diffusion();  // H 8, F 12, R 3, rows of 5 read across
   // One item of 10 tokens and 3 rows.
-  const WorkSize one{
-      .tokens = 10, .pairs = 100, .sequences = 1, .condition = 3, .cross_pairs = 30};
+  const WorkSize one{.tokens = 10, .pairs = 100, .sequences = 1, .condition = 3, .cross_pairs = 30};
   // Embedding: patches of 2 between noise and latent (3·2), positions written and joined (4·8),
   // added (3·8).
   CHECK(counts(m, 0, Phase::forward, one) ==
@@ -324,8 +322,7 @@ TEST_CASE("a diffusion module, pass by pass") {
   // side by side 2·16, SiLU 3·3.
   CHECK(counts(m, 3, Phase::backward_input, one).passed == 40 + 10 * (24 + 16) + 32 + 9);
   // Two items: norms one an item, and their rows joined (2·8).
-  const WorkSize two{
-      .tokens = 20, .pairs = 200, .sequences = 2, .condition = 6, .cross_pairs = 60};
+  const WorkSize two{.tokens = 20, .pairs = 200, .sequences = 2, .condition = 6, .cross_pairs = 60};
   CHECK(counts(m, 1, Phase::forward, two).passed == 2 * block.passed + 2 * 20 * 16);
 }
 

@@ -57,8 +57,8 @@ TEST_CASE("images: all pairs inside each; their merged rows in a causal sequence
   const Model model =
       examples::chain(examples::vision_12b(), examples::projector_12b_70b(), examples::llama_70b());
   // Two images of 16 and 4 patches, merged 2 × 2 to 4 and 1 rows, and 6 tokens of text.
-  const Sample sample{
-      0, {{Modality::image, 16, 0}, {Modality::image, 4, 0}, {Modality::text, 6, 2}}};
+  const Sample sample{0,
+                      {{Modality::image, 16, 0}, {Modality::image, 4, 0}, {Modality::text, 6, 2}}};
   // 16² + 4²; 11·12/2 causal rows, the images' included.
   CHECK(size_of(model, 0, {sample}).pairs == 272);
   CHECK(size_of(model, 0, {sample}).tokens == 20);
@@ -76,8 +76,8 @@ TEST_CASE("windows in work items") {
   vision.window = 3;
   const Model model = examples::chain(vision, examples::projector_12b_70b(), examples::llama_70b());
   // 4 × 4 patches in windows of 9, 3, 3 and 1: 81 + 9 + 9 + 1; two images.
-  const Sample sample{
-      0, {{Modality::image, 16, 0}, {Modality::image, 16, 0}, {Modality::text, 6, 2}}};
+  const Sample sample{0,
+                      {{Modality::image, 16, 0}, {Modality::image, 16, 0}, {Modality::text, 6, 2}}};
   CHECK(size_of(model, 0, {sample}).window_pairs == 200);
   CHECK(size_of(model, 0, {sample}).pairs == 512);
 }

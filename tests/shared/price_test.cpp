@@ -1,7 +1,7 @@
 // Prices of messages, updates and hidden tails, by hand (what else runs beside what:
 // tests/shared/overlap_test.cpp).
-//   Links of 1 GB/s at half their rate, 10 us a hop, no other latency: on two ranks an all-reduce of
-//   S bytes takes 20 us + S / 0.5e9, a gather or scatter half.
+//   Links of 1 GB/s at half their rate, 10 us a hop, no other latency: on two ranks an all-reduce
+//   of S bytes takes 20 us + S / 0.5e9, a gather or scatter half.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 HardwareProfile round_numbers() {
   HardwareProfile profile;
-  profile.device = {
-      "round", FlopsPerSecond(1e12), {}, {}, BytesPerSecond(10e9), Bytes(std::int64_t{1} << 40)};
+  profile.device = {"round", FlopsPerSecond(1e12), {},
+                    {},      BytesPerSecond(10e9), Bytes(std::int64_t{1} << 40)};
   profile.gemm_efficiency = profile.attention_efficiency = 1;
   profile.memory_efficiency = 0.5;
   profile.op_overhead = Seconds(30e-6);
@@ -86,8 +86,7 @@ TEST_CASE("a tail's collective is hidden by the compute before or after it, a te
     const auto tail = [&](const CostTable& costs) {
       for (std::size_t n = 0; n < step.compiled.nodes.size(); ++n) {
         if (step.compiled.nodes[n].kind != NodeKind::collective) continue;
-        const auto& what =
-            std::get<Collective>(step.program.ops[step.compiled.nodes[n].what].what);
+        const auto& what = std::get<Collective>(step.program.ops[step.compiled.nodes[n].what].what);
         if (!what.params.valid()) continue;
         const NodeCost& cost = costs.nodes[n];
         return std::tuple(what.bytes.value, cost.delay.count(),
@@ -109,7 +108,8 @@ TEST_CASE("a tail's collective is hidden by the compute before or after it, a te
     const double hidden = 0.25 * time / (1 - taken);
     const auto [bytes2, delay2, flow2] = tail(step.price(profile));
     CHECK(delay2 == doctest::Approx(20e-6 * (1 - hidden / time) + taken * hidden));
-    CHECK(double(flow2) == doctest::Approx(2.0 * double(bytes) * (1 - hidden / time)).epsilon(1e-4));
+    CHECK(double(flow2) ==
+          doctest::Approx(2.0 * double(bytes) * (1 - hidden / time)).epsilon(1e-4));
     // Shorter: all but a tenth, all of what it took.
     profile.stack.overlap = 100 * time / backward;
     const auto [bytes3, delay3, flow3] = tail(step.price(profile));
@@ -118,7 +118,9 @@ TEST_CASE("a tail's collective is hidden by the compute before or after it, a te
   }
 }
 
-TEST_CASE("scattered messages: a part to each, gathered there; parts already under sequence parallelism") {
+TEST_CASE(
+    "scattered messages: a part to each, gathered there; parts already under sequence "
+    "parallelism") {
   Scenario scenario = text_only(1, 4);
   scenario.cluster.node_link.latency = Seconds(1e-6);
   Layout layout = grid_of(2, 2, 4);
@@ -140,8 +142,7 @@ TEST_CASE("scattered messages: a part to each, gathered there; parts already und
         const double gather =
             parts ? 1e-6 + gather_of(static_cast<double>(message.bytes.value)) : 0;
         CHECK(cost.delay.count() == doctest::Approx(8e-6 + gather));
-        CHECK(costs.flows[cost.flows.begin].bytes.value ==
-              message.bytes.value * (parts ? 1 : 2));
+        CHECK(costs.flows[cost.flows.begin].bytes.value == message.bytes.value * (parts ? 1 : 2));
       }
       CHECK(messages > 0);
     }
@@ -179,8 +180,7 @@ TEST_CASE("a message to oneself is read and written once, over no link") {
   for (std::size_t n = 0; n < compiled.nodes.size(); ++n) {
     if (compiled.nodes[n].kind != NodeKind::message) continue;
     ++messages;
-    const double bytes =
-        static_cast<double>(program.messages[compiled.nodes[n].what].bytes.value);
+    const double bytes = static_cast<double>(program.messages[compiled.nodes[n].what].bytes.value);
     CHECK(costs.nodes[n].delay.count() == doctest::Approx(2 * bytes / 5e9));
     CHECK(costs.nodes[n].flows.size() == 0);
   }

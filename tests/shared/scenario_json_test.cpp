@@ -254,9 +254,9 @@ TEST_CASE("refusals: file, pointer, what, hint") {
 TEST_CASE("every size of a model must be said") {
   const std::string text = test::file_text("scenarios/tiny.json");
   // The last place where it stands: the language module's, if that has one.
-  for (const std::string size : {", \"layers\": 4", ", \"hidden\": 32", ", \"heads\": 4",
-                                 ", \"ffn\": 64", ", \"vocab\": 64", ", \"image_size\": 16",
-                                 ", \"patch\": 4"}) {
+  for (const std::string size :
+       {", \"layers\": 4", ", \"hidden\": 32", ", \"heads\": 4", ", \"ffn\": 64", ", \"vocab\": 64",
+        ", \"image_size\": 16", ", \"patch\": 4"}) {
     CAPTURE(size);
     std::string without = text;
     const auto at = without.rfind(size);

@@ -31,8 +31,7 @@ TEST_CASE("model FLOPs: three forwards of products and attention, whatever is re
   one.program.layout.modules.front().recompute = Recompute::full;
   CHECK(model_flops(one.program).value == doctest::Approx(2 * kSample));
   // Tensor-parallel ranks share them; of lanes each has its own.
-  CHECK(model_flops(
-            hand_made::pipeline({.stages = 1, .microbatches = 2, .lanes = 1, .tensor = 2}))
+  CHECK(model_flops(hand_made::pipeline({.stages = 1, .microbatches = 2, .lanes = 1, .tensor = 2}))
             .value == doctest::Approx(2 * kSample));
   CHECK(model_flops(hand_made::pipeline({.stages = 1, .microbatches = 2, .lanes = 3})).value ==
         doctest::Approx(6 * kSample));

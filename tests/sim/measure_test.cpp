@@ -97,14 +97,13 @@ TEST_CASE("a step time and the metric that it means are each other's inverse") {
     const char* unit;
     double value;  // of a step of 2 s
   };
-  for (const Case& one : {Case{Metric::iteration_time, "s", 2},
-                          Case{Metric::iteration_time, "ms", 2000},
-                          Case{Metric::tokens_per_sec_per_gpu, "", 32 / 2.0 / 4},
-                          Case{Metric::model_tflops_per_gpu, "", model / 4 / 2 / 1e12},
-                          Case{Metric::mfu, "", model / 4 / 2 / 312e12 * 100},
-                          Case{Metric::hfu, "", 32 * (4 * 6144 + 3 * 1536.0) / 4 / 2 / 312e12 * 100},
-                          Case{Metric::hardware_tflops_per_gpu, "",
-                               32 * (4 * 6144 + 3 * 1536.0) / 4 / 2 / 1e12}}) {
+  for (const Case& one :
+       {Case{Metric::iteration_time, "s", 2}, Case{Metric::iteration_time, "ms", 2000},
+        Case{Metric::tokens_per_sec_per_gpu, "", 32 / 2.0 / 4},
+        Case{Metric::model_tflops_per_gpu, "", model / 4 / 2 / 1e12},
+        Case{Metric::mfu, "", model / 4 / 2 / 312e12 * 100},
+        Case{Metric::hfu, "", 32 * (4 * 6144 + 3 * 1536.0) / 4 / 2 / 312e12 * 100},
+        Case{Metric::hardware_tflops_per_gpu, "", 32 * (4 * 6144 + 3 * 1536.0) / 4 / 2 / 1e12}}) {
     CAPTURE(name(one.metric));
     row.metric = one.metric;
     row.unit = one.unit;
