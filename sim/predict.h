@@ -49,6 +49,8 @@ std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, co
                                                     const HardwareProfile& profile);
 
 // The batch a prediction is about when no trace names one: the scenario's typical batch.
+// Utilization: PaLM, arXiv 2204.02311, App. B, but for FLOPs counted product by product
+// (model_flops). Prices and kilowatt-hours: own count.
 struct Figures {
   Seconds step{};
   double tokens_per_second_per_rank = 0;  // language tokens

@@ -50,7 +50,7 @@ struct Choices {
 };
 // Of the copies of a row to each of its experts, those that are left when every place gets one at
 // most; experts evenly over the places, choices without preference: places · (1 − C(E − E/places,
-// k) / C(E, k)) / k.
+// k) / C(E, k)) / k. Own count: choices without repetition.
 double distinct_share(int places, const Choices& choices);
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others = Others::idle,

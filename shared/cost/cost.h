@@ -5,6 +5,8 @@
 //   collectives)
 //               or delay, then all its flows at once, ended by the last (message: one flow;
 //               collective: one per ring edge)
+// Source of the bounds: own count; with one stage's work equal to the next's they are the (m + p −
+// 1)(f + b) of GPipe and 1F1B (arXiv 2104.04473, §2.2).
 #pragma once
 
 #include <vector>

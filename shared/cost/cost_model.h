@@ -46,7 +46,7 @@ Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Byte
 // Bytes that an AdamW update moves per parameter: weight read and written, gradient read, two
 // moments read and written; one pass over the gradient for its norm, one to zero it. 16-bit formats
 // and smaller: fp32 master weight, gradient and moments, and the weight written once more. What is
-// held: shared/plan/sizes.h.
+// held: shared/plan/sizes.h. Own count; AdamW: Loshchilov and Hutter, arXiv 1711.05101.
 Bytes update_bytes(NumberFormat precision);
 
 }  // namespace polyphony

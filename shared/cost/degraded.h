@@ -3,7 +3,7 @@
 //   last as long as the slowest's. Links' factors are in shared/cost/network.h.
 //   A failed NIC (factor 0) is needed by messages to and from other nodes, and by collectives of
 //   groups over several nodes, whose channels use every member's; a failed node link by messages
-//   and groups inside a domain.
+//   and groups inside a domain. Source: own count.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 // The kernels and inner collectives of what only some stacks have (shared/cost/layer_kernels.h):
-// norms of heads, the first and last layers of encoders, projectors.
+// norms of heads, the first and last layers of encoders, projectors. Source: own count of what
+// exec/ does, beside each.
 #include "shared/cost/layer_kernels.h"
 
 namespace polyphony {

@@ -13,6 +13,8 @@
 // hop. `step_error` is the stated relative error of a step time predicted with the profile;
 // candidates closer than it are tied. `certainty`: errors of single parameters, what was seen,
 // jitter. Profiles in JSON: shared/cost/hardware_json.h.
+// Sources: the longer of arithmetic and memory, the roofline model (Williams, Waterman and
+// Patterson, CACM 52(4), 2009); efficiency by shape, own form, fitted (shared/cost/devices.cpp).
 #pragma once
 
 #include <map>

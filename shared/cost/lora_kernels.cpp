@@ -1,5 +1,6 @@
 // The kernels of the low-rank pair beside a linear layer (shared/model/lora.h): h = s A x, y += B
-// h; g = s Bᵀ dy, dx += Aᵀ g; dA += g xᵀ, dB += dy hᵀ.
+// h; g = s Bᵀ dy, dx += Aᵀ g; dA += g xᵀ, dB += dy hᵀ. Source: LoRA, arXiv 2106.09685, §4.1;
+// passes, own count of what exec/ does.
 #include "shared/cost/layer_kernels.h"
 
 namespace polyphony {

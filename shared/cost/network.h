@@ -6,6 +6,7 @@
 // A NIC may be several ranks'. A flow alone goes at the rate of the slowest link that it crosses.
 // Rates in bytes a second and per direction; a link that has failed has none.
 // Made from a Cluster by make_network(); a table by hand may set the first three fields alone.
+// Source: own count of links; oversubscription as data sheets of leaf-spine fabrics give it.
 #pragma once
 
 #include <array>

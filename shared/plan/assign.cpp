@@ -186,6 +186,8 @@ class Assignment {
   std::vector<ModuleId> modules_;  // of the branch
 };
 
+// Every row of an item attends to every other, and across to all language rows of its sample. Own
+// count.
 void add_item(const Model& model, ModuleId module, const Sample& sample, const Item& item,
               WorkSize& size) {
   const std::int64_t rows = item_rows(model, module, item);
@@ -201,7 +203,8 @@ void add_item(const Model& model, ModuleId module, const Sample& sample, const I
 }
 
 // The tokens of one sample that lie in `rows`, a list of intervals of the packed axis; `first` is
-// where the sample begins on it.
+// where the sample begins on it. A row attends to itself and all before it in its sample: rows
+// [from, to) to to(to + 1)/2 − from(from + 1)/2. Own count.
 void add_tokens(const Model& model, const Sample& sample, std::int64_t first, const Interval* rows,
                 std::size_t count, WorkSize& size) {
   const auto inside = [&](std::int64_t begin, std::int64_t end, auto visit) {

@@ -10,7 +10,9 @@
 // Priced by the same functions as price(), so that bound ≤ estimate ≤ simulate. Memory: parameters,
 // gradients, optimizer state, the tapes in flight (shared/plan/sizes.h), largest work item first;
 // boundaries and receive slots; not the allocator's or the network library's reserve. Ignores:
-// links shared by several transfers, waiting for lanes with other work than the busiest.
+// links shared by several transfers, waiting for lanes with other work than the busiest; what edges
+// bring inner layers; of encoders with windows every block counts as the cheapest, of a LoRA module
+// as the first. Source: own count.
 #pragma once
 
 #include <memory>

@@ -2,7 +2,8 @@
 // without a Program.
 //   The busiest lane (most tokens, each module's weighted by its parameters); the smallest and
 //   largest work item over all lanes, field by field. Works are cut as in shared/plan/assign.h,
-//   from sums over the samples before each, so that a work item costs a subtraction.
+//   from sums over the samples before each, so that a work item costs a subtraction. Source: own
+//   count.
 #pragma once
 
 #include <utility>

@@ -1,6 +1,7 @@
 // Times and bytes of one pipeline stage in closed form: the parts that shared/search/bound.h adds
 // up. Remembers what layouts have in common: how a batch is cut over lanes, stage splits, and the
-// time of each kind of layer per module, tensor-parallel size and cut.
+// time of each kind of layer per module, tensor-parallel size and cut. Source: own count, of what
+// shared/plan/ lowers and shared/cost/ prices.
 #pragma once
 
 #include <array>

@@ -166,6 +166,33 @@ TEST_CASE("bound: equal stages of a pipeline without communication") {
   CHECK(low.step.count() == doctest::Approx(predicted.estimate.step().count()).epsilon(0.1));
 }
 
+TEST_CASE("bound: a message there and one back, an update and the step's scalars") {
+  // Two stages of a language module alone, one microbatch: what a slow link adds is twice the
+  // message of 32 tokens · 96 values · 4 bytes.
+  Scenario scenario = examples::small_on_cpu(2, 1);
+  scenario.model = {{scenario.model.modules[2]}, {}};
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(32), examples::always(4)};
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.message_efficiency = 0.5;
+  profile.message_latency = Seconds(0);
+  ModuleLayout grid;
+  grid.pp = grid.ranks = 2;
+  const Layout layout{.placement = Placement::homogeneous, .modules = {grid}, .microbatches = 1};
+  const auto step = [&](double rate, double latency) {
+    scenario.cluster.node_link = {BytesPerSecond(rate), Seconds(latency)};
+    scenario.cluster.fabric_link = scenario.cluster.node_link;
+    return bound(scenario, layout, profile).step.count();
+  };
+  profile.fabric_efficiency = profile.collective_efficiency = 0.5;
+  const double fast = step(1e18, 0);
+  // 12,288 bytes at half of 1e6 B/s each way; the scalars' 24 bytes once round.
+  const double scalars = 24 / 0.5e6;
+  CHECK(step(1e6, 0) - fast == doctest::Approx(2 * 12'288 / 0.5e6 + scalars));
+  // 1 ms of latency: two messages, two hops of the scalars.
+  CHECK(step(1e18, 1e-3) - fast == doctest::Approx(4e-3));
+}
+
 TEST_CASE("bound is never above estimate, equal samples") {
   const Scenario scenario = examples::small_on_cpu(4, 8);
   check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.05);
