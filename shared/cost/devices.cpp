@@ -116,8 +116,8 @@ struct Fit {
 constexpr Fit kAmpere{0.804, 704, 0.323, 0.9, 0.15, "142 published rows of A100"};
 constexpr Fit kHopper{0.663, 278, 0.159, 0.402, 0.2, "70 published rows of H100"};
 constexpr Fit kB200{0.443, 256, 0.15, 0.62, 0.2, "22 published rows of B200"};
-constexpr Fit kGb200{0.585, 202,  0.15,
-                     0.599, 0.25, "36 published rows of GB200, parts of them assumed"};
+constexpr Fit kGb200{0.606, 187,  0.15,
+                     0.544, 0.25, "43 published rows of GB200, parts of them assumed"};
 
 const Fit& fit_of(const Device& device) {
   if (device.name == "GB200") return kGb200;
