@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "shared/cost/degraded.h"
-#include "shared/cost/expand_layer.h"
 #include "shared/cost/overlap.h"
 #include "shared/error.h"
 #include "shared/model/held_sizes.h"
@@ -22,69 +21,6 @@ Bytes scaled(Bytes bytes, double efficiency) {
 const Link& link_between(const Cluster& cluster, Rank a, Rank b) {
   if (cluster.domain_of(a) == cluster.domain_of(b)) return cluster.node_link;
   return cluster.node_of(a) == cluster.node_of(b) ? cluster.bus : cluster.fabric_link;
-}
-
-double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) {
-  const auto found = profile.corrections.find({layer, phase});
-  return found == profile.corrections.end() ? 1.0 : found->second;
-}
-
-// What is between the two products of experts: their activation.
-bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
-  const auto grouped = [&](std::size_t k) {
-    return kernels[k].kind == KernelKind::gemm && kernels[k].launches > 1;
-  };
-  return i > 0 && i + 1 < kernels.size() && kernels[i].kind == KernelKind::elementwise &&
-         grouped(i - 1) && grouped(i + 1);
-}
-
-Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,
-                   const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
-                   const HardwareProfile& profile) {
-  const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
-  Seconds total{}, host{}, products{};
-  for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
-    const Kernel& kernel = inside.kernels[i];
-    if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
-    const Seconds time =
-        kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
-    total += time;
-    if (kernel.kind == KernelKind::gemm) products += time;
-    host += launch_time(profile, kernel);
-  }
-  total = std::max(total, host);
-  Seconds tensor{}, beside{};
-  const SoftwareStack& stack = profile.stack;
-  const double taken = rings.tensor.nodes > 1 ? stack.taken_between : stack.taken_inside;
-  for (const InnerCollective& collective : inside.collectives) {
-    const bool over_tensor = collective.group == GroupKind::tensor;
-    const Ring& ring = collective.group == GroupKind::context  ? rings.context
-                       : collective.group == GroupKind::expert ? rings.expert
-                                                               : rings.tensor;
-    Seconds& sum = !over_tensor ? total : collective.beside_weights ? beside : tensor;
-    sum += ring_time(ring, collective.kind, collective.bytes);
-  }
-  if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
-    Seconds weights{};
-    for (const Kernel& kernel :
-         expand_layer(module, chunk, layer, Phase::backward_weight, size, context).kernels)
-      weights += kernel_time(profile, kernel, context.precision);
-    const Overlap both = overlap(beside, stack.tensor_overlap * weights, taken);
-    beside = both.exposed + both.made_up;
-    products -= std::min(products, weights);
-  }
-  const Overlap both = overlap(tensor, stack.pipelined * products, taken);
-  return total + beside + both.exposed + both.made_up;
-}
-
-struct ChunkGroups {
-  GroupId tensor, context, expert;
-};
-// A compute op that does not name its parameters has a tensor-parallel group alone.
-ChunkGroups groups_of(const Program& program, const Op& op, const Compute& compute) {
-  if (!compute.params.valid()) return {op.group, {}, {}};
-  const ParamGroup& params = program.params[compute.params.value];
-  return {params.tensor, params.context, params.expert};
 }
 
 // Prices the nodes of one Program; remembers compute ops of equal shape.
@@ -270,71 +206,7 @@ class Pricer {
   std::map<Key, Seconds> known_;
 };
 
-Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {
-  const std::int64_t element = size_of(program.precision).value;
-  Bytes moved{};
-  for (std::uint32_t p = update.params.begin; p < update.params.end; ++p) {
-    const ParamGroup& group = program.params[p];
-    if (!group.trainable) continue;
-    std::int64_t count = group.trained > 0 ? group.trained : group.bytes.value / element;
-    if (group.shards.valid())
-      count /= static_cast<std::int64_t>(program.groups[group.shards.value].members.size());
-    moved += update_bytes(program.precision) * count;
-  }
-  return profile.optimizer_overhead +
-         moved / (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
-}
-
 }  // namespace
-
-Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
-                   const ChunkContext& context, const InnerRings& rings,
-                   const HardwareProfile& profile) {
-  Seconds total{};
-  for (int layer = range.begin; layer < range.end;) {
-    const int next = end_of_alike(module, range, layer, size, context);
-    total +=
-        layer_time(module, range, layer, phase, size, context, rings, profile) * (next - layer);
-    layer = next;
-  }
-  return total;
-}
-
-namespace {
-
-// On devices that are as the profile says.
-Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluster& cluster,
-                     const HardwareProfile& profile) {
-  if (const auto* update = std::get_if<Update>(&op.what))
-    return update_time(program, *update, profile);
-  const auto* compute = std::get_if<Compute>(&op.what);
-  POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
-  const Module& module = program.model.modules[compute->module.value];
-  const ChunkGroups groups = groups_of(program, op, *compute);
-  const auto ring = [&](GroupId group, const Choices& choices) {
-    return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile,
-                                     Others::alike, choices)
-                         : Ring{};
-  };
-  const Choices experts =
-      profile.stack.one_copy ? Choices{module.experts_per_token, module.experts} : Choices{};
-  const ChunkContext context = chunk_context(program, *compute);
-  return profile.op_overhead + range_time(module, compute->layers, compute->phase,
-                                          program.size_of(compute->work, compute->module), context,
-                                          {ring(groups.tensor, {}), ring(groups.context, {}),
-                                           ring(groups.expert, experts)},
-                                          profile);
-}
-
-}  // namespace
-
-Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
-                     const HardwareProfile& profile) {
-  const Op& op = program.ops[id.value];
-  if (const double slow = slowest_device(program, op, cluster); slow < 1)
-    return healthy_time(program, op, id, cluster, slowed(profile, slow));
-  return healthy_time(program, op, id, cluster, profile);
-}
 
 Bytes reduced_bytes(const HardwareProfile& profile, NumberFormat precision, Bytes gradients) {
   if (profile.stack.gradient_bytes <= 0) return gradients;
@@ -347,12 +219,6 @@ CostTable price(const Program& program, const Compiled& compiled, const Cluster&
   POLYPHONY_CHECK(static_cast<int>(program.ranks) <= cluster.ranks(),
                   program.ranks << " ranks, the cluster has " << cluster.ranks());
   return Pricer(program, compiled, cluster, profile).run();
-}
-
-Bytes update_bytes(NumberFormat precision) {
-  const Bytes element = size_of(precision);
-  if (element < Bytes(4)) return 9 * Bytes(4) + element;
-  return 9 * element;
 }
 
 }  // namespace polyphony
