@@ -150,7 +150,9 @@ void judge(const std::string& what, const std::optional<FittedRange>& fitted,
 }  // namespace
 
 std::string other_software(const std::string& wanted, const HardwareProfile& profile) {
-  const auto holds = [&](const std::string& text) { return text.find(wanted) != std::string::npos; };
+  const auto holds = [&](const std::string& text) {
+    return text.find(wanted) != std::string::npos;
+  };
   if (wanted.empty() || profile.stack.name == wanted || holds(profile.software)) return "";
   return profile.stack.name + (profile.software.empty() ? "" : " (" + profile.software + ")");
 }
@@ -190,7 +192,7 @@ std::vector<Extrapolation> find_extrapolations(const Program& program,
       found.push_back(std::move(none));
     };
     unseen("messages", fitted.message_bytes, demands.message_bytes);
-    unseen("collectives", fitted.collective_bytes, demands.collective_bytes);
+    if (!fitted.ranks) unseen("collectives", fitted.collective_bytes, demands.collective_bytes);
   }
   if (!profile.corrections.empty()) {
     for (const auto& [key, asked] : demands.layers) {
