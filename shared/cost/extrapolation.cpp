@@ -192,7 +192,7 @@ std::vector<Extrapolation> find_extrapolations(const Program& program,
       found.push_back(std::move(none));
     };
     unseen("messages", fitted.message_bytes, demands.message_bytes);
-    unseen("collectives", fitted.collective_bytes, demands.collective_bytes);
+    if (!fitted.ranks) unseen("collectives", fitted.collective_bytes, demands.collective_bytes);
   }
   if (!profile.corrections.empty()) {
     for (const auto& [key, asked] : demands.layers) {
