@@ -76,6 +76,7 @@ std::string profiles_digest() {
   const auto add = [&](HardwareProfile profile) {
     profile.software = profile.source = "";
     profile.step_error = 0;
+    profile.certainty = {};
     for (const char c : to_json(profile))
       digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   };
