@@ -21,22 +21,6 @@ struct Line {
   }
 };
 
-const char* modality_name(Modality modality) {
-  switch (modality) {
-    case Modality::text:
-      return "text";
-    case Modality::image:
-      return "image";
-    case Modality::audio:
-      return "audio";
-    case Modality::video:
-      return "video";
-    case Modality::latent:
-      return "latent";
-  }
-  return "?";
-}
-
 std::int32_t count_at(const json& item, std::size_t index, const Line& line,
                       const std::string& pointer) {
   if (index >= item.size()) return 0;
@@ -101,6 +85,22 @@ void each_line(const std::string& text, const std::string& file, Use use) {
 
 }  // namespace
 
+const char* name(Modality modality) {
+  switch (modality) {
+    case Modality::text:
+      return "text";
+    case Modality::image:
+      return "image";
+    case Modality::audio:
+      return "audio";
+    case Modality::video:
+      return "video";
+    case Modality::latent:
+      return "latent";
+  }
+  return "?";
+}
+
 std::vector<Sample> parse_samples(const std::string& text, const std::string& file) {
   std::vector<Sample> samples;
   each_line(text, file, [&](const json& value, const Line& line) {
@@ -115,7 +115,7 @@ std::string to_json_line(std::uint64_t step, const Batch& batch) {
   for (const Sample& sample : batch.samples) {
     json items = json::array();
     for (const Item& item : sample.items) {
-      json entry = {modality_name(item.modality), item.tokens};
+      json entry = {name(item.modality), item.tokens};
       if (item.loss_tokens > 0) entry.push_back(item.loss_tokens);
       items.push_back(std::move(entry));
     }

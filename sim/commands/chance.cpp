@@ -103,7 +103,7 @@ void print_chance(const Chance& chance, const HardwareProfile& profile) {
     std::cout << "jitter: not known (polyphony calibrate measures it)\n";
   }
   if (!chance.other_software.empty())
-    std::cout << "warning: the scenario trains with another stack than profile " << profile.name
+    std::cerr << "warning: the scenario trains with another stack than profile " << profile.name
               << ", which is of " << chance.other_software << "\n";
   std::size_t lines = 0;
   for (const Extrapolation& found : chance.extrapolated) {

@@ -19,22 +19,6 @@ using nlohmann::json;
 constexpr double kQuantiles[] = {0.5, 0.95, 0.999};
 constexpr const char* kKeys[] = {"p50", "p95", "p99.9"};
 
-const char* name(Modality modality) {
-  switch (modality) {
-    case Modality::text:
-      return "text";
-    case Modality::image:
-      return "image";
-    case Modality::audio:
-      return "audio";
-    case Modality::video:
-      return "video";
-    case Modality::latent:
-      return "latent";
-  }
-  return "?";
-}
-
 std::vector<Sample> recorded_samples(const Scenario& scenario) {
   const auto* recorded = std::get_if<RecordedData>(&scenario.data.source);
   if (recorded == nullptr) return {};
