@@ -93,4 +93,27 @@ TEST_CASE("latent attention is simulation only") {
   CHECK(no->reason.find("latent attention is simulation only") != std::string::npos);
 }
 
+TEST_CASE("latent attention: bytes of its memory-bound passes") {
+  // bf16, no feed-forward part. Rotations of 128 + 1 heads' 64 numbers read and written by 9
+  // passes, queries and keys of 128 heads of 192 put together (4): 2 bytes an element.
+  const double rotated = 2.0 * kTokens * (9.0 * 129 * 64 + 4.0 * 128 * 192);
+  Module module = deepseek(), flat = deepseek();
+  flat.rotary_dim = 128;
+  const auto bytes = [](const Module& m, KernelKind kind) {
+    double sum = 0;
+    for (const Kernel& kernel :
+         expand(m, {1, 2}, Phase::forward, kSize, {.precision = NumberFormat::bf16}).kernels)
+      if (kernel.kind == kind) sum += static_cast<double>(kernel.bytes.value);
+    return sum;
+  };
+  // Of all that is memory-bound only the rotation depends on the rotated numbers; those are
+  // doubled.
+  const double doubled = 2.0 * kTokens * (9.0 * 129 * 128 + 4.0 * 128 * 256);
+  CHECK(bytes(flat, KernelKind::elementwise) - bytes(module, KernelKind::elementwise) ==
+        doctest::Approx(doubled - rotated));
+  // Attention: queries and keys of 192, values and output of 128, of 128 heads.
+  CHECK(bytes(module, KernelKind::attention) ==
+        doctest::Approx(2.0 * kTokens * 128 * (2 * 192 + 2 * 128)));
+}
+
 }  // namespace polyphony

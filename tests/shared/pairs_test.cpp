@@ -113,4 +113,31 @@ TEST_CASE("context-parallel ranks: a query attends to all keys before it, whoeve
   }
 }
 
+TEST_CASE("balanced deal: 32 tokens of one sample over two ranks, token by token") {
+  // 16 blocks a rank: one token each, of cost 1 to 32. The dearest first to the rank with the
+  // least: 32 | 31 30 | 29 28 | 27 26 | 25 …, so that after each four both have as much: the costs
+  // that leave 0 or 1 over 4 go to the first rank. 16 tokens and 32·33/2/2 = 264 pairs each.
+  const auto dealt = deal_tokens(TokenAssignment::balanced, {32}, 2, 0);
+  REQUIRE(dealt.size() == 2);
+  for (const auto& intervals : dealt) {
+    std::int64_t tokens = 0, pairs = 0;
+    for (const Interval& interval : intervals)
+      for (std::int64_t token = interval.begin; token < interval.end; ++token) {
+        ++tokens;
+        pairs += token + 1;
+      }
+    CHECK(tokens == 16);
+    CHECK(pairs == 264);
+  }
+  CHECK(dealt[0].front() == Interval{0, 1});
+  CHECK(dealt[0][1] == Interval{3, 5});
+  CHECK(dealt[0].back() == Interval{31, 32});
+  // Two samples of 16 beside linear work that dwarfs attention: as many tokens each.
+  for (const auto& intervals : deal_tokens(TokenAssignment::balanced, {16, 16}, 2, 1e6)) {
+    std::int64_t tokens = 0;
+    for (const Interval& interval : intervals) tokens += interval.size();
+    CHECK(tokens == 16);
+  }
+}
+
 }  // namespace polyphony

@@ -266,4 +266,33 @@ TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
   CHECK(best < Seconds(8.7 / 0.30));
 }
 
+TEST_CASE("bound: a colocated rank does the encoder's work and the language module's") {
+  // Two lanes, one microbatch, no time on the links and none for messages: bound and estimate are
+  // all compute ops of a rank one after another, and its update.
+  Scenario scenario = examples::small_on_cpu(2, 8);
+  scenario.data.source =
+      SyntheticData{examples::always(1), examples::always(16), examples::always(4)};
+  scenario.cluster.node_link = {BytesPerSecond(1e18), Seconds(0)};
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.message_latency = profile.collective_latency = Seconds(0);
+  ModuleLayout grid;
+  grid.ranks = 2;
+  const Layout layout{
+      .placement = Placement::colocated, .modules = {grid, grid, grid}, .microbatches = 1};
+  REQUIRE_FALSE(check_layout(scenario, layout).has_value());
+  const Program program =
+      lower(scenario, layout, make_plan(scenario, layout), typical_batch(scenario));
+  Seconds work{}, update{};
+  const Range mine = program.rank_ops[0];
+  for (std::uint32_t op = mine.begin; op < mine.end; ++op) {
+    if (std::holds_alternative<Compute>(program.ops[op].what))
+      work += compute_time(program, OpId(op), scenario.cluster, profile);
+    if (std::holds_alternative<Update>(program.ops[op].what))
+      update += compute_time(program, OpId(op), scenario.cluster, profile);
+  }
+  const Bound low = bound(scenario, layout, profile);
+  CHECK(low.busiest.count() == doctest::Approx(work.count()));
+  CHECK(low.step.count() == doctest::Approx((work + update).count()).epsilon(1e-6));
+}
+
 }  // namespace polyphony

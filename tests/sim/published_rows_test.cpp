@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "sim/published/case_parts.h"
 #include "sim/published/summary.h"
 
 namespace polyphony::sim {
@@ -217,6 +218,28 @@ TEST_CASE("the naive baseline is fitted to the other rows") {
   const auto summaries = summarize_blocks(results);
   REQUIRE(summaries.size() == 1);
   CHECK(summaries[0].complete.ours.count == 2);
+}
+
+TEST_CASE("rows: what selective recomputation runs again, by hand") {
+  // Of a token: 2·8·(8 + 4) weights of projections, 100·8 of scores (half of the pairs, two
+  // products), 3·8·16 of the feed-forward part: 192, 800, 384.
+  PublishedRow row;
+  row.seq = 100;
+  Module module;
+  module.hidden = 8;
+  module.heads = 2;
+  module.kv_heads = 1;
+  module.head_dim = 4;
+  module.ffn = 16;
+  module.gated = true;
+  const auto share = [&](const std::string& what) {
+    row.recompute = what;
+    return selected_share(row, module);
+  };
+  CHECK(share("selective(op)").value() == doctest::Approx((192 + 384) / 2.0 / 1376));
+  CHECK(share("selective(mlp)").value() == doctest::Approx(384.0 / 1376));
+  CHECK(share("selective(mlp+core_attn)").value() == doctest::Approx((384.0 + 800) / 1376));
+  CHECK_FALSE(share("selective(layernorm)").has_value());
 }
 
 }  // namespace polyphony::sim
