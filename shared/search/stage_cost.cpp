@@ -286,15 +286,16 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
   const NumberFormat precision = scenario_.training.precision;
   const ModuleLayout& grid = view.plan.branches[branch].grid;
   StageMemory memory;
-  Bytes widest{}, rebuilt{};  // widest: a boundary of the largest work item
+  // widest: a boundary of the largest work item; whole: what a sharded chunk gathers to run.
+  Bytes widest{}, rebuilt{}, whole{};
   for (const Chunk& chunk : (*view.stages)[branch][stage].chunks) {
     const ModuleLoad& load = (*view.loads)[branch][chunk.module.value];
     const Module& module = scenario_.model.modules[chunk.module.value];
     const ModuleLayout& layout = view.layout->modules[chunk.module.value];
     const HeldElements local = local_parameters_of(chunk, grid.tp);
     const HeldBytes held = held_bytes(local, layout.shard, grid.dp(), 0, precision);
-    memory.fixed +=
-        size_of(precision) * (local.trained + local.frozen) + held.gradient + held.optimizer;
+    memory.fixed += held.values + held.gradient + held.optimizer;
+    whole = std::max(whole, held.gathered + held.whole_gradient);
     widest = std::max(widest, size_of(precision) * (load.largest.tokens * output_width(module)));
     if (!needs_backward(scenario_.model, chunk.module)) continue;
     const Tapes& per_layer = tapes(view, branch, chunk.module);
@@ -310,7 +311,7 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
         largest + lane * std::int64_t{in_flight - 1} / std::int64_t{std::max(1, load.works)};
   }
   // Input and output of the chunk that runs, and received ahead: kReceiveSlots.
-  memory.transient = rebuilt + widest * std::int64_t{2 + kReceiveSlots};
+  memory.transient = rebuilt + whole + widest * std::int64_t{2 + kReceiveSlots};
   return memory;
 }
 

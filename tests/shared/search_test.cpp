@@ -295,4 +295,23 @@ TEST_CASE("bound: a colocated rank does the encoder's work and the language modu
   CHECK(low.step.count() == doctest::Approx((work + update).count()).epsilon(1e-6));
 }
 
+TEST_CASE("footprint: parameters and gradients divided over replicas") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  scenario.model = {{scenario.model.modules[2]}, {}};
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(32), examples::always(4)};
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  for (const Shard shard : {Shard::full, Shard::gradients, Shard::optimizer, Shard::none}) {
+    CAPTURE(name(shard));
+    ModuleLayout grid;
+    grid.ranks = 4;
+    grid.shard = shard;
+    const Layout layout{.placement = Placement::homogeneous, .modules = {grid}, .microbatches = 2};
+    REQUIRE_FALSE(check_layout(scenario, layout).has_value());
+    const Bytes footprint = bound(scenario, layout, profile).footprint.memory;
+    const Predicted predicted = predict(scenario, layout, profile, typical_batch(scenario));
+    CHECK(double(footprint.value) == doctest::Approx(double(predicted.memory.value)).epsilon(0.07));
+  }
+}
+
 }  // namespace polyphony
