@@ -36,6 +36,12 @@ void estimate_into(Prediction& result) {
   result.simulated = false;
 }
 
+// What follows from the Timeline.
+void finish(const Scenario& scenario, const HardwareProfile& profile, Prediction& result) {
+  result.peak = peak(profile.device, scenario.training.precision);
+  result.memory = predict_memory(result.program, result.timeline);
+}
+
 std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Layout& layout,
                                              const Plan& plan, const Batch& batch,
                                              const HardwareProfile& profile) {
@@ -61,8 +67,7 @@ std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, co
   if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
   Prediction& result = std::get<Prediction>(prepared);
   estimate_into(result);
-  result.peak = peak(profile.device, scenario.training.precision);
-  result.memory = predict_memory(result.program, result.timeline);
+  finish(scenario, profile, result);
   return prepared;
 }
 
@@ -81,8 +86,7 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
     result.timeline = std::move(std::get<Timeline>(timeline));
     result.simulated = true;
   }
-  result.peak = peak(profile.device, scenario.training.precision);
-  result.memory = predict_memory(result.program, result.timeline);
+  finish(scenario, profile, result);
   return prepared;
 }
 

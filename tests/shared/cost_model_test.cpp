@@ -4,6 +4,7 @@
 
 #include "shared/plan/lower.h"
 #include "tests/shared/example_models.h"
+#include "tests/shared/round_machine.h"
 #include "tests/shared/scenario_files.h"
 
 namespace polyphony {
@@ -14,16 +15,6 @@ std::vector<Rank> ranks(int first, int count, int stride) {
   for (int i = 0; i < count; ++i)
     members.emplace_back(static_cast<std::size_t>(first + i * stride));
   return members;
-}
-
-// 2 nodes of 4; 100 GB/s and 1 us inside, 10 GB/s and 5 us between.
-Cluster two_nodes() {
-  Cluster cluster;
-  cluster.nodes = 2;
-  cluster.ranks_per_node = 4;
-  cluster.node_link = {BytesPerSecond(100e9), Seconds(1e-6)};
-  cluster.fabric_link = {BytesPerSecond(10e9), Seconds(5e-6)};
-  return cluster;
 }
 
 HardwareProfile round_numbers() {
@@ -69,7 +60,7 @@ Layout one_grid(int tp, int pp, int all, int microbatches) {
 
 TEST_CASE(
     "a ring all-reduce takes 2(n-1) hops and moves 2(n-1)/n of the array over its slowest edge") {
-  const Cluster cluster = two_nodes();
+  const Cluster cluster = examples::two_nodes();
   const HardwareProfile profile = round_numbers();
   // 4 ranks of one node, 8 MB: 6 hops of 3 us; 2·3/4·8e6 = 12e6 bytes at 50e9 B/s = 240 us.
   const Ring inside = make_ring(ranks(0, 4, 1), cluster, profile);
@@ -156,7 +147,7 @@ TEST_CASE("corrections scale the kernels of their layer and phase") {
 
 TEST_CASE("price: messages, gradient rings and updates of a lowered step") {
   Scenario scenario = examples::small_on_cpu(4, 8);
-  const Cluster cluster = two_nodes();
+  const Cluster cluster = examples::two_nodes();
   scenario.cluster.nodes = cluster.nodes;
   scenario.cluster.ranks_per_node = 2;  // ranks 0, 1 | 2, 3
   scenario.cluster.node_link = cluster.node_link;

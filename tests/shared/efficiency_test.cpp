@@ -6,22 +6,10 @@
 #include "shared/cost/devices.h"
 #include "shared/model/held_sizes.h"
 #include "tests/shared/example_models.h"
+#include "tests/shared/round_machine.h"
 
 namespace polyphony {
 namespace {
-
-// 1 TFLOP/s fp32, 10 bf16, 20 fp8; 1 TB/s; all efficiencies 1.
-HardwareProfile plain() {
-  HardwareProfile profile;
-  profile.device = {"plain",
-                    FlopsPerSecond(1e12),
-                    FlopsPerSecond(10e12),
-                    FlopsPerSecond(20e12),
-                    BytesPerSecond(1e12),
-                    Bytes(1 << 30)};
-  profile.gemm_efficiency = profile.attention_efficiency = profile.memory_efficiency = 1;
-  return profile;
-}
 
 // `count` products of 1000 × 1000 × k: 2e6·k FLOPs each.
 Kernel products(int count, std::int64_t k) {
@@ -42,7 +30,7 @@ double microseconds(const HardwareProfile& profile, const Kernel& kernel) {
 }  // namespace
 
 TEST_CASE("products reach less of the peak when they are small, or many side by side") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.gemm_efficiency = 0.8;
   profile.gemm_half_size = 100;
   profile.grouped_efficiency = 0.5;
@@ -62,7 +50,7 @@ TEST_CASE("products reach less of the peak when they are small, or many side by 
 }
 
 TEST_CASE("narrow products: which, and at which peak") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.stack.matrix = NumberFormat::fp8;
   profile.stack.host = Seconds(1e-6);
   // A side of 64 is wide enough: 128e6 FLOPs at 20e12; three launches, two of them casts.
@@ -134,7 +122,7 @@ TEST_CASE("bytes that an AdamW update moves") {
   CHECK(update_bytes(NumberFormat::fp16) == Bytes(38));
   CHECK(update_bytes(NumberFormat::fp8) == Bytes(37));
   // Gradients are fp32 or wider; a stack that reduces in 2 bytes moves half, or a quarter of fp64.
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.stack.gradient_bytes = 2;
   CHECK(reduced_bytes(profile, NumberFormat::bf16, Bytes(4000)) == Bytes(2000));
   CHECK(reduced_bytes(profile, NumberFormat::fp64, Bytes(8000)) == Bytes(2000));

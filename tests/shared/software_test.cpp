@@ -9,23 +9,10 @@
 #include "shared/cost/devices.h"
 #include "shared/cost/hardware_json.h"
 #include "tests/shared/example_models.h"
+#include "tests/shared/round_machine.h"
 
 namespace polyphony {
 namespace {
-
-// 10 TFLOP/s bf16, 1 TB/s; every efficiency 1, no launches.
-HardwareProfile plain() {
-  HardwareProfile profile;
-  profile.device = {"plain",
-                    FlopsPerSecond(1e12),
-                    FlopsPerSecond(10e12),
-                    FlopsPerSecond(20e12),
-                    BytesPerSecond(1e12),
-                    Bytes(1 << 30)};
-  profile.gemm_efficiency = profile.attention_efficiency = profile.memory_efficiency = 1;
-  profile.early_attention_efficiency = 1;
-  return profile;
-}
 
 Kernel causal_attention() {
   // 1 head of width 100, 1000 tokens, half of the square: 4 · 500,000 · 100 flops.
@@ -37,10 +24,20 @@ Kernel causal_attention() {
           .k = 100};
 }
 
+// Seconds of a block's backward: Llama-3.1-70B's, 4096 tokens, TP8 with sequence parallelism.
+double block_backward(const Ring& ring, const HardwareProfile& profile) {
+  const WorkSize size{
+      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
+  const ChunkContext context{.tp = 8, .sp = true, .precision = NumberFormat::bf16};
+  return range_time(examples::llama_70b(), {1, 2}, Phase::backward, size, context, {ring, {}, {}},
+                    profile)
+      .count();
+}
+
 }  // namespace
 
 TEST_CASE("eager attention computes whole squares and moves the scores") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   // 2e8 flops at 1e13: 20 us, longer than 0.8 us of memory.
   CHECK(kernel_time(profile, causal_attention(), NumberFormat::bf16).count() ==
         doctest::Approx(20e-6));
@@ -63,7 +60,7 @@ TEST_CASE("eager attention computes whole squares and moves the scores") {
 }
 
 TEST_CASE("products of experts side by side reach less than one alone") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.grouped_efficiency = 0.5;
   Kernel product{.kind = KernelKind::gemm,
                  .flops = Flops(2e9),
@@ -80,7 +77,7 @@ TEST_CASE("products of experts side by side reach less than one alone") {
 }
 
 TEST_CASE("fused experts: products as one alone, neither casts nor the activation between") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.grouped_efficiency = 0.5;
   profile.stack.matrix = NumberFormat::fp8;
   Module sparse = examples::llama_70b();
@@ -108,7 +105,7 @@ TEST_CASE("fused experts: products as one alone, neither casts nor the activatio
 }
 
 TEST_CASE("a stack scales the traffic and launches of memory-bound kernels alone") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.dispatch = Seconds(1e-6);
   profile.stack.traffic = 0.5;
   profile.stack.launches = 0.25;
@@ -122,7 +119,7 @@ TEST_CASE("a stack scales the traffic and launches of memory-bound kernels alone
 }
 
 TEST_CASE("weight products of blocks run in the matrix format, after a cast") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.stack.matrix = NumberFormat::fp8;
   const Kernel product{.kind = KernelKind::gemm,
                        .layer = LayerKind::decoder_block,
@@ -150,7 +147,7 @@ TEST_CASE("a chunk is as slow as its kernels or as the host that launches them")
   const Module language = examples::llama_70b();
   const WorkSize size{
       .tokens = 64, .pairs = 2080, .text_tokens = 64, .loss_tokens = 64, .sequences = 1};
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   const auto time = [&] {
     return range_time(language, {1, 2}, Phase::forward, size, {}, {}, profile).count();
   };
@@ -165,16 +162,9 @@ TEST_CASE("a chunk is as slow as its kernels or as the host that launches them")
 }
 
 TEST_CASE("sums of input gradients run beside weight gradients, as far as those last") {
-  const Module language = examples::llama_70b();
-  const WorkSize size{
-      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
-  const ChunkContext context{.tp = 8, .sp = true, .precision = NumberFormat::bf16};
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
-  const auto time = [&] {
-    return range_time(language, {1, 2}, Phase::backward, size, context, {ring, {}, {}}, profile)
-        .count();
-  };
+  const auto time = [&] { return block_backward(ring, profile); };
   const double alone = time();
   profile.stack.tensor_overlap = 1;
   // Two gathers for weight gradients and two sums, each 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s,
@@ -190,16 +180,9 @@ TEST_CASE("sums of input gradients run beside weight gradients, as far as those 
 }
 
 TEST_CASE("a collective takes a part of the device from the compute that hides it") {
-  const Module language = examples::llama_70b();
-  const WorkSize size{
-      .tokens = 4096, .pairs = 8'390'656, .text_tokens = 4096, .loss_tokens = 4096, .sequences = 1};
-  const ChunkContext context{.tp = 8, .sp = true, .precision = NumberFormat::bf16};
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
-  const auto time = [&] {
-    return range_time(language, {1, 2}, Phase::backward, size, context, {ring, {}, {}}, profile)
-        .count();
-  };
+  const auto time = [&] { return block_backward(ring, profile); };
   profile.stack.tensor_overlap = 1;
   // C = four collectives of 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, all hidden: while they run,
   // 15 % of the compute is not done, and done later.
@@ -223,7 +206,7 @@ TEST_CASE("NCCL's protocols: the fastest for the size") {
   cluster.ranks_per_node = 8;
   cluster.node_link = {BytesPerSecond(100e9), Seconds(1e-6)};
   cluster.fabric_link = {BytesPerSecond(10e9), Seconds(5e-6)};
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   profile.nccl = true;
   profile.collective_efficiency = profile.fabric_efficiency = 1;
   std::vector<Rank> eight, all;
@@ -244,7 +227,7 @@ TEST_CASE("NCCL's protocols: the fastest for the size") {
 }
 
 TEST_CASE("gradients travel in the stack's format") {
-  HardwareProfile profile = plain();
+  HardwareProfile profile = examples::plain();
   CHECK(reduced_bytes(profile, NumberFormat::bf16, Bytes(4000)) == Bytes(4000));
   profile.stack.gradient_bytes = 2;  // the executor's are fp32
   CHECK(reduced_bytes(profile, NumberFormat::bf16, Bytes(4000)) == Bytes(2000));

@@ -10,6 +10,7 @@
 #include "shared/plan/lower.h"
 #include "tests/shared/example_models.h"
 #include "tests/shared/hand_made.h"
+#include "tests/shared/round_machine.h"
 #include "tests/shared/scenario_files.h"
 
 namespace polyphony {
@@ -19,16 +20,6 @@ std::vector<Rank> ranks(int count, int stride = 1) {
   std::vector<Rank> members;
   for (int i = 0; i < count; ++i) members.emplace_back(static_cast<std::size_t>(i * stride));
   return members;
-}
-
-// 2 nodes of 4; 100 GB/s and 1 us inside, 10 GB/s and 5 us between.
-Cluster two_nodes() {
-  Cluster cluster;
-  cluster.nodes = 2;
-  cluster.ranks_per_node = 4;
-  cluster.node_link = {BytesPerSecond(100e9), Seconds(1e-6)};
-  cluster.fabric_link = {BytesPerSecond(10e9), Seconds(5e-6)};
-  return cluster;
 }
 
 // Half of the node link, 0.4 of the fabric, 2 us a hop.
@@ -97,7 +88,7 @@ TEST_CASE("ranks, NICs and leaf switches are numbered in order") {
 }
 
 TEST_CASE("what a transfer crosses: switch, bus, NICs, leaves") {
-  Cluster cluster = two_nodes();
+  Cluster cluster = examples::two_nodes();
   const Network flat = make_network(cluster, 8);
   CHECK_FALSE(flat.shaped);
   CHECK(links(flat, 0, 3) == std::vector<std::uint32_t>{0, 7});
@@ -119,7 +110,7 @@ TEST_CASE("what a transfer crosses: switch, bus, NICs, leaves") {
 }
 
 TEST_CASE("rings on pairs joined by a bus, and on a domain over nodes") {
-  Cluster cluster = two_nodes();
+  Cluster cluster = examples::two_nodes();
   cluster.domain = 2;
   cluster.bus = {BytesPerSecond(20e9), Seconds(2e-6)};
   // 4 ranks of a node: 6 hops of 2 + 2 us, 12e6 bytes at half of 20e9 B/s.
@@ -134,7 +125,7 @@ TEST_CASE("rings on pairs joined by a bus, and on a domain over nodes") {
 }
 
 TEST_CASE("NICs shared by ranks") {
-  Cluster cluster = two_nodes();
+  Cluster cluster = examples::two_nodes();
   cluster.nics = 2;
   // All 8: two rings through two NICs of 4e9 B/s: 14 hops of 7 us, 14e6 bytes at 8e9.
   CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(98e-6 + 1.75e-3));
@@ -147,12 +138,12 @@ TEST_CASE("NICs shared by ranks") {
 }
 
 TEST_CASE("a leaf at 4:1 makes what leaves it four times slower") {
-  Cluster cluster = two_nodes();
+  Cluster cluster = examples::two_nodes();
   cluster.leaf = {.nodes = 1, .oversubscription = 1, .rails = 1};
   const double open = all_to_all(ranks(8), cluster), hops = 49e-6;
   // 4e6 bytes of each rank at 4e9 B/s.
   CHECK(open == doctest::Approx(hops + 1e-3));
-  CHECK(open == doctest::Approx(all_to_all(ranks(8), two_nodes())));
+  CHECK(open == doctest::Approx(all_to_all(ranks(8), examples::two_nodes())));
   cluster.leaf.oversubscription = 4;
   CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(hops + 4e-3));
   // The rings of all 8, through 4 NICs: 14e6 bytes at 16e9 B/s, and at a quarter of that.
@@ -167,7 +158,7 @@ TEST_CASE("a leaf at 4:1 makes what leaves it four times slower") {
 }
 
 TEST_CASE("a slow link sets the pace of its group") {
-  Cluster cluster = two_nodes();
+  Cluster cluster = examples::two_nodes();
   cluster.degraded = {{.rank = 2, .link = 0.25, .nic = 0.5, .nic_of = {}}};
   CHECK(all_reduce(ranks(4), cluster) == doctest::Approx(18e-6 + 4 * 240e-6));
   CHECK(all_reduce(ranks(2), cluster) == doctest::Approx(6e-6 + 160e-6));
