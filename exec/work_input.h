@@ -22,7 +22,7 @@ struct WorkInput {
   // By model edge into the language module: positions in T, [rows] int64, of the rows that arrive
   // over it, in order.
   std::map<int, torch::Tensor> edge_rows;
-  // [T] int64: position in the sample (RoPE), or [3, T]: time, row and column (exec/positions.h).
+  // [T] int64: position in the sample (RoPE), or [3, T]: time, row and column (exec/data/positions.h).
   torch::Tensor positions;
   std::vector<std::int64_t> lengths;  // tokens of each sample; sums to T
   torch::Tensor loss_rows;            // [loss tokens] int64: positions in T that predict a label

@@ -4,7 +4,7 @@
 //   Joules (double)
 // Construction is explicit; `.value` (or `.count()`) is read only where a number meets SimGrid,
 // LibTorch or text. Rates are bytes, never bits: 400Gbps in text parses to 50e9 bytes a second
-// (shared/quantity_text.h).
+// (shared/text/quantity_text.h).
 #pragma once
 
 #include <chrono>

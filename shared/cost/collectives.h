@@ -27,9 +27,9 @@
 #include <utility>
 #include <vector>
 
-#include "shared/cost/hardware.h"
+#include "shared/hardware/cluster.h"
+#include "shared/hardware/hardware.h"
 #include "shared/program/program.h"
-#include "shared/scenario/cluster.h"
 
 namespace polyphony {
 

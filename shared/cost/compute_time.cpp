@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "shared/cost/degraded.h"
-#include "shared/cost/expand_layer.h"
 #include "shared/cost/overlap.h"
 #include "shared/error.h"
+#include "shared/layers/expand_layer.h"
+#include "shared/program/expand_op.h"
 
 namespace polyphony {
 namespace {

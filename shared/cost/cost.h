@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "shared/cost/network.h"
+#include "shared/hardware/network.h"
 #include "shared/ids.h"
 #include "shared/program/compile.h"
 #include "shared/program/timeline.h"

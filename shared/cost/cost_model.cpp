@@ -8,7 +8,7 @@
 #include "shared/cost/degraded.h"
 #include "shared/cost/overlap.h"
 #include "shared/error.h"
-#include "shared/model/held_sizes.h"
+#include "shared/layers/held_sizes.h"
 
 namespace polyphony {
 namespace {

@@ -6,13 +6,13 @@
 // Rates come from the cluster's links and the profile's device; efficiencies and protocol costs
 // from the profile. A flow's bytes are divided by the efficiency of its link, so that estimate()
 // and simulate() see the same work. Compute is slowed by what runs beside it as the stack says
-// (shared/cost/software.h: taken_inside, taken_between), and by a degraded device
+// (shared/hardware/software.h: taken_inside, taken_between), and by a degraded device
 // (Cluster::degraded) of any of its group. Ignores: in-switch reduction.
 #pragma once
 
 #include "shared/cost/compute_time.h"
 #include "shared/cost/cost.h"
-#include "shared/cost/hardware.h"
+#include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {

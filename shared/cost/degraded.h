@@ -1,6 +1,6 @@
 // What Cluster::degraded means: slower devices, and links that have failed.
 //   A device's factor holds for its compute and memory rates; ops that several ranks run together
-//   last as long as the slowest's. Links' factors are in shared/cost/network.h.
+//   last as long as the slowest's. Links' factors are in shared/hardware/network.h.
 //   A failed NIC (factor 0) is needed by messages to and from other nodes, and by collectives of
 //   groups over several nodes, whose channels use every member's; a failed node link by messages
 //   and groups inside a domain. Source: own count.
@@ -8,10 +8,10 @@
 
 #include <optional>
 
-#include "shared/cost/hardware.h"
 #include "shared/error.h"
+#include "shared/hardware/cluster.h"
+#include "shared/hardware/hardware.h"
 #include "shared/program/program.h"
-#include "shared/scenario/cluster.h"
 
 namespace polyphony {
 

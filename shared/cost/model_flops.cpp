@@ -2,9 +2,9 @@
 
 #include <numeric>
 
-#include "shared/cost/expand.h"
-#include "shared/model/parameters.h"
-#include "shared/plan/assign.h"
+#include "shared/layers/expand.h"
+#include "shared/layers/parameters.h"
+#include "shared/program/work.h"
 
 namespace polyphony {
 

@@ -14,8 +14,8 @@
 // pytorch/torchtitan, get_num_flop_per_token.
 #pragma once
 
+#include "shared/hardware/cluster.h"
 #include "shared/model/model.h"
-#include "shared/scenario/cluster.h"
 #include "shared/scenario/data.h"
 #include "shared/units.h"
 

@@ -3,7 +3,7 @@
 // that compute:
 //   C ≤ W/(1 − taken)   nothing of C shows; taken·C of the compute is made up for later
 //   else                C − W/(1 − taken) shows; W took W/(1 − taken)
-// Own count. Values of `taken`: shared/cost/software.h.
+// Own count. Values of `taken`: shared/hardware/software.h.
 #pragma once
 
 #include <algorithm>

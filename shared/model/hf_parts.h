@@ -3,8 +3,8 @@
 #pragma once
 
 #include "shared/model/hf_config.h"
-#include "shared/scenario/scenario_form.h"
-#include "shared/strict_json.h"
+#include "shared/model/limits.h"
+#include "shared/text/strict_json.h"
 
 namespace polyphony {
 

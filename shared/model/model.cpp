@@ -67,6 +67,18 @@ bool needs_backward(const Model& model, ModuleId module) {
          needs_input_grad(model, module);
 }
 
+ModuleId grid_owner(const Model& model, ModuleId module) {
+  for (std::size_t hops = 0;
+       hops < model.modules.size() && model.modules[module.value].kind == ModuleKind::projector;
+       ++hops)
+    for (const Edge& edge : model.edges)
+      if (edge.to == module) {
+        module = edge.from;
+        break;
+      }
+  return module;
+}
+
 const char* name(ModuleKind kind) {
   switch (kind) {
     case ModuleKind::vision:

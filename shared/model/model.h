@@ -10,7 +10,7 @@
 //              matrix, cross-entropy)
 //   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
 // What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter
-// counts: shared/model/parameters.h.
+// counts: shared/layers/parameters.h.
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,7 @@ struct Module {
   int experts_per_token = 0;
   int expert_ffn = 0;           // width of one expert
   int shared_ffn = 0;           // width of the expert that every token visits; 0: none
-  double balance_weight = 0.0;  // of the load-balance term (exec/balance.h)
+  double balance_weight = 0.0;  // of the load-balance term (exec/layers/balance.h)
   // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1): keys and values are made of a row of
   // key_value_rank, and of rotary_dim numbers that every head's key ends in; queries of rows of
   // query_rank (0: of the input), heads of head_dim + rotary_dim. Values have head_dim. 0: none.
@@ -155,6 +155,8 @@ bool needs_input_grad(const Model& model, ModuleId module);
 // True when a backward op must visit `module` at all: it, or something upstream of it, is
 // trainable.
 bool needs_backward(const Model& model, ModuleId module);
+// The module whose grid a projector shares, and whose items it works on; any other module itself.
+ModuleId grid_owner(const Model& model, ModuleId module);
 // Rows of the output of a projector's source that it joins into one: merge², or merge for audio.
 int merged_rows(const Module& projector);
 const char* name(ModuleKind kind);

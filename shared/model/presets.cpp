@@ -1,6 +1,6 @@
 #include "shared/model/presets.h"
 
-#include "shared/model/parameters.h"
+#include "shared/layers/parameters.h"
 
 namespace polyphony {
 namespace {

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "shared/error.h"
-#include "shared/model/rows.h"
 #include "shared/plan/tokens.h"
 
 namespace polyphony {
@@ -14,21 +13,6 @@ namespace {
 // by at most one.
 std::size_t cut(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
-}
-
-Modality modality_of(ModuleKind kind) {
-  switch (kind) {
-    case ModuleKind::vision:
-      return Modality::image;
-    case ModuleKind::audio:
-      return Modality::audio;
-    case ModuleKind::diffusion:
-      return Modality::latent;
-    case ModuleKind::language:
-    case ModuleKind::projector:
-      break;
-  }
-  return Modality::text;
 }
 
 // Query-key pairs that cost as much as one token's linear layers: 2 FLOPs per weight and token
@@ -186,171 +170,10 @@ class Assignment {
   std::vector<ModuleId> modules_;  // of the branch
 };
 
-// Every row of an item attends to every other, and across to all language rows of its sample. Own
-// count.
-void add_item(const Model& model, ModuleId module, const Sample& sample, const Item& item,
-              WorkSize& size) {
-  const std::int64_t rows = item_rows(model, module, item);
-  size.tokens += rows;
-  size.gathered += rows;
-  size.pairs += rows * rows;
-  size.window_pairs += window_pairs(model.modules[module.value], rows);
-  ++size.sequences;
-  if (model.modules[module.value].kind == ModuleKind::diffusion) {
-    size.condition += language_rows(model, sample);
-    size.cross_pairs += rows * language_rows(model, sample);
-  }
-}
-
-// The tokens of one sample that lie in `rows`, a list of intervals of the packed axis; `first` is
-// where the sample begins on it. A row attends to itself and all before it in its sample: rows
-// [from, to) to to(to + 1)/2 − from(from + 1)/2. Own count.
-void add_tokens(const Model& model, const Sample& sample, std::int64_t first, const Interval* rows,
-                std::size_t count, WorkSize& size) {
-  const auto inside = [&](std::int64_t begin, std::int64_t end, auto visit) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t from = std::max(begin, rows[i].begin), to = std::min(end, rows[i].end);
-      if (from < to) visit(from - first, to - first);
-    }
-  };
-  const std::int64_t length = language_rows(model, sample);
-  const std::int64_t before = size.tokens;
-  inside(first, first + length, [&](std::int64_t from, std::int64_t to) {
-    size.tokens += to - from;
-    size.pairs += to * (to + 1) / 2 - from * (from + 1) / 2;
-  });
-  if (size.tokens > before) ++size.sequences;
-  std::int64_t at = first;
-  for (const Item& item : sample.items) {
-    const std::int64_t end = at + language_rows(model, item);
-    if (item.modality == Modality::text) {
-      inside(at, end, [&](std::int64_t from, std::int64_t to) { size.text_tokens += to - from; });
-      inside(end - item.loss_tokens, end,
-             [&](std::int64_t from, std::int64_t to) { size.loss_tokens += to - from; });
-    }
-    at = end;
-  }
-}
-
 }  // namespace
-
-bool takes(const Model& model, ModuleId module, Modality modality) {
-  const ModuleKind kind = model.modules[grid_owner(model, module).value].kind;
-  if (kind == ModuleKind::language || modality == Modality::text) return false;
-  return modality_of(kind) == (modality == Modality::video ? Modality::image : modality);
-}
-
-std::int64_t item_rows(const Model& model, ModuleId module, const Item& item) {
-  const Module& m = model.modules[module.value];
-  return m.kind == ModuleKind::projector ? item.tokens / merged_rows(m) : item.tokens;
-}
-
-std::int64_t language_rows(const Model& model, const Item& item) {
-  if (item.modality == Modality::text) return item.tokens;
-  if (item.modality == Modality::latent) return 0;
-  const ModuleId language = language_module(model);
-  for (const Edge& edge : model.edges)
-    if (edge.to == language && edge.to_layer == 0 && takes(model, edge.from, item.modality))
-      return item_rows(model, edge.from, item);
-  return item.tokens;
-}
-
-std::int64_t language_rows(const Model& model, const Sample& sample) {
-  std::int64_t rows = 0;
-  for (const Item& item : sample.items) rows += language_rows(model, item);
-  return rows;
-}
-
-bool has_items(const Model& model, ModuleId module, const Sample& sample) {
-  return std::any_of(sample.items.begin(), sample.items.end(),
-                     [&](const Item& item) { return takes(model, module, item.modality); });
-}
-
-std::int64_t image_patches(const Sample& sample) {
-  std::int64_t patches = 0;
-  for (const Item& item : sample.items)
-    if (item.modality == Modality::image) patches += item.tokens;
-  return patches;
-}
-
-std::int64_t image_rows(const Model& model, const Sample& sample) {
-  std::int64_t rows = 0;
-  for (const Item& item : sample.items)
-    if (item.modality == Modality::image) rows += language_rows(model, item);
-  return rows;
-}
 
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch) {
   return Assignment(model, plan, batch).run();
-}
-
-WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, const WorkTable& table,
-                   const Work& work) {
-  WorkSize size;
-  if (model.modules[module.value].kind != ModuleKind::language) {
-    for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
-      const WorkItem& place = table.work_items[i];
-      const Sample& sample = batch.samples[place.sample];
-      const Item& item = sample.items[place.item];
-      if (takes(model, module, item.modality)) add_item(model, module, sample, item, size);
-    }
-    return size;
-  }
-  std::int64_t first = 0;
-  for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
-    const Sample& sample = batch.samples[table.work_samples[i]];
-    add_tokens(model, sample, first, table.work_rows.data() + work.rows.begin, work.rows.size(),
-               size);
-    first += language_rows(model, sample);
-  }
-  size.gathered = first;
-  size.samples = static_cast<std::int32_t>(work.samples.size());
-  return size;
-}
-
-WorkSize work_size(const Model& model, ModuleId module, const Batch& batch,
-                   const std::uint32_t* samples, std::size_t count) {
-  WorkSize size;
-  const bool language = model.modules[module.value].kind == ModuleKind::language;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Sample& sample = batch.samples[samples[i]];
-    if (language) {
-      const Interval all{size.gathered, size.gathered + language_rows(model, sample)};
-      add_tokens(model, sample, all.begin, &all, 1, size);
-      size.gathered = all.end;
-      ++size.samples;
-      continue;
-    }
-    for (const Item& item : sample.items)
-      if (takes(model, module, item.modality)) add_item(model, module, sample, item, size);
-  }
-  return size;
-}
-
-Batch typical_batch(const Scenario& scenario) {
-  std::int32_t patches = 0, clip = 0, latent = 0;
-  for (const Module& module : scenario.model.modules) {
-    if (module.kind == ModuleKind::vision)
-      patches = (module.image_size / module.patch) * (module.image_size / module.patch);
-    if (module.kind == ModuleKind::audio) clip = module.audio_tokens;
-    if (module.kind == ModuleKind::diffusion) latent = module.latent_tokens;
-  }
-  if (const auto* synthetic = std::get_if<SyntheticData>(&scenario.data.source))
-    return draw_batch(*synthetic, scenario.data.global_batch, patches, scenario.data.seed, 0);
-  Batch batch;
-  Sample sample;
-  if (patches > 0) sample.items.push_back({Modality::image, patches, 0});
-  if (clip > 0) sample.items.push_back({Modality::audio, clip, 0});
-  // easy-vqa questions have 4 to 9 words and one label (shared/scenario/data.h); recorded samples
-  // are taken at full length.
-  const bool easy = std::holds_alternative<EasyVqaData>(scenario.data.source);
-  const std::int32_t text = easy || scenario.data.sequence == 0 ? 8 : scenario.data.sequence;
-  sample.items.push_back({Modality::text, text, easy ? 1 : text});
-  if (latent > 0) sample.items.push_back({Modality::latent, latent, 0});
-  batch.samples.assign(static_cast<std::size_t>(scenario.data.global_batch), sample);
-  for (std::size_t i = 0; i < batch.samples.size(); ++i)
-    batch.samples[i].id = static_cast<std::uint32_t>(i);
-  return batch;
 }
 
 }  // namespace polyphony

@@ -1,5 +1,5 @@
-#include "shared/plan/assign.h"
 #include "shared/plan/checks.h"
+#include "shared/program/work.h"
 
 namespace polyphony::checks {
 namespace {

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "shared/error.h"
-#include "shared/model/rows.h"
-#include "shared/plan/sizes.h"
+#include "shared/layers/rows.h"
+#include "shared/layers/sizes.h"
 
 namespace polyphony {
 namespace {

@@ -12,7 +12,8 @@
 
 #include <vector>
 
-#include "shared/plan/assign.h"
+#include "shared/plan/plan.h"
+#include "shared/program/work.h"
 
 namespace polyphony {
 

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "shared/cost/expand.h"
 #include "shared/error.h"
+#include "shared/layers/expand.h"
+#include "shared/plan/assign.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony {

@@ -13,8 +13,7 @@
 // as large as that one's (shared/plan/stack_sizes.h). Nothing else in a Program depends on it.
 #pragma once
 
-#include "shared/cost/software.h"
-#include "shared/plan/assign.h"
+#include "shared/hardware/software.h"
 #include "shared/plan/plan.h"
 #include "shared/program/program.h"
 

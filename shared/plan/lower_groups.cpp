@@ -1,8 +1,8 @@
-// The groups of ranks of one branch (shared/scenario/layout.h says how ranks are numbered).
+// The groups of ranks of one branch (shared/model/layout.h says how ranks are numbered).
 #include <algorithm>
 
 #include "shared/error.h"
-#include "shared/model/held_sizes.h"
+#include "shared/layers/held_sizes.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony::lowering {

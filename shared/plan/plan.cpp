@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "shared/cost/expand.h"
-#include "shared/plan/assign.h"
+#include "shared/layers/expand.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"
+#include "shared/program/work.h"
+#include "shared/scenario/typical_batch.h"
 
 namespace polyphony {
 namespace {
@@ -182,18 +183,6 @@ int works_of(const Layout& layout, const ModuleLayout& grid, const ModuleLayout&
 }
 
 }  // namespace
-
-ModuleId grid_owner(const Model& model, ModuleId module) {
-  for (std::size_t hops = 0;
-       hops < model.modules.size() && model.modules[module.value].kind == ModuleKind::projector;
-       ++hops)
-    for (const Edge& edge : model.edges)
-      if (edge.to == module) {
-        module = edge.from;
-        break;
-      }
-  return module;
-}
 
 Plan make_plan(const Scenario& scenario, const Layout& layout) {
   const Batch batch = typical_batch(scenario);

@@ -55,7 +55,4 @@ std::variant<Plan, Infeasible> fold(const Scenario& scenario, const Layout& layo
 // The batch of a folded plan: the samples of lane 0.
 Batch fold(const Batch& batch, const Layout& layout);
 
-// The module whose grid a projector shares, and whose items it works on; any other module itself.
-ModuleId grid_owner(const Model& model, ModuleId module);
-
 }  // namespace polyphony

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "shared/error.h"
-#include "shared/model/held_sizes.h"
+#include "shared/layers/held_sizes.h"
 
 namespace polyphony::lowering {
 

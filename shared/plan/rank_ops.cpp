@@ -3,6 +3,7 @@
 
 #include "shared/error.h"
 #include "shared/plan/lowering.h"
+#include "shared/program/expand_op.h"
 
 namespace polyphony::lowering {
 

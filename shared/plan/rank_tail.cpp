@@ -1,6 +1,6 @@
 // Collectives of parameters and gradients on one rank, the step's scalars, the update.
 #include "shared/error.h"
-#include "shared/model/held_sizes.h"
+#include "shared/layers/held_sizes.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony::lowering {

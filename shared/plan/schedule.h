@@ -14,7 +14,7 @@
 
 #include <vector>
 
-#include "shared/scenario/layout.h"
+#include "shared/model/layout.h"
 
 namespace polyphony {
 

@@ -1,7 +1,7 @@
 // A transformer block's tensors under other frameworks (shared/plan/stack_sizes.h).
 #include <algorithm>
 
-#include "shared/model/row_shares.h"
+#include "shared/layers/row_shares.h"
 #include "shared/plan/stack_sizes.h"
 
 namespace polyphony {

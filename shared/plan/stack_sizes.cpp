@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "shared/model/row_shares.h"
+#include "shared/layers/row_shares.h"
 
 namespace polyphony {
 namespace {

@@ -1,4 +1,4 @@
-// What another framework's chunk holds on one rank, where shared/plan/sizes.h counts this project's
+// What another framework's chunk holds on one rank, where shared/layers/sizes.h counts this project's
 // executor: tensors that stay for the backward, and the most that an op holds besides.
 //   T tokens, q own rows (T/t under sequence parallelism, else T), H hidden, A·D/t attention width
 //   a rank, K·D/t keys (as many values), F/t feed-forward width (of T·k routed rows with experts),
@@ -41,9 +41,9 @@
 // distributed/activation_checkpoint.py, models/llama3/model.
 #pragma once
 
-#include "shared/cost/software.h"
-#include "shared/model/held_sizes.h"
-#include "shared/plan/sizes.h"
+#include "shared/hardware/software.h"
+#include "shared/layers/held_sizes.h"
+#include "shared/layers/sizes.h"
 
 namespace polyphony {
 
@@ -62,7 +62,7 @@ struct ChunkHeld {
 ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRange layers,
                      const WorkSize& size, const RankContext& context);
 
-// Parameters, gradients and optimizer state (shared/model/held_sizes.h has ours).
+// Parameters, gradients and optimizer state (shared/layers/held_sizes.h has ours).
 //   Megatron: gradients of StackMemory::gradient bytes; moments and masters in fp32.
 //   fsdp: the parameters are the fp32 masters; gradients and moments in fp32. 16 bytes in all.
 HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,

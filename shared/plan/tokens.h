@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "shared/model/parameters.h"
-#include "shared/scenario/layout.h"
+#include "shared/layers/parameters.h"
+#include "shared/model/layout.h"
 
 namespace polyphony {
 

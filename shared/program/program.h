@@ -21,28 +21,18 @@
 #include <variant>
 #include <vector>
 
+#include "shared/hardware/cluster.h"
 #include "shared/ids.h"
+#include "shared/layers/parameters.h"
+#include "shared/layers/work_size.h"
+#include "shared/model/layout.h"
 #include "shared/model/model.h"
-#include "shared/model/parameters.h"
-#include "shared/scenario/cluster.h"
 #include "shared/scenario/data.h"
-#include "shared/scenario/layout.h"
 #include "shared/units.h"
 
 namespace polyphony {
 
-enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, recompute };
 enum class StreamKind : std::uint8_t { compute, collective, send, receive };
-// context: ranks that share a sequence; expert: ranks that share a layer's experts; cell: all that
-// run a compute op in step, the union of its tensor, context and expert groups.
-enum class GroupKind : std::uint8_t { tensor, context, expert, cell, data, world };
-enum class CollectiveKind : std::uint8_t {
-  all_reduce,
-  all_reduce_max,
-  all_gather,
-  reduce_scatter,
-  all_to_all
-};
 enum class BufferKind : std::uint8_t {
   tape,
   boundary,
@@ -67,23 +57,6 @@ struct Group {
   GroupKind kind = GroupKind::data;
   std::vector<Rank> members;  // in group order
   bool operator==(const Group&) const = default;
-};
-
-// What one work item asks of one module.
-struct WorkSize {
-  std::int64_t tokens = 0;  // rows of the packed axis, without class tokens (shared/model/rows.h)
-  std::int64_t pairs =
-      0;  // query-key pairs that attend, summed over sequences: n² bidirectional, n(n+1)/2 causal
-  std::int64_t text_tokens = 0;  // language: rows that come from the embedding table
-  std::int64_t loss_tokens = 0;  // language: rows with a label
-  std::int32_t sequences = 0;    // images, or samples for language
-  std::int32_t samples = 0;      // language: of the work item on all context-parallel ranks
-  std::int64_t gathered = 0;     // rows of all context-parallel ranks together
-  std::int64_t condition = 0;    // diffusion: rows that its blocks read across
-  std::int64_t cross_pairs = 0;  // diffusion: pairs of a token and such a row, by item
-  std::int64_t window_pairs =
-      0;  // as pairs, in blocks that attend inside windows (shared/model/rows.h)
-  auto operator<=>(const WorkSize&) const = default;
 };
 
 // An item that an encoder or diffusion module works on: the `item`-th of a sample.
@@ -134,7 +107,7 @@ struct Message {
 };
 
 // The parameters of one chunk on one rank: all but the experts', or the experts'. Their names and
-// shapes: shared/model/parameters.h.
+// shapes: shared/layers/parameters.h.
 struct ParamGroup {
   Rank rank{};
   ModuleId module{};
@@ -249,9 +222,7 @@ std::vector<Parameter> parameters_of(const Module& module, const ParamGroup& gro
 std::uint64_t hash(const Program& program);
 // "F language[0,3) work 2" and the like, for traces and messages.
 std::string describe(const Program& program, OpId op);
-const char* name(Phase phase);
 const char* name(StreamKind kind);
-const char* name(CollectiveKind kind);
 const char* name(Purpose purpose);
 const char* name(BufferKind kind);
 

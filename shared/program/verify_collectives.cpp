@@ -2,7 +2,8 @@
 // inside its compute ops.
 #include <algorithm>
 
-#include "shared/cost/expand.h"
+#include "shared/layers/expand.h"
+#include "shared/program/expand_op.h"
 #include "shared/program/verify_checks.h"
 
 namespace polyphony {

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "shared/model/held_sizes.h"
+#include "shared/layers/held_sizes.h"
 #include "shared/program/verify_checks.h"
 
 namespace polyphony {

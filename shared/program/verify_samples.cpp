@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <map>
 
-#include "shared/plan/assign.h"
 #include "shared/program/verify_checks.h"
+#include "shared/program/work.h"
 
 namespace polyphony {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/strict_json.h"
+#include "shared/text/strict_json.h"
 
 namespace polyphony {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "shared/error.h"
+#include "shared/hardware/cluster.h"
+#include "shared/model/layout.h"
 #include "shared/model/model.h"
-#include "shared/scenario/cluster.h"
 #include "shared/scenario/data.h"
-#include "shared/scenario/layout.h"
 
 namespace polyphony {
 

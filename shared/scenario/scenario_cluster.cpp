@@ -1,4 +1,4 @@
-#include "shared/cost/devices.h"
+#include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_parts.h"
 
 namespace polyphony {

@@ -1,8 +1,8 @@
 #include "shared/scenario/scenario_form.h"
 
-#include "shared/cost/software.h"
-#include "shared/scenario/cluster.h"
-#include "shared/scenario/layout.h"
+#include "shared/hardware/cluster.h"
+#include "shared/hardware/software.h"
+#include "shared/model/layout.h"
 
 namespace polyphony {
 namespace {

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "shared/json_form.h"
+#include "shared/model/limits.h"
 #include "shared/model/model.h"
+#include "shared/text/json_form.h"
 
 namespace polyphony {
 
@@ -20,13 +21,5 @@ std::vector<std::string> module_keys(ModuleKind kind);
 
 // Words that stand beside module names in layout and search, so that no module may be called so.
 const std::vector<std::string>& reserved_module_names();
-
-// Most of the sizes that a scenario may name; far above anything built, low enough that products
-// fit 64 bits and lists fit memory.
-inline constexpr std::int64_t kMostLayers = 2000;
-inline constexpr std::int64_t kMostWidth = 1 << 20;
-inline constexpr std::int64_t kMostRanks = 1 << 20;
-inline constexpr std::int64_t kMostSamples = 1 << 20;
-inline constexpr std::int64_t kMostTokens = 1 << 26;
 
 }  // namespace polyphony

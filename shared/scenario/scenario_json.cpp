@@ -3,7 +3,7 @@
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/scenario_parts.h"
 #include "shared/scenario/validate.h"
-#include "shared/strict_json.h"
+#include "shared/text/strict_json.h"
 
 namespace polyphony {
 namespace {

@@ -108,7 +108,7 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   if (grid.ranks == 0) grid.ranks = cluster.ranks();
   layout.modules.assign(model.modules.size(), grid);
   // The list of blocks counts the whole chain and stands with the last module
-  // (shared/scenario/layout.h).
+  // (shared/model/layout.h).
   for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) layout.modules[m].blocks.clear();
   for (const std::string& key : parts) read_own_part(value, key, model, layout);
 }

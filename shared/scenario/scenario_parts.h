@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shared/scenario/scenario.h"
-#include "shared/strict_json.h"
+#include "shared/text/strict_json.h"
 
 namespace polyphony {
 

@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
-#include "shared/cost/devices.h"
-#include "shared/quantity_text.h"
+#include "shared/hardware/devices.h"
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/scenario_json.h"
+#include "shared/text/quantity_text.h"
 
 namespace polyphony {
 namespace {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "shared/cost/devices.h"
+#include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_parts.h"
 
 namespace polyphony {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "shared/json_form.h"
+#include "shared/text/json_form.h"
 
 namespace polyphony {
 

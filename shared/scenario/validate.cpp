@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "shared/cost/devices.h"
-#include "shared/refusal.h"
+#include "shared/hardware/devices.h"
 #include "shared/scenario/distribution_text.h"
+#include "shared/scenario/refusal.h"
 #include "shared/scenario/scenario_form.h"
 
 namespace polyphony {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "shared/refusal.h"
+#include "shared/scenario/refusal.h"
 #include "shared/scenario/scenario_form.h"
 
 namespace polyphony {

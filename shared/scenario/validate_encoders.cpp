@@ -1,5 +1,5 @@
-// The sizes of vision and audio modules (shared/refusal.h).
-#include "shared/refusal.h"
+// The sizes of vision and audio modules (shared/scenario/refusal.h).
+#include "shared/scenario/refusal.h"
 #include "shared/scenario/scenario_form.h"
 
 namespace polyphony {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "shared/refusal.h"
+#include "shared/scenario/refusal.h"
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/validate.h"
 

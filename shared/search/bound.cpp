@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "shared/scenario/typical_batch.h"
 #include "shared/search/stage_cost.h"
 
 namespace polyphony {

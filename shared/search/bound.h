@@ -8,7 +8,7 @@
 //   Colocated: a rank's work is the encoder's and one language stage's; the pipeline's bubble is
 //   counted when the encoder runs once a step.
 // Priced by the same functions as price(), so that bound ≤ estimate ≤ simulate. Memory: parameters,
-// gradients, optimizer state, the tapes in flight (shared/plan/sizes.h), largest work item first;
+// gradients, optimizer state, the tapes in flight (shared/layers/sizes.h), largest work item first;
 // boundaries and receive slots; not the allocator's or the network library's reserve. Ignores:
 // links shared by several transfers, waiting for lanes with other work than the busiest; what edges
 // bring inner layers; of encoders with windows every block counts as the cheapest, of a LoRA module
@@ -18,7 +18,7 @@
 #include <memory>
 #include <string>
 
-#include "shared/cost/hardware.h"
+#include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {

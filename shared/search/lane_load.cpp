@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "shared/model/parameters.h"
+#include "shared/layers/parameters.h"
 
 namespace polyphony {
 namespace {

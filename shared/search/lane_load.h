@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/plan/assign.h"
+#include "shared/plan/plan.h"
+#include "shared/program/work.h"
 
 namespace polyphony {
 

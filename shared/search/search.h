@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/scenario/layout.h"
+#include "shared/model/layout.h"
 #include "shared/scenario/scenario.h"
 #include "shared/search/bound.h"
 

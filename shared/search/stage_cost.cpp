@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "shared/model/held_sizes.h"
-#include "shared/model/rows.h"
+#include "shared/layers/held_sizes.h"
+#include "shared/layers/rows.h"
+#include "shared/layers/sizes.h"
 #include "shared/plan/lower.h"
-#include "shared/plan/sizes.h"
 
 namespace polyphony {
 

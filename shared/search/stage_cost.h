@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "shared/cost/cost_model.h"
-#include "shared/cost/hardware.h"
-#include "shared/model/held_sizes.h"
+#include "shared/hardware/hardware.h"
+#include "shared/layers/held_sizes.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario.h"
 #include "shared/search/lane_load.h"

@@ -2,11 +2,11 @@
 #include <deque>
 #include <iostream>
 
-#include "shared/cost/hardware_json.h"
+#include "shared/hardware/hardware_json.h"
+#include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
-#include "sim/comparison.h"
-#include "sim/console.h"
-#include "traces/calibrate.h"
+#include "sim/commands/console.h"
+#include "traces/calibrate/calibrate.h"
 
 namespace polyphony::sim {
 

@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "shared/cost/model_flops.h"
-#include "shared/plan/assign.h"
-#include "sim/belief.h"
-#include "sim/console.h"
-#include "traces/spread.h"
+#include "shared/program/work.h"
+#include "sim/answers/belief.h"
+#include "sim/commands/console.h"
+#include "traces/compare/spread.h"
 
 namespace polyphony::sim {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "shared/cost/belief.h"
-#include "shared/cost/extrapolation.h"
+#include "shared/chance/belief.h"
+#include "shared/chance/extrapolation.h"
+#include "sim/answers/jitter.h"
+#include "sim/answers/predict.h"
 #include "sim/commands/command.h"
-#include "sim/jitter.h"
-#include "sim/predict.h"
 
 namespace polyphony::sim {
 

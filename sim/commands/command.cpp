@@ -4,11 +4,11 @@
 #include <iostream>
 #include <thread>
 
-#include "shared/cost/devices.h"
-#include "shared/cost/hardware_json.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario_json.h"
-#include "sim/console.h"
+#include "sim/commands/console.h"
 
 namespace polyphony::sim {
 namespace {

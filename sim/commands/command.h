@@ -1,4 +1,4 @@
-// The verbs of `polyphony`: one function each, in a file of its name; sim/main.cpp picks one.
+// The verbs of `polyphony`: one function each, in a file of its name; sim/commands/main.cpp picks one.
 // Results go to stdout, talk to stderr. Each parses its own arguments (cxxopts), answers --help
 // with an example, and takes --format table|json.
 #pragma once
@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "shared/cost/hardware.h"
 #include "shared/error.h"
+#include "shared/hardware/hardware.h"
 #include "shared/scenario/overrides_json.h"
 #include "shared/scenario/scenario.h"
 

@@ -1,8 +1,8 @@
 // polyphony compare: recorded runs beside their predictions.
 #include <iostream>
 
+#include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
-#include "sim/comparison.h"
 
 namespace polyphony::sim {
 

@@ -1,14 +1,15 @@
 // polyphony plan: what a layout means, without running anything.
 #include <iostream>
 
-#include "shared/model/parameters.h"
+#include "shared/layers/parameters.h"
+#include "shared/layers/sizes.h"
 #include "shared/plan/lower.h"
-#include "shared/plan/sizes.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/scenario_json.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/answers/predict.h"
 #include "sim/commands/command.h"
-#include "sim/console.h"
-#include "sim/predict.h"
+#include "sim/commands/console.h"
 
 namespace polyphony::sim {
 namespace {

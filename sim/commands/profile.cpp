@@ -1,12 +1,12 @@
 // polyphony profile: measures this machine.
 #include <iostream>
 
-#include "shared/cost/devices.h"
-#include "shared/cost/hardware_json.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
 #include "sim/commands/command.h"
-#include "sim/console.h"
-#include "sim/launch.h"
-#include "traces/machine_profile.h"
+#include "sim/commands/console.h"
+#include "sim/commands/launch.h"
+#include "traces/calibrate/machine_profile.h"
 
 namespace polyphony::sim {
 

@@ -3,12 +3,12 @@
 #include <iostream>
 #include <thread>
 
-#include "shared/cost/hardware_json.h"
+#include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
+#include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
+#include "sim/commands/console.h"
 #include "sim/commands/worker_options.h"
-#include "sim/comparison.h"
-#include "sim/console.h"
 
 namespace polyphony::sim {
 

@@ -4,11 +4,11 @@
 #include <fstream>
 #include <iostream>
 
+#include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
-#include "sim/comparison.h"
-#include "sim/console.h"
-#include "traces/report.h"
-#include "traces/report_parts.h"
+#include "sim/commands/console.h"
+#include "traces/report/report.h"
+#include "traces/report/report_parts.h"
 
 namespace polyphony::sim {
 namespace {

@@ -2,10 +2,10 @@
 #include <iostream>
 
 #include "shared/plan/plan.h"
+#include "sim/answers/sweep.h"
 #include "sim/commands/command.h"
+#include "sim/commands/console.h"
 #include "sim/commands/worker_options.h"
-#include "sim/console.h"
-#include "sim/sweep.h"
 
 namespace polyphony::sim {
 namespace {

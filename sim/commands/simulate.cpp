@@ -4,17 +4,17 @@
 #include <iostream>
 #include <map>
 
-#include "shared/plan/assign.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/answers/fitting.h"
+#include "sim/answers/predict.h"
 #include "sim/commands/chance.h"
 #include "sim/commands/command.h"
+#include "sim/commands/console.h"
 #include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
-#include "sim/console.h"
-#include "sim/fitting.h"
-#include "sim/predict.h"
-#include "traces/chrome_json.h"
-#include "traces/compare.h"
-#include "traces/svg.h"
+#include "traces/compare/compare.h"
+#include "traces/format/chrome_json.h"
+#include "traces/report/svg.h"
 
 namespace polyphony::sim {
 namespace {

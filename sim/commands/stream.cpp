@@ -6,10 +6,10 @@
 
 #include "shared/scenario/batch_json.h"
 #include "shared/statistics.h"
-#include "sim/console.h"
-#include "sim/jitter.h"
-#include "sim/stream.h"
-#include "traces/spread.h"
+#include "sim/answers/jitter.h"
+#include "sim/answers/stream.h"
+#include "sim/commands/console.h"
+#include "traces/compare/spread.h"
 
 namespace polyphony::sim {
 namespace {

@@ -2,7 +2,7 @@
 // running out of memory, and the samples to blame.
 #pragma once
 
-#include "shared/cost/hardware.h"
+#include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
 #include "sim/commands/command.h"
 

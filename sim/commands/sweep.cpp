@@ -1,5 +1,5 @@
 // polyphony sweep: which layout?
-#include "sim/sweep.h"
+#include "sim/answers/sweep.h"
 
 #include <filesystem>
 #include <iostream>
@@ -7,8 +7,8 @@
 
 #include "shared/scenario/scenario_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/console.h"
 #include "sim/commands/what_if.h"
-#include "sim/console.h"
 
 namespace polyphony::sim {
 namespace {

@@ -1,8 +1,8 @@
 #include "sim/commands/what_if.h"
 
-#include "shared/plan/assign.h"
 #include "shared/scenario/scenario_json.h"
-#include "sim/console.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/commands/console.h"
 
 namespace polyphony::sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/answers/predict.h"
 #include "sim/commands/command.h"
-#include "sim/predict.h"
 
 namespace polyphony::sim {
 

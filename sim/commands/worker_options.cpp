@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "shared/scenario/scenario_json.h"
-#include "sim/console.h"
+#include "sim/commands/console.h"
 
 namespace polyphony::sim {
 

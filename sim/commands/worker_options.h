@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/commands/command.h"
-#include "sim/launch.h"
+#include "sim/commands/launch.h"
 
 namespace polyphony::sim {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/cost/devices.h"
+#include "shared/hardware/devices.h"
 #include "shared/plan/plan.h"
 #include "sim/published/case_parts.h"
 

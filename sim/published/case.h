@@ -14,7 +14,7 @@
 #include <string>
 #include <variant>
 
-#include "shared/cost/hardware.h"
+#include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
 #include "sim/published/row.h"
 

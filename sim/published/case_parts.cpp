@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "shared/cost/devices.h"
+#include "shared/hardware/devices.h"
 
 namespace polyphony::sim {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <cstdio>
 
-#include "shared/cost/devices.h"
-#include "shared/cost/hardware_json.h"
-#include "shared/strict_json.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/text/strict_json.h"
 
 namespace polyphony::sim {
 namespace {

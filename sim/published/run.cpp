@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "shared/cost/devices.h"
-#include "shared/cost/hardware_json.h"
-#include "shared/plan/assign.h"
-#include "sim/predict.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/answers/predict.h"
 #include "sim/published/measure.h"
 
 namespace polyphony::sim {

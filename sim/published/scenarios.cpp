@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
-#include "shared/cost/devices.h"
-#include "shared/plan/assign.h"
+#include "shared/hardware/devices.h"
 #include "shared/plan/plan.h"
-#include "shared/quantity_text.h"
-#include "shared/strict_json.h"
-#include "sim/predict.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/text/quantity_text.h"
+#include "shared/text/strict_json.h"
+#include "sim/answers/predict.h"
 
 namespace polyphony::sim {
 namespace {

@@ -1,7 +1,7 @@
 """2,000 random mutations of the shipped scenarios through `polyphony plan`, a process each; some through polyphony-worker.
 
 Every one ends by itself within 10 s with exit code 0, 2 or 3: never 1 (our mistake), never a signal. Refusals are one line. The worker's own
-2,000 run in one process (tests/exec/prepare_test.cpp), for LibTorch takes half a second to start.
+2,000 run in one process (tests/exec/worker/prepare_test.cpp), for LibTorch takes half a second to start.
 """
 import collections
 import concurrent.futures

@@ -6,7 +6,7 @@
 #include "shared/cost/cost_model.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
-#include "tests/shared/hand_made.h"
+#include "tests/shared/support/hand_made.h"
 
 namespace polyphony::traces::test {
 

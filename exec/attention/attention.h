@@ -1,0 +1,74 @@
+// Attention over packed sequences of unequal length, with rotary positions and grouped queries.
+//   qkv [T, K·(g+2)·D]: per key/value head (K on this rank) its g query heads, then k, then v
+//   out [T, K·g·D]
+//   Sequences are gathered into buckets [count, L]: of equal lengths when bidirectional;
+//   right-padded when causal, where padding needs no mask: no valid query sees it, and its own
+//   rows are dropped, with zero gradient.
+//   RoPE pairs element i with i + D/2 (Hugging Face's Llama layout).
+//   Angles: exec/attention/rotary.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exec/torch_pch.h"
+
+namespace polyphony::exec {
+
+struct ContextPlan;  // exec/attention/context_attention.h
+
+// Made once per forward, shared by all its blocks.
+struct SequencePlan {
+  struct Bucket {
+    std::int64_t rows = 0;     // valid ones
+    std::int64_t count = 0;    // sequences
+    std::int64_t longest = 0;  // L
+    torch::Tensor padded;      // [count·L] bucket row, `rows` where padding; undefined: no padding
+    torch::Tensor valid;       // [rows] position in count·L; undefined: no padding
+    torch::Tensor cosine;      // [count, 1, 1, L, D]; undefined: no RoPE
+    torch::Tensor sine;        // likewise, negative in the first half
+  };
+  std::vector<Bucket> buckets;
+  torch::Tensor order;    // [T] packed row of each row in bucket order; undefined: the same
+  torch::Tensor inverse;  // [T]
+  bool causal = false;
+  std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
+};
+
+// Bidirectional, without RoPE.
+SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device device);
+// Causal, with RoPE. `positions` [T] int64, in the sample.
+SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const torch::Tensor& positions,
+                          int head_dim, double theta, torch::Dtype dtype);
+
+// Causal, turned by `angles` [T, D/2] (exec/attention/rotary.h), rows in packed order.
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
+                         torch::Dtype dtype);
+// Turns q and k by `angles`, of all rows in packed order; of a bucket's rows.
+void add_rotation(SequencePlan& plan, const torch::Tensor& angles, torch::Dtype dtype);
+void add_rotation(SequencePlan::Bucket& bucket, const torch::Tensor& angles, torch::Dtype dtype);
+
+struct HeadShape {
+  std::int64_t kv_heads = 1;  // K, on this rank
+  std::int64_t group = 1;     // g, query heads per key/value head
+  std::int64_t width = 1;     // D
+};
+torch::Tensor attention(const torch::Tensor& qkv, const SequencePlan& plan, const HeadShape& heads);
+
+// The steps before and after the attention itself, of one bucket: its rows of qkv become rotated
+// queries [count·K, g, L, D], keys and values [count·K, 1, L, D]; the result [count·K, g, L, D]
+// becomes rows [rows, K·g·D].
+struct HeadTensors {
+  torch::Tensor queries, keys, values;
+};
+HeadTensors to_heads(const torch::Tensor& qkv, const SequencePlan::Bucket& bucket,
+                     const HeadShape& heads);
+torch::Tensor from_heads(const torch::Tensor& out, const SequencePlan::Bucket& bucket,
+                         const HeadShape& heads);
+
+// x[order]; `inverse` undoes it.
+torch::Tensor permute_rows(const torch::Tensor& x, const torch::Tensor& order,
+                           const torch::Tensor& inverse);
+
+}  // namespace polyphony::exec

@@ -1,0 +1,151 @@
+#include "exec/attention/context_attention.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <tuple>
+
+#include "exec/attention/row_attention.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+std::vector<std::int64_t> values_of(const Tensor& tensor) {
+  const Tensor host = tensor.to(torch::kCPU).contiguous();
+  const std::int64_t* const first = host.const_data_ptr<std::int64_t>();
+  return {first, first + host.numel()};
+}
+
+Tensor index_tensor(const std::vector<std::int64_t>& values, torch::Device device) {
+  return torch::tensor(values, torch::kInt64).to(device);
+}
+
+// What each row of the gathered axis is.
+struct GatheredRows {
+  std::vector<std::int64_t> samples, positions;
+  std::size_t first_own = 0, own = 0;  // this rank's
+};
+
+void check_rows(const GatheredRows& rows, const WorkInput& data) {
+  std::vector<std::int64_t> found(data.lengths.size());
+  for (std::size_t i = rows.first_own; i < rows.first_own + rows.own; ++i) {
+    POLYPHONY_CHECK(i == rows.first_own || std::tie(rows.samples[i - 1], rows.positions[i - 1]) <
+                                               std::tie(rows.samples[i], rows.positions[i]),
+                    "row " << i - rows.first_own << " of this rank is out of order");
+    ++found.at(static_cast<std::size_t>(rows.samples[i]));
+  }
+  POLYPHONY_CHECK(found == data.lengths,
+                  rows.own << " rows do not make the lengths of the samples on this rank");
+}
+
+// `queries` and `keys`: positions in the sample, increasing.
+ContextPlan::Sample plan_sample(const std::vector<std::int64_t>& queries,
+                                const std::vector<std::int64_t>& keys,
+                                const torch::TensorOptions& format) {
+  ContextPlan::Sample sample;
+  sample.queries = static_cast<std::int64_t>(queries.size());
+  sample.keys = static_cast<std::int64_t>(keys.size());
+  if (queries.empty()) return sample;
+  const auto end = std::upper_bound(keys.begin(), keys.end(), queries.back());
+  sample.seen = end - keys.begin();
+  sample.causal = std::equal(queries.begin(), queries.end(), keys.begin(), end);
+  if (sample.causal || queries.front() >= *(end - 1)) return sample;
+  const Tensor seen = index_tensor({keys.begin(), end}, format.device());
+  const Tensor hidden = seen.unsqueeze(0).gt(index_tensor(queries, format.device()).unsqueeze(1));
+  sample.mask = torch::zeros(hidden.sizes(), format)
+                    .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+  return sample;
+}
+
+}  // namespace
+
+std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
+                                                const Tensor& angles, torch::Dtype dtype) {
+  GatheredRows rows{values_of(data.context_samples), values_of(data.context_positions), 0, 0};
+  const std::vector<std::int64_t>& counts = data.context_rows;
+  const auto mine = counts.begin() + context.index();
+  rows.first_own = static_cast<std::size_t>(std::accumulate(counts.begin(), mine, std::int64_t{0}));
+  rows.own = static_cast<std::size_t>(*mine);
+  POLYPHONY_CHECK(static_cast<int>(counts.size()) == context.size() && angles.size(0) == *mine,
+                  angles.size(0) << " tokens, " << counts.size() << " context ranks");
+  check_rows(rows, data);
+
+  auto plan = std::make_shared<ContextPlan>();
+  const torch::Device device = angles.device();
+  plan->rows.count = 1;
+  plan->rows.rows = plan->rows.longest = *mine;
+  add_rotation(plan->rows, angles, dtype);
+  plan->gather = std::make_shared<ListedRows>(context, counts);
+
+  std::vector<std::int64_t> order(rows.samples.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
+    return std::tie(rows.samples[i], rows.positions[i]) <
+           std::tie(rows.samples[j], rows.positions[j]);
+  });
+  if (!std::is_sorted(order.begin(), order.end())) {
+    plan->order = index_tensor(order, device);
+    plan->inverse =
+        at::empty_like(plan->order)
+            .index_copy_(0, plan->order, at::arange(plan->order.numel(), plan->order.options()));
+  }
+  std::vector<std::vector<std::int64_t>> queries(data.lengths.size()), keys(data.lengths.size());
+  for (const std::int64_t place : order) {
+    const auto i = static_cast<std::size_t>(place);
+    const auto sample = static_cast<std::size_t>(rows.samples[i]);
+    keys.at(sample).push_back(rows.positions[i]);
+    if (i >= rows.first_own && i < rows.first_own + rows.own)
+      queries[sample].push_back(rows.positions[i]);
+  }
+  for (std::size_t s = 0; s < keys.size(); ++s)
+    plan->samples.push_back(plan_sample(queries[s], keys[s], torch::dtype(dtype).device(device)));
+  return plan;
+}
+
+GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const HeadShape& heads) {
+  const HeadTensors own = to_heads(qkv, plan.rows, heads);
+  const Tensor own_keys = at::cat({own.keys, own.values}, 1)  // [K, 2, T, D]
+                              .permute({2, 1, 0, 3})
+                              .reshape({plan.rows.rows, 2 * heads.kv_heads * heads.width});
+  Tensor all = all_rows(plan.gather, own_keys);
+  if (plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
+  // Alone, not as a part of what rotation made of queries and keys together.
+  return {own.queries.clone(at::MemoryFormat::Contiguous), all};
+}
+
+Tensor context_attention(const GatheredHeads& gathered,
+                         const std::shared_ptr<const ContextPlan>& shared, const HeadShape& heads) {
+  const ContextPlan& plan = *shared;
+  // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
+  if (plan.rows.rows == 0)
+    return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
+  if (gathered.queries.is_cpu())
+    return row_context_attention(gathered.queries, gathered.keys, shared, heads);
+  std::vector<std::int64_t> query_counts, key_counts;
+  for (const ContextPlan::Sample& sample : plan.samples) {
+    query_counts.push_back(sample.queries);
+    key_counts.push_back(sample.keys);
+  }
+  const std::vector<Tensor> queries = gathered.queries.split_with_sizes(query_counts, 2);
+  const std::vector<Tensor> keys = gathered.keys.split_with_sizes(key_counts);
+  std::vector<Tensor> outs;
+  for (std::size_t s = 0; s < plan.samples.size(); ++s) {
+    const ContextPlan::Sample& sample = plan.samples[s];
+    if (sample.queries == 0) continue;
+    const Tensor both = keys[s]
+                            .narrow(0, 0, sample.seen)
+                            .view({sample.seen, 2, heads.kv_heads, 1, heads.width})
+                            .permute({1, 2, 3, 0, 4})  // [2, K, 1, seen, D]
+                            .expand({-1, -1, heads.group, -1, -1});
+    outs.push_back(at::scaled_dot_product_attention(queries[s], both[0], both[1], sample.mask, 0.0,
+                                                    sample.causal));
+  }
+  return from_heads(outs.size() == 1 ? outs[0] : at::cat(outs, 2), plan.rows, heads);
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,70 @@
+#include "exec/attention/head_rows.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using Bucket = SequencePlan::Bucket;
+
+namespace {
+
+// x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
+// bf16 is rounded once, at the end.
+Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
+  const Tensor swapped = x.roll(x.size(-1) / 2, -1);
+  return at::mul(x, bucket.cosine)
+      .addcmul_(swapped, bucket.sine, transposed ? -1 : 1)
+      .to(x.scalar_type());
+}
+
+}  // namespace
+
+Tensor pad_rows(const Tensor& x, const Bucket& bucket) {
+  if (!bucket.padded.defined()) return x;
+  return at::cat({x, x.new_zeros({1, x.size(1)})}).index_select(0, bucket.padded);
+}
+Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
+  return bucket.valid.defined() ? x.index_select(0, bucket.valid) : x;
+}
+
+HeadTensors split_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
+  const std::int64_t batch = bucket.count * heads.kv_heads;
+  const Tensor split =
+      pad_rows(qkv, bucket)
+          .view({bucket.count, bucket.longest, heads.kv_heads, heads.group + 2, heads.width})
+          .permute({0, 2, 3, 1, 4});  // [count, K, g+2, L, D]
+  Tensor query_key = split.narrow(2, 0, heads.group + 1).contiguous();
+  if (bucket.cosine.defined()) query_key = rotate(query_key, bucket, false);
+  const Tensor flat = query_key.view({batch, heads.group + 1, bucket.longest, heads.width});
+  const Tensor value = split.narrow(2, heads.group + 1, 1).contiguous();
+  return {flat.narrow(1, 0, heads.group), flat.narrow(1, heads.group, 1),
+          value.view({batch, 1, bucket.longest, heads.width})};
+}
+
+Tensor join_gradients(const HeadTensors& gradients, const Bucket& bucket, const HeadShape& heads) {
+  const auto shaped = [&](const Tensor& x, std::int64_t part) {
+    return x.reshape({bucket.count, heads.kv_heads, part, bucket.longest, heads.width});
+  };
+  Tensor query_key =
+      at::cat({shaped(gradients.queries, heads.group), shaped(gradients.keys, 1)}, 2);
+  if (bucket.cosine.defined()) query_key = rotate(query_key, bucket, true);
+  const Tensor all = at::cat({query_key, shaped(gradients.values, 1)}, 2).permute({0, 3, 1, 2, 4});
+  const std::int64_t width = heads.kv_heads * (heads.group + 2) * heads.width;
+  return unpad_rows(all.reshape({bucket.count * bucket.longest, width}), bucket);
+}
+
+Tensor join_outputs(const Tensor& out, const Bucket& bucket, const HeadShape& heads) {
+  const Tensor rows =
+      out.view({bucket.count, heads.kv_heads, heads.group, bucket.longest, heads.width})
+          .permute({0, 3, 1, 2, 4})
+          .reshape({bucket.count * bucket.longest, heads.kv_heads * heads.group * heads.width});
+  return unpad_rows(rows, bucket);
+}
+
+Tensor split_outputs(const Tensor& rows, const Bucket& bucket, const HeadShape& heads) {
+  return pad_rows(rows, bucket)
+      .reshape({bucket.count, bucket.longest, heads.kv_heads, heads.group, heads.width})
+      .permute({0, 2, 3, 1, 4})
+      .reshape({bucket.count * heads.kv_heads, heads.group, bucket.longest, heads.width});
+}
+
+}  // namespace polyphony::exec

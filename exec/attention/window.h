@@ -1,0 +1,16 @@
+// Attention inside windows: each image is cut into squares of window × window patches from its
+// upper left (smaller at the right and lower edges), and each square is a sequence of its own.
+// Source: Qwen2.5-VL, arXiv 2502.13923, section 2.1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/attention/attention.h"
+
+namespace polyphony::exec {
+
+SequencePlan plan_windows(const std::vector<std::int64_t>& image_lengths, std::int64_t window,
+                          torch::Device device);
+
+}  // namespace polyphony::exec

@@ -1,0 +1,82 @@
+#include "exec/autograd/inner_groups.h"
+
+#include <numeric>
+#include <utility>
+
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+std::vector<std::int64_t> elements(const torch::Tensor& like,
+                                   const std::vector<std::int64_t>& rows) {
+  std::int64_t width = 1;
+  for (std::int64_t d = 1; d < like.dim(); ++d) width *= like.size(d);
+  std::vector<std::int64_t> counts;
+  for (const std::int64_t count : rows) counts.push_back(count * width);
+  return counts;
+}
+
+torch::Tensor empty_rows(const torch::Tensor& like, std::int64_t rows) {
+  std::vector<std::int64_t> shape = like.sizes().vec();
+  shape[0] = rows;
+  return torch::empty(shape, like.options());
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& rows) {
+  return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+void InnerGroup::note(CollectiveKind kind, const torch::Tensor& tensor) {
+  record_.push_back(
+      {kind, Bytes(tensor.numel() * static_cast<std::int64_t>(tensor.element_size())), kind_});
+}
+
+void InnerGroup::all_reduce(torch::Tensor& tensor, Reduction reduction) {
+  if (size() == 1) return;
+  POLYPHONY_CHECK(tensor.is_contiguous(), tensor.sizes());
+  communicator_->all_reduce(tensor, reduction);
+  note(reduction == Reduction::sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
+       tensor);
+}
+
+torch::Tensor InnerGroup::all_gather(const torch::Tensor& mine,
+                                     const std::vector<std::int64_t>& rows) {
+  if (size() == 1) return mine;
+  const torch::Tensor part = mine.contiguous();
+  torch::Tensor all = empty_rows(part, sum(rows));
+  communicator_->all_gather(part, all, elements(part, rows));
+  note(CollectiveKind::all_gather, all);
+  return all;
+}
+
+torch::Tensor InnerGroup::reduce_scatter(const torch::Tensor& all,
+                                         const std::vector<std::int64_t>& rows) {
+  if (size() == 1) return all;
+  const torch::Tensor whole = all.contiguous();
+  torch::Tensor mine = empty_rows(whole, rows[static_cast<std::size_t>(index())]);
+  communicator_->reduce_scatter(whole, mine, elements(whole, rows));
+  note(CollectiveKind::reduce_scatter, whole);
+  return mine;
+}
+
+torch::Tensor InnerGroup::all_to_all(const torch::Tensor& send,
+                                     const std::vector<std::int64_t>& send_rows,
+                                     const std::vector<std::int64_t>& receive_rows,
+                                     std::int64_t recorded_rows) {
+  if (size() == 1) return send;
+  const torch::Tensor whole = send.contiguous();
+  torch::Tensor receive = empty_rows(whole, sum(receive_rows));
+  communicator_->all_to_all(whole, receive, elements(whole, send_rows),
+                            elements(whole, receive_rows));
+  const std::int64_t recorded = elements(whole, {recorded_rows}).front();
+  record_.push_back({CollectiveKind::all_to_all,
+                     Bytes(recorded * static_cast<std::int64_t>(whole.element_size())), kind_});
+  return receive;
+}
+
+std::vector<InnerCollective> InnerGroups::take_issued() { return std::exchange(record_, {}); }
+
+}  // namespace polyphony::exec

@@ -1,0 +1,68 @@
+// The communicators that a chunk's layers use between their kernels, with one record of what was
+// asked of them, in order: expand() (shared/layers/expand.h) says the same list beforehand.
+//   tensor   ranks that share each matrix (and, under sequence parallelism, the rows between them)
+//   context  ranks that share a sequence
+//   expert   ranks that share a layer's experts
+// A group of one does nothing and records nothing. Rows: the first dimension of a contiguous tensor
+// [rows, …]; `rows` are counts by member, in group order.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/transport/communicator.h"
+#include "shared/layers/expand.h"
+
+namespace polyphony::exec {
+
+// Null: a group of one.
+struct Communicators {
+  Communicator* tensor = nullptr;
+  Communicator* context = nullptr;
+  Communicator* expert = nullptr;
+};
+
+class InnerGroup {
+ public:
+  InnerGroup(GroupKind kind, Communicator* communicator, std::vector<InnerCollective>& record)
+      : kind_(kind), communicator_(communicator), record_(record) {}
+  int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
+  int index() const { return communicator_ == nullptr ? 0 : communicator_->index(); }
+
+  void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum);
+  // mine [rows[index], …] -> [Σ rows, …]
+  torch::Tensor all_gather(const torch::Tensor& mine, const std::vector<std::int64_t>& rows);
+  // all [Σ rows, …] -> the sum over members of their rows for this one
+  torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows);
+  // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
+  // what it moves must not depend on who sends how much to whom (shared/layers/expand.h).
+  torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
+                           const std::vector<std::int64_t>& receive_rows,
+                           std::int64_t recorded_rows);
+
+ private:
+  void note(CollectiveKind kind, const torch::Tensor& tensor);
+  GroupKind kind_;
+  Communicator* communicator_;
+  std::vector<InnerCollective>& record_;
+};
+
+class InnerGroups {
+ public:
+  explicit InnerGroups(const Communicators& communicators)
+      : tensor(GroupKind::tensor, communicators.tensor, record_),
+        context(GroupKind::context, communicators.context, record_),
+        expert(GroupKind::expert, communicators.expert, record_) {}
+  InnerGroups(const InnerGroups&) = delete;
+  InnerGroups& operator=(const InnerGroups&) = delete;
+
+  std::vector<InnerCollective> take_issued();
+
+ private:
+  std::vector<InnerCollective> record_;
+
+ public:
+  InnerGroup tensor, context, expert;
+};
+
+}  // namespace polyphony::exec

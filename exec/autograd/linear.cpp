@@ -1,0 +1,171 @@
+#include "exec/autograd/linear.h"
+
+#include <utility>
+
+#include "exec/autograd/lora.h"
+#include "exec/autograd/saved_call.h"
+#include "exec/autograd/wide_gradient.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+void WeightQueue::add(std::function<void()> part) {
+  if (immediate) {
+    part();
+  } else {
+    parts_.push_back(std::move(part));
+  }
+}
+
+void WeightQueue::run() {
+  const torch::NoGradGuard no_grad;
+  for (std::function<void()>& part : parts_)
+    std::exchange(part, nullptr)();  // frees its tensors as it goes
+  parts_.clear();
+}
+
+namespace {
+
+// What a layer's backward needs. Held by the graph's node, emptied by its only backward.
+struct LinearCall : torch::CustomClassHolder {
+  enum class Kind { replicated, column, row } kind;
+  Pass pass;
+  LocalParameter* weight;
+  LocalParameter* bias;
+  Tensor x;  // [rows, in]; undefined when frozen, and when `again` makes it
+  Tensor h;  // LoRA: [rows, r]
+  c10::intrusive_ptr<Rebuilt> again;
+  LinearCall(Kind kind_, const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
+      : kind(kind_), pass(pass_), weight(weight_), bias(bias_) {}
+  bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
+  // For the weight part: of the matrix or of the low-rank pair beside it.
+  bool wants_input() const { return weight->grad.defined() || weight->lora_a; }
+};
+
+bool trains(const LocalParameter* parameter) {
+  return parameter != nullptr && parameter->grad.defined();
+}
+
+// dW += dyᵀ x, db += Σ dy over the rows that the bias was added to.
+void queue_linear(const Pass& pass, LocalParameter* weight, LocalParameter* bias, Tensor x,
+                  Tensor dy, Tensor bias_dy) {
+  if (!trains(weight)) return;
+  pass.queue->add(
+      [weight, bias, x = std::move(x), dy = std::move(dy), bias_dy = std::move(bias_dy)] {
+        add_product(weight->grad, dy, x);
+        if (bias != nullptr) add_rows(bias->grad, bias_dy);
+      });
+}
+
+class LinearFunction : public torch::autograd::Function<LinearFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<LinearCall>& call) {
+    save_call(context, call);
+    if (call->wants_input() && !call->again) call->x = x.detach();
+    const Tensor& weight = call->weight->value;
+    const bool row = call->kind == LinearCall::Kind::row;
+    const Tensor all = call->gathers_input() ? call->pass.rows->all(x) : x;
+    Tensor y = call->bias != nullptr && !row ? at::addmm(call->bias->value, all, weight.t())
+                                             : at::mm(all, weight.t());
+    if (call->weight->lora_a) call->h = add_low_rank(*call->weight, all, y);
+    if (row) {
+      if (call->pass.rows)
+        y = call->pass.rows->own(y);
+      else
+        call->pass.groups->tensor.all_reduce(y);
+      if (call->bias != nullptr) y.add_(call->bias->value);
+    }
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<LinearCall>(context);
+    const RowExchange* rows = call->pass.rows.get();
+    const Tensor& dy = gradients[0];
+    const Tensor all_dy = rows && call->kind == LinearCall::Kind::row ? rows->all(dy) : dy;
+    Tensor x = std::move(call->x);
+    if (call->again && call->wants_input()) x = call->again->output();
+    if (call->gathers_input() && x.defined()) x = rows->all(x);
+    Tensor dx;
+    if (context->needs_input_grad(0)) {
+      dx = at::mm(all_dy, call->weight->value);
+    }
+    if (call->weight->lora_a)
+      low_rank_backward(call->pass, *call->weight, x, std::move(call->h), all_dy, dx);
+    if (dx.defined()) {
+      if (call->gathers_input())
+        dx = rows->own(dx);
+      else if (call->kind == LinearCall::Kind::column)
+        call->pass.groups->tensor.all_reduce(dx);
+    }
+    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy,
+                 call->bias != nullptr ? dy : Tensor());
+    return {dx, Tensor(), Tensor()};
+  }
+};
+
+Tensor linear(LinearCall::Kind kind, const Pass& pass, const Tensor& x, LocalParameter* weight,
+              LocalParameter* bias) {
+  return LinearFunction::apply(x, pass.anchor_of(*weight),
+                               c10::make_intrusive<LinearCall>(kind, pass, weight, bias));
+}
+
+struct TableCall : torch::CustomClassHolder {
+  Pass pass;
+  LocalParameter* table;
+  Tensor rows;
+  TableCall(const Pass& pass_, LocalParameter* table_) : pass(pass_), table(table_) {}
+};
+
+class PositionFunction : public torch::autograd::Function<PositionFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<TableCall>& call) {
+    save_call(context, call);
+    const Tensor& table = call->table->value;
+    if (call->rows.defined()) return at::add(x, table.index_select(0, call->rows));
+    return at::add(x.view({-1, table.size(0), table.size(1)}), table).view(x.sizes());
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<TableCall>(context);
+    const Tensor& dy = gradients[0];
+    if (trains(call->table)) {
+      call->pass.queue->add([call, dy] {
+        Tensor& grad = call->table->grad;
+        if (call->rows.defined()) {
+          grad.index_add_(0, call->rows, widened(dy));
+        } else {
+          add_rows(grad, dy.reshape({-1, grad.size(0), grad.size(1)}));
+        }
+      });
+    }
+    return {dy, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor column_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
+                     LocalParameter* bias) {
+  return linear(LinearCall::Kind::column, pass, x, weight, bias);
+}
+Tensor row_linear(const Pass& pass, const Tensor& x, LocalParameter* weight, LocalParameter* bias,
+                  const c10::intrusive_ptr<Rebuilt>& again) {
+  auto call = c10::make_intrusive<LinearCall>(LinearCall::Kind::row, pass, weight, bias);
+  call->again = again;
+  return LinearFunction::apply(x, pass.anchor_of(*weight), call);
+}
+Tensor replicated_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
+                         LocalParameter* bias) {
+  return linear(LinearCall::Kind::replicated, pass, x, weight, bias);
+}
+Tensor add_position(const Pass& pass, const Tensor& x, const Tensor& rows, LocalParameter* table) {
+  auto call = c10::make_intrusive<TableCall>(pass, table);
+  call->rows = rows;
+  return PositionFunction::apply(x, pass.anchor_of(*table), call);
+}
+
+}  // namespace polyphony::exec

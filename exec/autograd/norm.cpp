@@ -1,0 +1,110 @@
+// LayerNorm and RMSNorm (exec/autograd/linear.h). Their statistics are fp32 at least, whatever x is in.
+#include <array>
+
+#include "exec/autograd/linear.h"
+#include "exec/autograd/saved_call.h"
+#include "exec/autograd/wide_gradient.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+struct NormCall : torch::CustomClassHolder {
+  Pass pass;
+  LocalParameter* weight;
+  LocalParameter* bias;   // null: RMSNorm
+  Tensor x, mean, scale;  // [rows, H], [rows, 1], [rows, 1]: 1 ÷ deviation
+  NormCall(const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
+      : pass(pass_), weight(weight_), bias(bias_) {}
+};
+
+// ATen's LayerNorm gives its statistics in the weights' format on CPUs, and takes weights of
+// another format than x there; on GPUs they are fp32, and the formats must be equal.
+Tensor norm_parameter(const LocalParameter& parameter) {
+  return parameter.value.is_cpu() ? widened(parameter.value) : parameter.value;
+}
+
+class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<NormCall>& call) {
+    save_call(context, call);
+    auto [y, mean, scale] = at::native_layer_norm(x, {x.size(1)}, norm_parameter(*call->weight),
+                                                  norm_parameter(*call->bias), kNormEpsilon);
+    call->x = x.detach();
+    call->mean = mean;
+    call->scale = scale;
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<NormCall>(context);
+    const Tensor& dy = gradients[0];
+    Tensor dx;
+    if (context->needs_input_grad(0)) {
+      dx = std::get<0>(at::native_layer_norm_backward(
+          dy, call->x, {call->x.size(1)}, call->mean, call->scale, norm_parameter(*call->weight),
+          norm_parameter(*call->bias), {true, false, false}));
+    }
+    if (call->weight->grad.defined()) {
+      call->pass.queue->add([call, dy] {
+        const auto [none, weight, bias] = at::native_layer_norm_backward(
+            widened(dy), widened(call->x), {call->x.size(1)}, call->mean, call->scale,
+            widened(call->weight->value), widened(call->bias->value), {false, true, true});
+        call->weight->grad.add_(weight);
+        call->bias->grad.add_(bias);
+      });
+    }
+    return {dx, Tensor(), Tensor()};
+  }
+};
+
+// A product of bf16 and fp32 is fp32: only what leaves is rounded.
+class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<NormCall>& call) {
+    save_call(context, call);
+    call->x = x.detach();
+    call->scale =
+        at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
+    call->scale.square_().div_(x.size(1)).add_(kNormEpsilon).rsqrt_();
+    return at::mul(x, call->scale).mul_(call->weight->value).to(x.scalar_type());
+  }
+  // dx = s (dy∘w) − x s³/H Σ(dy∘w∘x)
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<NormCall>(context);
+    const Tensor& dy = gradients[0];
+    Tensor dx;
+    if (context->needs_input_grad(0)) {
+      dx = at::mul(widened(dy), call->weight->value);
+      const Tensor along = at::mul(dx, call->x).sum(1, /*keepdim=*/true);
+      dx.mul_(call->scale)
+          .addcmul_(call->x, along.mul_(call->scale.pow(3)),
+                    -1.0 / static_cast<double>(dy.size(1)));
+      dx = dx.to(dy.scalar_type());
+    }
+    if (call->weight->grad.defined()) {
+      call->pass.queue->add([call, dy] {
+        add_rows(call->weight->grad, at::mul(widened(dy), call->x).mul_(call->scale));
+      });
+    }
+    return {dx, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor layer_norm(const Pass& pass, const Tensor& x, LocalParameter* weight, LocalParameter* bias) {
+  return LayerNormFunction::apply(x, pass.anchor_of(*weight),
+                                  c10::make_intrusive<NormCall>(pass, weight, bias));
+}
+Tensor rms_norm(const Pass& pass, const Tensor& x, LocalParameter* weight) {
+  return RmsNormFunction::apply(x, pass.anchor_of(*weight),
+                                c10::make_intrusive<NormCall>(pass, weight, nullptr));
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,210 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <map>
+
+#include "exec/checkpoint/checkpoint.h"
+#include "exec/checkpoint/checkpoint_parts.h"
+#include "exec/checkpoint/checkpoint_region.h"
+#include "exec/checkpoint/safetensors.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) text += (text.empty() ? "" : " × ") + std::to_string(size);
+  return text;
+}
+
+void check_model(const std::string& file, const Manifest& manifest, const Program& structure) {
+  constexpr const char* kHint = "resume with the scenario that it was saved from";
+  std::map<std::string, ModelParameter> saved;
+  for (const ModelParameter& parameter : manifest.parameters) saved[parameter.name] = parameter;
+  for (const ModelParameter& ours : model_parameters(structure.model)) {
+    const auto found = saved.find(ours.name);
+    if (found == saved.end())
+      throw InputError(file, "/parameters", "is of another model: it has no " + ours.name, kHint);
+    if (found->second.shape != ours.shape)
+      throw InputError(file, "/parameters",
+                       "is of another model: " + ours.name + " is " +
+                           shape_text(found->second.shape) + " there, " + shape_text(ours.shape) +
+                           " here",
+                       kHint);
+    if (ours.trainable && !found->second.trainable)
+      throw InputError(file, "/parameters",
+                       ours.name + " was frozen when it was saved, and has no optimizer state",
+                       kHint);
+    saved.erase(found);
+  }
+  if (!saved.empty())
+    throw InputError(file, "/parameters",
+                     "is of another model: this one has no " + saved.begin()->first, kHint);
+  const std::string format = format_name(structure);
+  if (manifest.format != format)
+    throw InputError(file, "/format", "is " + manifest.format + ", this run trains in " + format,
+                     kHint);
+}
+
+// Finds and reads stored elements; opens the files as they are needed, each verified once.
+class RegionReader {
+ public:
+  RegionReader(std::string path, const Manifest& manifest)
+      : path_(std::move(path)), manifest_(manifest) {}
+
+  // Fills `target` with the region's elements of "<parameter><suffix>".
+  void read(const Parameter& parameter, const char* suffix, const Region& region,
+            const torch::Tensor& target) {
+    const std::vector<ElementRun> wanted = region.runs(parameter);
+    torch::Tensor values = torch::empty({region.elements.size()}, target.scalar_type());
+    const std::size_t width = values.element_size();
+    auto* const to = static_cast<std::byte*>(values.mutable_data_ptr());
+    for (const Stored& stored : all(parameter)) {
+      const std::vector<ElementCopy> copies = overlap(stored.runs, wanted);
+      if (copies.empty()) continue;
+      const torch::Tensor data =
+          tensor(*stored.file, parameter, suffix, stored.region, target.scalar_type());
+      const auto* const from = static_cast<const std::byte*>(data.const_data_ptr());
+      for (const ElementCopy& copy : copies)
+        std::memcpy(to + static_cast<std::size_t>(copy.to) * width,
+                    from + static_cast<std::size_t>(copy.from) * width,
+                    static_cast<std::size_t>(copy.count) * width);
+    }
+    target.copy_(values.view(target.sizes()));
+  }
+
+ private:
+  struct Stored {
+    const ManifestFile* file;
+    Region region;
+    std::vector<ElementRun> runs;
+  };
+
+  // Every stored region of the parameter; together they must be the whole of it.
+  const std::vector<Stored>& all(const Parameter& parameter) {
+    const auto found = stored_.find(parameter.name);
+    if (found != stored_.end()) return found->second;
+    std::vector<Stored>& list = stored_[parameter.name];
+    std::int64_t elements = 0;
+    for (const ManifestFile& file : manifest_.files) {
+      const auto slice = file.slices.find(parameter.name);
+      if (slice == file.slices.end()) continue;
+      const std::optional<Region> region = parse_region(parameter, slice->second);
+      if (!region)
+        refuse(file.name + ": \"" + slice->second + "\" is no slice of " + parameter.name);
+      const bool again = std::any_of(list.begin(), list.end(),
+                                     [&](const Stored& s) { return s.region == *region; });
+      if (again) continue;
+      list.push_back({&file, *region, region->runs(parameter)});
+      elements += region->elements.size();
+    }
+    if (elements != parameter.count()) refuse("names " + missing(parameter, list, elements));
+    return list;
+  }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw InputError(path_ + "/manifest.json", "/files", what,
+                     "restore the manifest, or use another checkpoint");
+  }
+
+  static std::string missing(const Parameter& parameter, const std::vector<Stored>& list,
+                             std::int64_t elements) {
+    const bool slices = std::all_of(list.begin(), list.end(), [&](const Stored& s) {
+      return s.region.whole_part(parameter) && s.region.place.tensor == list[0].region.place.tensor;
+    });
+    if (slices && !list.empty() && !parameter.expert)
+      return std::to_string(list.size()) + " of " + std::to_string(list[0].region.place.tensor) +
+             " slices of " + parameter.name;
+    return std::to_string(elements) + " of " + std::to_string(parameter.count()) + " elements of " +
+           parameter.name;
+  }
+
+  torch::Tensor tensor(const ManifestFile& file, const Parameter& parameter, const char* suffix,
+                       const Region& region, torch::Dtype dtype) {
+    const std::string name = parameter.name + suffix;
+    const torch::Tensor data = open(file).read(name);
+    const std::vector<std::int64_t> shape = data.sizes().vec(), flat = {region.elements.size()};
+    const bool fits =
+        region.whole_part(parameter) ? shape == parameter.local_shape(region.place) : shape == flat;
+    if (!fits || data.scalar_type() != dtype)
+      throw InputError(path_, "",
+                       name + " has another shape or number format than the manifest says",
+                       "restore the checkpoint's files");
+    return data;
+  }
+
+  const Safetensors& open(const ManifestFile& file) {
+    const auto found = open_.find(file.name);
+    if (found != open_.end()) return found->second;
+    const std::string name = path_ + "/" + file.name;
+    if (digest(name) != file.digest)
+      throw InputError(name, "", "is damaged: its checksum is not the manifest's",
+                       "remove " + path_ + " to resume from the checkpoint before it");
+    return open_.emplace(file.name, Safetensors(name)).first->second;
+  }
+
+  std::string path_;
+  const Manifest& manifest_;
+  std::map<std::string, std::vector<Stored>> stored_;
+  std::map<std::string, Safetensors> open_;
+};
+
+// Values are whole on this rank unless it keeps no more than its shard of them.
+void load_group(HeldParameters& store, RegionReader& reader) {
+  const ShardIndex& place = store.options().place;
+  const bool full = store.options().shard == Shard::full;
+  if (!full)
+    for (const LocalParameter* parameter : store.parameters())
+      reader.read(parameter->spec, "", {place, {0, parameter->spec.local_count(place)}},
+                  parameter->value);
+  for (const HeldPiece& piece : store.pieces()) {
+    const Region region{place, piece.elements};
+    const auto read = [&](const char* suffix, const torch::Tensor& kept) {
+      if (kept.defined()) reader.read(piece.parameter->spec, suffix, region, kept);
+    };
+    if (full) read("", piece.value);
+    read(".m", piece.first_moment);
+    read(".v", piece.second_moment);
+    read(".master", piece.master);
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> newest_checkpoint(const std::string& folder) {
+  const std::vector<std::int64_t> steps = steps_in(folder);
+  if (steps.empty()) return {};
+  read_manifest(folder, steps.back());
+  return steps.back();
+}
+
+void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
+                     RankState& state, const Program& structure) {
+  const torch::NoGradGuard no_grad;
+  const auto steps = gather(transport, {step, 0});
+  for (std::size_t r = 0; r < steps.size(); ++r)
+    if (steps[r].first != step)
+      throw InputError(folder, "",
+                       "rank " + std::to_string(r) + " sees step " +
+                           std::to_string(steps[r].first) +
+                           " as the newest checkpoint, rank 0 step " + std::to_string(step),
+                       kNotShared);
+  transport.barrier();  // nobody reads before rank 0 has agreed
+  const std::string path = step_folder(folder, step);
+  const Manifest manifest = read_manifest(folder, step);
+  check_model(path + "/manifest.json", manifest, structure);
+  RegionReader reader(path, manifest);
+  for (const RankState::Group& group : state.groups) load_group(*group.store, reader);
+  state.updates = manifest.optimizer_steps;
+  transport.barrier();
+}
+
+void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
+                     Runner& runner, const Program& structure) {
+  RankState state = rank_state(structure, transport.rank(), runner.stores());
+  load_checkpoint(folder, step, transport, state, structure);
+  runner.set_updates(state.updates);
+}
+
+}  // namespace polyphony::exec

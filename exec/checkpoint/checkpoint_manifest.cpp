@@ -1,0 +1,119 @@
+#include "exec/checkpoint/checkpoint_manifest.h"
+
+#include <cstdio>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "shared/error.h"
+#include "shared/text/strict_json.h"
+
+namespace polyphony::exec {
+namespace {
+
+constexpr const char* kVersion = "polyphony_checkpoint";
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::uint64_t parse_checksum(const JsonValue& value) {
+  const std::string text = value.text();
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
+    value.refuse("\"" + text + "\" is no checksum",
+                 "restore the manifest, or use another checkpoint");
+  return std::stoull(text, nullptr, 16);
+}
+
+const ObjectForm& manifest_form() {
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  static const ObjectForm parameter{
+      "parameter",
+      "of the model",
+      {{"name", text_form("language.head.output.weight"), "name", true},
+       {"shape", list_form(integer_form(0, kAny), 0, 8), "rows, columns", true},
+       {"trainable", boolean_form(), "has optimizer state", true}},
+      {}};
+  static const ObjectForm slices{"slices", "by parameter", {}, {text_form("rows 1/2")}};
+  static const ObjectForm file{
+      "file",
+      "of one rank",
+      {{"name", text_form("rank-0.safetensors"), "name", true},
+       {"size", integer_form(0, kAny), "bytes", true},
+       {"checksum", text_form("cbf29ce484222325"), "of the whole file", true},
+       {"slices", object_form(slices), "what it holds", true}},
+      {}};
+  static const ObjectForm manifest{
+      "manifest",
+      "of a checkpoint",
+      {{kVersion, integer_form(2, 2), "version", true},
+       {"step", integer_form(0, kAny), "steps trained", true},
+       {"optimizer_steps", integer_form(0, kAny), "updates made", true},
+       {"world_size", integer_form(1), "ranks that wrote it", true},
+       {"format", text_form("F32"), "number format", true},
+       {"parameters", list_form(object_form(parameter)), "of the model", true},
+       {"files", list_form(object_form(file)), "of the ranks", true}},
+      {}};
+  return manifest;
+}
+
+}  // namespace
+
+std::vector<ModelParameter> model_parameters(const Model& model) {
+  std::vector<ModelParameter> list;
+  for (const Module& module : model.modules)
+    for (const Parameter& parameter : parameters(module))
+      list.push_back({parameter.name, parameter.shape, parameter.trained});
+  return list;
+}
+
+std::string to_json(const Manifest& manifest) {
+  using nlohmann::json;
+  json parameters = json::array(), files = json::array();
+  for (const ModelParameter& p : manifest.parameters)
+    parameters.push_back({{"name", p.name}, {"shape", p.shape}, {"trainable", p.trainable}});
+  for (const ManifestFile& file : manifest.files)
+    files.push_back({{"name", file.name},
+                     {"size", file.digest.size.value},
+                     {"checksum", hexadecimal(file.digest.checksum)},
+                     {"slices", json(file.slices)}});
+  return json{{kVersion, 2},
+              {"step", manifest.step},
+              {"optimizer_steps", manifest.optimizer_steps},
+              {"world_size", manifest.world_size},
+              {"format", manifest.format},
+              {"parameters", std::move(parameters)},
+              {"files", std::move(files)}}
+      .dump(1);
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& file) {
+  const JsonValue root = JsonValue::parse(text, file);
+  root.check(object_form(manifest_form()));
+  Manifest manifest;
+  root.read("step", manifest.step);
+  root.read("optimizer_steps", manifest.optimizer_steps);
+  root.read("world_size", manifest.world_size);
+  root.read("format", manifest.format);
+  const JsonValue parameters = root.at("parameters"), files = root.at("files");
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const JsonValue value = parameters.at(i), shape = value.at("shape");
+    ModelParameter parameter{value.at("name").text(), {}, value.at("trainable").boolean()};
+    for (std::size_t d = 0; d < shape.size(); ++d) parameter.shape.push_back(shape.at(d).integer());
+    manifest.parameters.push_back(std::move(parameter));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const JsonValue value = files.at(i), slices = value.at("slices");
+    ManifestFile entry{value.at("name").text(),
+                       {Bytes(value.at("size").integer()), parse_checksum(value.at("checksum"))},
+                       {}};
+    if (entry.name.find('/') != std::string::npos)
+      value.refuse_at("name", "leaves the folder", "a file name alone");
+    for (const std::string& name : slices.keys()) entry.slices[name] = slices.at(name).text();
+    manifest.files.push_back(std::move(entry));
+  }
+  return manifest;
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,50 @@
+// The manifest of a checkpoint (exec/checkpoint/checkpoint.h).
+//   {"polyphony_checkpoint": 2, "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
+//   "F32",
+//    "parameters": [{"name": "language.head.output.weight", "shape": [64, 32], "trainable": true},
+//    …], "files": [{"name": "rank-0.safetensors", "size": 5120, "checksum": "9e37…", "slices":
+//    {"language.head.output.weight": "rows 1/2", …}}, …]}
+// A slice is a region of the parameter (exec/checkpoint/checkpoint_region.h), in the words of the file's own
+// metadata.
+// `optimizer_steps` is AdamW's count: smaller than `step` by the updates that were skipped for
+// numbers that are not finite.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/system/files.h"
+#include "shared/layers/parameters.h"
+#include "shared/model/model.h"
+
+namespace polyphony::exec {
+
+// All parameters of the model, in module and stack order.
+struct ModelParameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  bool trainable = true;  // has optimizer state
+  bool operator==(const ModelParameter&) const = default;
+};
+std::vector<ModelParameter> model_parameters(const Model& model);
+
+struct ManifestFile {
+  std::string name;
+  FileDigest digest;
+  std::map<std::string, std::string> slices;  // parameter -> Region::text()
+};
+struct Manifest {
+  std::int64_t step = 0;
+  std::int64_t optimizer_steps = 0;
+  int world_size = 1;
+  std::string format;  // of the values, as safetensors names it
+  std::vector<ModelParameter> parameters;
+  std::vector<ManifestFile> files;
+};
+std::string to_json(const Manifest& manifest);
+// Errors: InputError with file and JSON pointer.
+Manifest parse_manifest(const std::string& text, const std::string& file);
+
+}  // namespace polyphony::exec

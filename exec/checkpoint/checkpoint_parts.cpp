@@ -1,0 +1,109 @@
+#include "exec/checkpoint/checkpoint_parts.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "exec/checkpoint/checkpoint.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+namespace fs = std::filesystem;
+
+std::string step_folder(const std::string& folder, std::int64_t step) {
+  return folder + "/step-" + std::to_string(step);
+}
+
+std::string format_name(const Program& structure) {
+  if (structure.precision == NumberFormat::bf16) return "BF16";
+  return structure.precision == NumberFormat::fp64 ? "F64" : "F32";
+}
+
+std::vector<std::int64_t> steps_in(const std::string& folder) {
+  std::vector<std::int64_t> steps;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("step-", 0) != 0 || name.size() < 6 || name.size() > 5 + 18) continue;
+    if (name.find_first_not_of("0123456789", 5) == std::string::npos)
+      steps.push_back(std::stoll(name.substr(5)));
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+Manifest read_manifest(const std::string& folder, std::int64_t step) {
+  const std::string path = step_folder(folder, step), file = path + "/manifest.json";
+  const std::string hint = "remove " + path + " to resume from the checkpoint before it";
+  Manifest manifest = parse_manifest(read_bytes(file, hint), file);
+  if (manifest.step != step)
+    throw InputError(
+        file, "/step",
+        "is " + std::to_string(manifest.step) + " in the folder of step " + std::to_string(step),
+        hint);
+  for (const ManifestFile& entry : manifest.files) {
+    const std::string name = path + "/" + entry.name;
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(name, error);
+    if (error) throw InputError(name, "", "is missing: " + error.message(), hint);
+    if (std::cmp_not_equal(size, entry.digest.size.value))
+      throw InputError(name, "",
+                       "has " + std::to_string(size) + " bytes, the manifest says " +
+                           std::to_string(entry.digest.size.value),
+                       hint);
+  }
+  return manifest;
+}
+
+// The lowest rank with the same shard of the same parameters writes it.
+RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores) {
+  const auto shard_index = [&](const ParamGroup& group) -> std::ptrdiff_t {
+    if (!group.shards.valid()) return 0;
+    const std::vector<Rank>& members = structure.groups[group.shards.value].members;
+    return std::find(members.begin(), members.end(), group.rank) - members.begin();
+  };
+  const auto same = [&](const ParamGroup& a, const ParamGroup& b) {
+    const bool cut_alike =
+        a.experts ? a.shard == b.shard : a.shard.tensor_index == b.shard.tensor_index;
+    return a.module == b.module && a.layers == b.layers && a.experts == b.experts && cut_alike &&
+           shard_index(a) == shard_index(b);
+  };
+  RankState state;
+  const auto add = [&](const ParamGroup& group) {
+    POLYPHONY_CHECK(state.groups.size() < stores.size(), stores.size() << " stores are too few");
+    const bool first = std::none_of(
+        structure.params.begin(), structure.params.end(),
+        [&](const ParamGroup& other) { return other.rank < rank && same(other, group); });
+    state.groups.push_back({stores[state.groups.size()], first});
+  };
+  for (const ParamGroup& group : structure.params) {
+    if (group.rank != rank || group.experts) continue;
+    add(group);
+    for (const ParamGroup& experts : structure.params)
+      if (experts.rank == rank && experts.experts && experts.module == group.module &&
+          experts.layers == group.layers)
+        add(experts);
+  }
+  POLYPHONY_CHECK(state.groups.size() == stores.size(),
+                  stores.size() << " stores for " << state.groups.size() << " groups");
+  return state;
+}
+
+std::vector<TwoNumbers> gather(Transport& transport, TwoNumbers mine) {
+  constexpr std::uint64_t kTag =
+      kTagEnd - 1;  // no message of a step is in flight, and none has this tag
+  std::vector<TwoNumbers> all{mine};
+  torch::Tensor numbers = torch::tensor({mine.first, mine.second}, torch::kInt64);
+  if (transport.rank().value != 0) {
+    transport.send(numbers, Rank(0), kTag);
+    return all;
+  }
+  for (int r = 1; r < transport.world_size(); ++r) {
+    transport.receive(numbers, Rank(static_cast<std::size_t>(r)), kTag);
+    const std::int64_t* values = numbers.const_data_ptr<std::int64_t>();
+    all.emplace_back(values[0], values[1]);
+  }
+  return all;
+}
+
+}  // namespace polyphony::exec

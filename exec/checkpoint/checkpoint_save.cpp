@@ -1,0 +1,192 @@
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "exec/checkpoint/checkpoint.h"
+#include "exec/checkpoint/checkpoint_parts.h"
+#include "exec/checkpoint/checkpoint_region.h"
+#include "exec/checkpoint/safetensors.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Bytes kFailed(-1);  // in place of a file's size
+
+std::string rank_file(std::uint32_t rank) {
+  return "rank-" + std::to_string(rank) + ".safetensors";
+}
+
+// Of what this rank keeps of a parameter, the part that no rank before it has: its tensor-parallel
+// share begins with what it owns (shared/layers/parameters.h).
+Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
+  std::int64_t owned = 0;
+  for (const ElementRun& run : piece.parameter->spec.owned_runs(place)) {
+    POLYPHONY_CHECK(run.local == owned, piece.parameter->spec.name << " owns another part");
+    owned += run.count;
+  }
+  return {piece.elements.begin,
+          std::max(piece.elements.begin, std::min(piece.elements.end, owned))};
+}
+
+// This rank's file; nothing is written, and the size is 0, when other ranks write all it holds.
+FileDigest write_slices(const std::string& partial, Rank rank, const RankState& state) {
+  std::vector<NamedTensor> tensors;
+  std::map<std::string, std::string> written;
+  for (const RankState::Group& group : state.groups) {
+    if (!group.first) continue;
+    const ShardIndex& place = group.store->options().place;
+    for (const HeldPiece& piece : group.store->pieces()) {
+      const Parameter& spec = piece.parameter->spec;
+      const Region region{place, written_part(piece, place)};
+      if (piece.repeated || region.elements.size() == 0) continue;
+      written[spec.name] = region.text(spec);
+      const auto add = [&](const char* suffix, const torch::Tensor& kept) {
+        if (!kept.defined()) return;
+        const torch::Tensor part = kept.narrow(0, 0, region.elements.size());
+        tensors.push_back({spec.name + suffix,
+                           region.whole_part(spec) ? part.view(spec.local_shape(place)) : part});
+      };
+      add("", piece.value);
+      add(".m", piece.first_moment);
+      add(".v", piece.second_moment);
+      add(".master", piece.master);
+    }
+  }
+  if (written.empty()) return {};
+  if (!fs::exists(partial))
+    throw InputError(
+        partial, "",
+        "was made by rank 0, but rank " + std::to_string(rank.value) + " does not see it",
+        kNotShared);
+  return write_safetensors(partial + "/" + rank_file(rank.value), tensors, written);
+}
+
+// Removes the folder unless told that it is complete.
+class Partial {
+ public:
+  Partial(const std::string& folder, const std::string& path) : path_(path) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    std::vector<fs::path> stale;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+      if (entry.path().extension() == kPartialSuffix) stale.push_back(entry.path());
+    for (const fs::path& path_left : stale) fs::remove_all(path_left, error);
+    if (!fs::create_directory(path_, error) && error)
+      throw InputError(path_, "", "cannot be created: " + error.message(),
+                       "choose a folder that can be written to");
+  }
+  ~Partial() {
+    std::error_code ignored;
+    if (!published_) fs::remove_all(path_, ignored);
+  }
+  Partial(const Partial&) = delete;
+  Partial& operator=(const Partial&) = delete;
+
+  // From here on it is the checkpoint. One of the same step that was there before changes places
+  // with it, and is removed.
+  void publish(const std::string& folder, const std::string& path) {
+    sync_folder(path_);
+    std::error_code error;
+    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
+      fs::remove_all(path, error);  // there is none, or the file system cannot swap
+      fs::rename(path_, path, error);
+      if (error)
+        throw InputError(path, "", "cannot be created: " + error.message(),
+                         "choose another --out folder");
+      published_ = true;
+    }
+    sync_folder(folder);
+  }
+
+ private:
+  std::string path_;
+  bool published_ = false;
+};
+
+void write_manifest(const std::string& partial, std::int64_t step, std::int64_t updates,
+                    const Program& structure, const std::vector<TwoNumbers>& digests) {
+  Manifest manifest;
+  manifest.step = step;
+  manifest.optimizer_steps = updates;
+  manifest.world_size = static_cast<int>(structure.ranks);
+  manifest.format = format_name(structure);
+  manifest.parameters = model_parameters(structure.model);
+  for (std::uint32_t r = 0; r < digests.size(); ++r) {
+    const auto [size, checksum] = digests[r];
+    if (size == 0) continue;
+    if (size == kFailed.value)
+      throw InputError(partial, "", "rank " + std::to_string(r) + " could not write its part",
+                       "its own message says why");
+    const std::string path = partial + "/" + rank_file(r);
+    std::error_code error;
+    if (std::cmp_not_equal(fs::file_size(path, error), size) || error)
+      throw InputError(path, "",
+                       "rank " + std::to_string(r) + " has written it, but rank 0 does not see it",
+                       kNotShared);
+    ManifestFile file{rank_file(r),
+                      {Bytes(size), static_cast<std::uint64_t>(checksum)},
+                      Safetensors(path).metadata()};
+    manifest.files.push_back(std::move(file));
+  }
+  const std::string text = to_json(manifest);
+  SyncedFile file(partial + "/manifest.json");
+  file.write(text.data(), text.size());
+  file.finish();
+}
+
+// Renamed before it is removed, so that a crash in between leaves nothing that looks like a
+// checkpoint.
+void remove_checkpoint(const std::string& path) {
+  std::error_code ignored;  // a checkpoint too many does no harm
+  fs::rename(path, path + kPartialSuffix, ignored);
+  fs::remove_all(path + kPartialSuffix, ignored);
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
+                     const RankState& state, const Program& structure, int keep) {
+  const std::string path = step_folder(folder, step), partial = path + kPartialSuffix;
+  std::optional<Partial> owner;
+  if (transport.rank().value == 0) owner.emplace(folder, partial);
+  transport.barrier();
+  // A rank that fails says so before it throws: rank 0 must not clean up under ranks that still
+  // write.
+  std::optional<InputError> failure;
+  FileDigest mine;
+  try {
+    mine = write_slices(partial, transport.rank(), state);
+  } catch (const InputError& error) {
+    failure = error;
+    mine.size = kFailed;
+  }
+  const auto digests =
+      gather(transport, {mine.size.value, static_cast<std::int64_t>(mine.checksum)});
+  if (failure) throw *failure;
+  if (owner) {
+    write_manifest(partial, step, state.updates, structure, digests);
+    owner->publish(folder, path);
+    owner.reset();
+    std::vector<std::int64_t> steps = steps_in(folder);
+    std::erase_if(steps, [&](std::int64_t other) { return other > step; });
+    for (std::size_t i = 0; i + static_cast<std::size_t>(std::max(1, keep)) < steps.size(); ++i)
+      remove_checkpoint(step_folder(folder, steps[i]));
+  }
+  transport.barrier();
+}
+
+void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
+                     Runner& runner, const Program& structure, int keep) {
+  RankState state = rank_state(structure, transport.rank(), runner.stores());
+  state.updates = runner.updates();
+  save_checkpoint(folder, step, transport, state, structure, keep);
+}
+
+}  // namespace polyphony::exec

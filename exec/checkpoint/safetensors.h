@@ -1,0 +1,54 @@
+// The safetensors format: named tensors in one file, readable by every training framework.
+//   8 bytes: header length, little-endian | header: JSON, padded with spaces | data, little-endian,
+//   row-major
+//   {"__metadata__": {text: text}, "<name>": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
+//   24]}, …}   offsets into the data
+// Reading is strict: the tensors must cover the data without holes, and shapes must agree with
+// their sizes; anything else, a file cut off at any byte included, is an InputError. Source: the
+// format description of github.com/huggingface/safetensors.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/system/files.h"
+#include "exec/torch_pch.h"
+
+namespace polyphony::exec {
+
+struct NamedTensor {
+  std::string name;
+  torch::Tensor tensor;
+};
+
+// The tensors' data come in the given order. The file is on the disk when it returns.
+FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                             const std::map<std::string, std::string>& metadata);
+
+// An open file: its header is checked, its data are read tensor by tensor.
+class Safetensors {
+ public:
+  struct Entry {
+    torch::Dtype dtype = torch::kFloat32;
+    std::vector<std::int64_t> shape;
+    std::int64_t begin = 0, end = 0;  // bytes, from the start of the data
+  };
+  explicit Safetensors(const std::string& path);
+
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  torch::Tensor read(const std::string& name) const;  // a new CPU tensor
+
+ private:
+  std::string path_;
+  std::int64_t data_begin_ = 0;
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// "F32": the format's name of a number format.
+std::string dtype_name(torch::Dtype dtype);
+
+}  // namespace polyphony::exec

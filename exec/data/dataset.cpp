@@ -1,0 +1,17 @@
+#include "exec/data/dataset.h"
+
+#include "exec/data/easy_vqa.h"
+#include "exec/data/recorded_dataset.h"
+#include "exec/data/synthetic_dataset.h"
+
+namespace polyphony::exec {
+
+std::unique_ptr<Dataset> open_dataset(const Scenario& scenario, const std::string& default_path) {
+  if (std::holds_alternative<SyntheticData>(scenario.data.source))
+    return std::make_unique<SyntheticDataset>(scenario);
+  if (std::holds_alternative<RecordedData>(scenario.data.source))
+    return std::make_unique<RecordedDataset>(scenario);
+  return std::make_unique<EasyVqa>(scenario, default_path);
+}
+
+}  // namespace polyphony::exec

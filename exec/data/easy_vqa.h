@@ -1,0 +1,54 @@
+// The easy-VQA data set (MIT): questions about pictures of one coloured shape, each with one of 13
+// answers. A sample is one question:
+//   [image: (64 / patch)² patches] [text: its words and a query token, whose position predicts the
+//   answer]
+// The answer is never in the input; no other question is in sight. Without a vision module the
+// samples are text alone.
+//   <folder>/answers.txt                            one a line
+//   <folder>/{train,test}/questions.json            [[question, answer, image number], …]
+//   <folder>/{train,test}/images/<number>.png       64 × 64, red, green, blue
+// Training batches come from all of train, held-out samples are all of test. Sample ids: the
+// position in train, then on through test. Source: the PyPI package easy-vqa 1.0; 38,575 and 9,673
+// questions about 4,000 and 1,000 pictures.
+#pragma once
+
+#include <optional>
+
+#include "exec/data/dataset.h"
+#include "exec/data/image_folder.h"
+#include "exec/data/question_words.h"
+
+namespace polyphony::exec {
+
+class EasyVqa : public Dataset {
+ public:
+  // `default_path`: the set-up cache, used when the scenario names no folder. Errors: InputError.
+  EasyVqa(const Scenario& scenario, const std::string& default_path);
+  Batch batch(std::uint64_t step) const override;
+  std::vector<Sample> held_out() const override { return held_out_; }
+  SampleContent content(const Sample& sample, ContentParts parts) const override;
+  const QuestionVocabulary& vocabulary() const { return *vocabulary_; }
+
+ private:
+  struct Question {
+    std::vector<std::int64_t> tokens;
+    std::int64_t label = 0;
+    std::size_t image = 0;
+  };
+  struct Text {
+    std::string question, answer;
+    std::size_t image = 0;
+  };
+  static std::vector<Text> read_questions(const std::string& file);
+  std::vector<Sample> make_samples(const std::vector<Text>& texts, const std::string& file,
+                                   const Scenario& scenario);
+  void read_images(const std::vector<Text>& texts, const std::string& folder, const Module& vision);
+
+  Data data_;
+  std::optional<QuestionVocabulary> vocabulary_;
+  std::vector<Question> questions_;  // by sample id
+  std::vector<Sample> training_, held_out_;
+  std::vector<ImageFolder> images_;  // of train and of test; empty without a vision module
+};
+
+}  // namespace polyphony::exec

@@ -1,0 +1,53 @@
+#include "exec/data/positions.h"
+
+#include <array>
+
+#include "exec/data/dataset_model.h"
+#include "shared/error.h"
+#include "shared/layers/rows.h"
+
+namespace polyphony::exec {
+
+torch::Tensor rope_positions(const Model& model, const Sample& sample) {
+  const std::int64_t image_merge = merge_of(model, ModuleKind::vision);
+  const std::int64_t audio_merge = merge_of(model, ModuleKind::audio);
+  std::array<std::vector<std::int64_t>, 3> axes;  // time, row, column
+  std::int64_t next = 0;
+  const auto run = [&](std::int64_t tokens) {
+    for (std::int64_t i = 0; i < tokens; ++i, ++next)
+      for (std::vector<std::int64_t>& axis : axes) axis.push_back(next);
+  };
+  for (const Item& item : sample.items) {
+    switch (item.modality) {
+      case Modality::text:
+        run(item.tokens);
+        break;
+      case Modality::audio:
+        run(item.tokens / audio_merge);
+        break;
+      case Modality::image: {
+        const std::int64_t side = square_side(item.tokens) / image_merge;
+        for (std::int64_t i = 0; i < side * side; ++i) {
+          axes[0].push_back(next);
+          axes[1].push_back(next + i / side);
+          axes[2].push_back(next + i % side);
+        }
+        next += side;
+        break;
+      }
+      case Modality::latent:  // takes no place in the sequence
+        break;
+      case Modality::video:
+        POLYPHONY_CHECK(false, "sample " << sample.id << ": a language module reads no video");
+    }
+  }
+  const auto tokens = static_cast<std::int64_t>(axes[0].size());
+  if (model.modules[language_module(model).value].rope_sections.empty())
+    return at::arange(tokens, torch::kInt64);
+  std::vector<torch::Tensor> rows;
+  for (const std::vector<std::int64_t>& axis : axes)
+    rows.push_back(torch::tensor(axis, torch::kInt64));
+  return at::stack(rows);
+}
+
+}  // namespace polyphony::exec

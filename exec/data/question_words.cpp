@@ -1,0 +1,65 @@
+#include "exec/data/question_words.h"
+
+#include <algorithm>
+
+namespace polyphony::exec {
+
+std::vector<std::string> question_words(const std::string& question) {
+  std::vector<std::string> words;
+  std::string word;
+  for (const char c : question + " ") {
+    const bool upper =
+        c >= 'A' && c <= 'Z';  // not tolower(): the result must not depend on the locale
+    const bool ours = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                      static_cast<unsigned char>(c) >= 0x80;
+    if (ours) {
+      word += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    } else if (c != '\'' && !word.empty()) {
+      words.push_back(std::move(word));
+      word.clear();
+    }
+  }
+  return words;
+}
+
+QuestionVocabulary::QuestionVocabulary(const std::vector<std::string>& training_questions,
+                                       const std::vector<std::string>& answers) {
+  for (const std::string& question : training_questions)
+    for (const std::string& word : question_words(question)) words_.emplace(word, 0);
+  std::int64_t next = 0;
+  for (auto& [word, id] : words_) id = next++;
+  query_ = static_cast<int>(next++);
+  for (const std::string& answer : answers)
+    if (answers_.emplace(answer, next).second) ++next;
+}
+
+std::vector<std::int64_t> QuestionVocabulary::encode(const std::string& question,
+                                                     std::string& unknown) const {
+  std::vector<std::int64_t> ids;
+  for (const std::string& word : question_words(question)) {
+    const auto found = words_.find(word);
+    if (found == words_.end()) {
+      unknown = word;
+      return {};
+    }
+    ids.push_back(found->second);
+  }
+  ids.push_back(query_);
+  return ids;
+}
+
+std::int64_t QuestionVocabulary::label(const std::string& answer) const {
+  const auto found = answers_.find(answer);
+  return found == answers_.end() ? -1 : found->second;
+}
+
+std::string QuestionVocabulary::token(std::int64_t id) const {
+  if (id == query_) return "?";
+  for (const auto& [word, number] : words_)
+    if (number == id) return word;
+  for (const auto& [answer, number] : answers_)
+    if (number == id) return "= " + answer;
+  return "";
+}
+
+}  // namespace polyphony::exec

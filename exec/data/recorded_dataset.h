@@ -1,0 +1,28 @@
+// Shapes of real samples, recorded as JSON lines (shared/scenario/batch_json.h), with synthetic
+// content: real imbalance without the data. Batches are drawn as from a real set: every epoch a new
+// permutation (shared/scenario/data.h). No held-out samples.
+#pragma once
+
+#include "exec/data/dataset.h"
+#include "exec/data/synthetic_dataset.h"
+
+namespace polyphony::exec {
+
+class RecordedDataset : public Dataset {
+ public:
+  // Errors: InputError when the file is missing or damaged, or holds a sample that the model cannot
+  // take.
+  explicit RecordedDataset(const Scenario& scenario);
+  Batch batch(std::uint64_t step) const override;
+  std::vector<Sample> held_out() const override { return {}; }
+  SampleContent content(const Sample& sample, ContentParts parts) const override {
+    return content_(sample, parts);
+  }
+
+ private:
+  Data data_;
+  std::vector<Sample> samples_;
+  SyntheticContent content_;
+};
+
+}  // namespace polyphony::exec

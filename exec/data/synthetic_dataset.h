@@ -1,0 +1,45 @@
+// Samples of any shape with random content: uniform pixels and audio features in [-1, 1], uniform
+// token ids and labels, standard normal latents. Nothing can be learned from it. Every value is a
+// function of (data seed, sample id, position), shared/random.h: a rank makes what it needs, all
+// layouts see the same.
+#pragma once
+
+#include "exec/data/dataset.h"
+
+namespace polyphony::exec {
+
+// Content for whatever items a sample has. Images are square: √tokens patches a side.
+class SyntheticContent {
+ public:
+  explicit SyntheticContent(const Scenario& scenario);
+  SampleContent operator()(const Sample& sample, ContentParts parts) const;
+
+ private:
+  torch::Tensor image(const Sample& sample, const Item& item, std::uint64_t purpose) const;
+  torch::Tensor clip(const Sample& sample, const Item& item, std::uint64_t purpose) const;
+
+  std::uint64_t seed_;
+  std::int64_t channels_ = 0, patch_ = 0;  // 0: no vision module
+  std::int64_t latent_width_ = 0;          // 0: no diffusion module
+  std::int64_t mel_bins_ = 0;              // 0: no audio module
+  std::uint64_t vocab_;
+};
+
+// Shapes from the scenario's distributions. No held-out samples: there is nothing to measure on
+// them.
+class SyntheticDataset : public Dataset {
+ public:
+  explicit SyntheticDataset(const Scenario& scenario);
+  Batch batch(std::uint64_t step) const override;
+  std::vector<Sample> held_out() const override { return {}; }
+  SampleContent content(const Sample& sample, ContentParts parts) const override {
+    return content_(sample, parts);
+  }
+
+ private:
+  Data data_;
+  std::int32_t patches_per_image_ = 0;
+  SyntheticContent content_;
+};
+
+}  // namespace polyphony::exec

@@ -1,0 +1,51 @@
+#include "exec/layers/balance.h"
+
+#include <numeric>
+
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+BalancePlan plan_balance(const Module& module, const WorkInput& data, int context_index) {
+  if (module.balance_weight == 0) return {};
+  BalancePlan plan;
+  plan.scale = module.balance_weight * data.balance_scale / module.layers;
+  plan.samples = static_cast<std::int64_t>(data.lengths.size());
+  if (!data.context_samples.defined()) {
+    plan.tokens = torch::tensor(data.lengths, torch::kInt64).to(data.positions.device());
+    plan.sample = at::repeat_interleave(plan.tokens);
+  } else {
+    const auto mine = data.context_rows.begin() + context_index;
+    plan.tokens = at::bincount(data.context_samples, {}, plan.samples);
+    plan.sample = data.context_samples.narrow(
+        0, std::accumulate(data.context_rows.begin(), mine, std::int64_t{0}), *mine);
+  }
+  POLYPHONY_CHECK(
+      plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.size(-1),
+      plan.samples << " samples, " << plan.tokens.numel() << " of the sequence's; "
+                   << plan.sample.numel() << " rows, " << data.positions.numel());
+  return plan;
+}
+
+Tensor balance_counts(const BalancePlan& plan, const Tensor& sample, const Tensor& chosen,
+                      std::int64_t experts) {
+  const Tensor places = sample.mul(experts).unsqueeze(1).add(chosen);
+  return at::bincount(places.flatten(), {}, plan.samples * experts).view({plan.samples, experts});
+}
+
+// d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through the
+// softmax.
+Tensor balance_gradient(const BalancePlan& plan, const Tensor& sample, const Tensor& logits,
+                        const Tensor& counts, std::int64_t per_token) {
+  const Tensor tokens = plan.tokens.clamp_min(1).to(logits.dtype()).unsqueeze(1);
+  const double scale =
+      plan.scale * static_cast<double>(logits.size(1)) / static_cast<double>(per_token);
+  const Tensor by_sample = counts.to(logits.dtype()).div_(tokens.square()).mul_(scale);
+  const Tensor p = logits.softmax(1);
+  const Tensor d = by_sample.index_select(0, sample).mul_(p);
+  return d.sub(p.mul(d.sum(1, /*keepdim=*/true)));
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,231 @@
+#include "exec/layers/blocks.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "exec/attention/context_attention.h"
+#include "exec/attention/rotary.h"
+#include "exec/attention/window.h"
+#include "exec/autograd/swiglu.h"
+#include "exec/layers/audio.h"
+#include "exec/layers/diffusion.h"
+#include "exec/layers/experts.h"
+#include "exec/layers/patches.h"
+#include "exec/layers/projector.h"
+#include "exec/layers/self_attention.h"
+#include "exec/layers/vocabulary.h"
+#include "shared/error.h"
+#include "shared/layers/rows.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+// Text rows from the table, all others from the chunk's inputs, in the order of the packed axis.
+Tensor token_embedding(const Frame& frame, const Layer& layer) {
+  const WorkInput& data = frame.data;
+  std::vector<Tensor> rows = {embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
+  std::vector<Tensor> places = {data.text_rows};
+  for (std::size_t i = 0; i < frame.inputs.size(); ++i) {
+    if (!frame.inputs[i].defined()) continue;
+    rows.push_back(frame.inputs[i]);
+    const Tensor& of_edge = data.edge_rows.at(frame.input_edges.at(i));
+    places.push_back(frame.own
+                         ? SequenceRows(frame.pass.groups->tensor, of_edge.numel()).part(of_edge)
+                         : of_edge);
+    POLYPHONY_CHECK(rows.back().size(0) == places.back().numel(),
+                    rows.back().size(0) << " rows over edge " << frame.input_edges[i] << ", "
+                                        << places.back().numel() << " places for them");
+  }
+  const Tensor all = at::cat(places);
+  if (frame.own)
+    return own_rows(frame.own, place_rows(at::cat(rows), all, data.positions.size(-1)));
+  POLYPHONY_CHECK(all.numel() == data.positions.size(-1),
+                  all.numel() << " rows for " << data.positions.size(-1) << " tokens");
+  const Tensor order =
+      at::empty_like(all).index_copy_(0, all, at::arange(all.numel(), all.options()));
+  return permute_rows(at::cat(rows), order, all);
+}
+
+// LayerNorm when it has a bias, else RMSNorm.
+Tensor norm(const Frame& frame, const Layer& layer, const std::string& name, const Tensor& x) {
+  LocalParameter* bias = layer.find(name + ".bias");
+  return bias != nullptr ? layer_norm(frame.pass, x, layer.at(name + ".weight"), bias)
+                         : rms_norm(frame.pass, x, layer.at(name + ".weight"));
+}
+
+Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed) {
+  if (frame.module.experts > 0) return experts(frame, layer, normed);
+  const auto in = [&](const std::string& name) {
+    return column_linear(frame.pass, normed, layer.at(name + ".weight"),
+                         layer.find(name + ".bias"));
+  };
+  const auto out = [&](const std::string& name, const Tensor& inner) {
+    return row_linear(frame.pass, inner, layer.at(name + ".weight"), layer.find(name + ".bias"));
+  };
+  if (frame.module.gated) return out("down", swiglu(in("gate_up")));
+  return out("fc2", at::gelu(in("fc1")));
+}
+
+Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const Tensor middle = x + self_attention(frame, layer, norm(frame, layer, "norm1", x));
+  return middle + feed_forward(frame, layer, norm(frame, layer, "norm2", middle));
+}
+
+Tensor encoder_norm(const Frame& frame, const Layer& layer, const Tensor& x) {
+  return norm(frame, layer, "norm", frame.module.class_token ? drop_class_tokens(frame, x) : x);
+}
+
+// The rows of x with a label, and how the output matrix gets those of all ranks.
+struct LossRows {
+  Tensor normed;
+  Pass pass;
+};
+LossRows loss_rows(const Frame& frame, const Layer& head, const Tensor& x) {
+  LossRows loss{{}, frame.pass};
+  Tensor rows = frame.data.loss_rows;
+  if (frame.own) {
+    const ListedPart part = frame.own->listed(rows);
+    rows = part.rows;
+    loss.pass.rows = std::make_shared<ListedRows>(frame.pass.groups->tensor, part.counts);
+  }
+  loss.normed = norm(frame, head, "norm", select_rows(x, rows));
+  return loss;
+}
+
+LocalParameter* output_matrix(const Frame& frame, const Layer& head) {
+  return head.at(frame.module.tied ? "embedding.weight" : "output.weight");
+}
+
+Tensor head_loss(const Frame& frame, const Layer& head, const Tensor& x) {
+  const LossRows rows = loss_rows(frame, head, x);
+  return vocabulary_loss(rows.pass, rows.normed, frame.data.labels, frame.data.loss_scale,
+                         output_matrix(frame, head));
+}
+
+Tensor run_kept(const Frame& frame, const Layer& layer, const Tensor& x) {
+  switch (layer.kind) {
+    case LayerKind::patch_embedding:
+      return patch_embedding(frame, layer);
+    case LayerKind::audio_embedding:
+      return audio_embedding(frame, layer);
+    case LayerKind::encoder_block:
+    case LayerKind::decoder_block:
+      return block(frame, layer, x);
+    case LayerKind::encoder_norm:
+      return encoder_norm(frame, layer, x);
+    case LayerKind::projector_mlp:
+    case LayerKind::projector_linear:
+      return projector(frame, layer, x);
+    case LayerKind::token_embedding:
+      return token_embedding(frame, layer);
+    case LayerKind::language_head:
+      return head_loss(frame, layer, x);
+    case LayerKind::latent_embedding:
+      return latent_embedding(frame, layer);
+    case LayerKind::diffusion_block:
+      return diffusion_block(frame, layer, x);
+    case LayerKind::diffusion_head:
+      return diffusion_head(frame, layer, x);
+  }
+  POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
+}
+
+}  // namespace
+
+LocalParameter* Layer::find(const std::string& name) const {
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? nullptr : found->second;
+}
+
+LocalParameter* Layer::at(const std::string& name) const {
+  LocalParameter* parameter = find(name);
+  POLYPHONY_CHECK(parameter != nullptr, "a " << polyphony::name(kind) << " without " << name);
+  return parameter;
+}
+
+std::int64_t sequence_length(const Module& module, const WorkInput& data) {
+  const auto sum = [](const std::vector<std::int64_t>& lengths) {
+    return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  };
+  const auto images = static_cast<std::int64_t>(data.image_lengths.size());
+  switch (module.kind) {
+    case ModuleKind::vision:
+      return sum(data.image_lengths) + (module.class_token ? images : 0);
+    case ModuleKind::audio:
+      return sum(data.audio_lengths);
+    case ModuleKind::projector:
+      return sum(module.source == ModuleKind::audio ? data.audio_lengths : data.image_lengths) /
+             merged_rows(module);
+    case ModuleKind::language:
+      return sum(data.lengths);
+    case ModuleKind::diffusion:
+      return sum(data.latent_lengths);
+  }
+  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
+}
+
+SequencePlan plan_sequences(const Module& module, const WorkInput& data,
+                            const torch::TensorOptions& format, InnerGroup& context) {
+  const auto dtype = c10::typeMetaToScalarType(format.dtype());
+  switch (module.kind) {
+    case ModuleKind::vision: {
+      std::vector<std::int64_t> lengths = data.image_lengths;
+      for (std::int64_t& length : lengths) length += module.class_token ? 1 : 0;
+      SequencePlan plan = plan_images(lengths, format.device());
+      if (module.rotary)
+        add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
+      return plan;
+    }
+    case ModuleKind::audio:
+      return plan_images(data.audio_lengths, format.device());
+    case ModuleKind::language:
+      if (context.size() > 1) {
+        SequencePlan plan;
+        plan.context = plan_context(data, context, text_angles(module, data.positions), dtype);
+        return plan;
+      }
+      return plan_causal(data.lengths, text_angles(module, data.positions), dtype);
+    case ModuleKind::diffusion:
+      return plan_images(data.latent_lengths, format.device());
+    case ModuleKind::projector:
+      return {};
+      break;
+  }
+  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
+}
+
+SequencePlan plan_windows(const Module& module, const WorkInput& data,
+                          const torch::TensorOptions& format) {
+  if (module.window == 0) return {};
+  SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
+  if (module.rotary)
+    add_rotation(plan, patch_angles(module, data.image_lengths, format.device()),
+                 c10::typeMetaToScalarType(format.dtype()));
+  return plan;
+}
+
+Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
+  if (layer.recompute != Recompute::full) return run_kept(frame, layer, x);
+  // What all blocks of a diffusion chunk read is an input, too: its gradient leaves each of them.
+  const Tensor& conditioning = frame.latents.conditioning;
+  std::vector<Tensor> inputs = {x};
+  if (conditioning.defined()) inputs.push_back(conditioning);
+  return recomputed(frame.pass.anchor, inputs,
+                    [&frame, &layer](const std::vector<Tensor>& again) {
+                      if (again.size() == 1) return run_kept(frame, layer, again[0]);
+                      Frame reading = frame;
+                      reading.latents.conditioning = again[1];
+                      return run_kept(reading, layer, again[0]);
+                    })
+      .output;
+}
+
+Tensor predict_layer(const Frame& frame, const Layer& head, const Tensor& x) {
+  const LossRows rows = loss_rows(frame, head, x);
+  return vocabulary_argmax(rows.pass, rows.normed, output_matrix(frame, head));
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,84 @@
+#include "exec/layers/dispatch.h"
+
+#include "shared/error.h"
+#include "shared/layers/parameters.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+Tensor inverse_of(const Tensor& order) {
+  return at::empty_like(order).index_copy_(0, order, at::arange(order.numel(), order.options()));
+}
+
+}  // namespace
+
+Dispatch::Dispatch(InnerGroup& group, const Tensor& chosen, std::int64_t experts,
+                   std::int64_t recorded)
+    : group_(group), recorded_(recorded) {
+  POLYPHONY_CHECK(experts % group.size() == 0,
+                  experts << " experts on " << group.size() << " ranks");
+  const Tensor slots = chosen.flatten();
+  order_ = at::argsort(slots, /*stable=*/true);
+  inverse_ = inverse_of(order_);
+  tokens_ = order_.div(chosen.size(1), "floor");
+  count(slots, experts);
+}
+
+// What goes where: every rank learns how many rows each has for each expert.
+void Dispatch::count(const Tensor& slots, std::int64_t experts) {
+  const auto ranks = static_cast<std::size_t>(group_.size());
+  const Tensor all =
+      group_.all_gather(at::bincount(slots, {}, experts), std::vector<std::int64_t>(ranks, experts))
+          .cpu()
+          .contiguous();
+  const std::int64_t* const counts = all.const_data_ptr<std::int64_t>();
+  const auto of = [&](std::int64_t rank, std::int64_t expert) {
+    return counts[rank * experts + expert];
+  };
+  const std::int64_t each = experts / group_.size(), first = each * group_.index();
+  send_.assign(ranks, 0);
+  receive_.assign(ranks, 0);
+  expert_rows_.assign(static_cast<std::size_t>(each), 0);
+  std::vector<std::vector<std::int64_t>> start(
+      ranks);  // of each expert's rows, in order of arrival
+  std::int64_t arrived = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto rank = static_cast<std::int64_t>(r);
+    for (std::int64_t e = 0; e < each; ++e) {
+      send_[r] += of(group_.index(), rank * each + e);
+      receive_[r] += of(rank, first + e);
+      expert_rows_[static_cast<std::size_t>(e)] += of(rank, first + e);
+      start[r].push_back(arrived);
+      arrived += of(rank, first + e);
+    }
+  }
+  if (ranks == 1) return;
+  std::vector<std::int64_t> order;
+  order.reserve(static_cast<std::size_t>(arrived));
+  for (std::size_t e = 0; e < static_cast<std::size_t>(each); ++e) {
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const std::int64_t rows =
+          of(static_cast<std::int64_t>(r), first + static_cast<std::int64_t>(e));
+      for (std::int64_t i = 0; i < rows; ++i) order.push_back(start[r][e] + i);
+    }
+  }
+  arranged_ = torch::tensor(order, torch::kInt64).to(slots.device());
+  arrived_ = inverse_of(arranged_);
+}
+
+Tensor Dispatch::there(const Tensor& here) const {
+  const Tensor arrived = group_.all_to_all(here, send_, receive_, recorded_);
+  return arranged_.defined() ? arrived.index_select(0, arranged_) : arrived;
+}
+
+Tensor Dispatch::back(const Tensor& there) const {
+  const Tensor arrived = arrived_.defined() ? there.index_select(0, arrived_) : there;
+  return group_.all_to_all(arrived, receive_, send_, recorded_);
+}
+
+Tensor Dispatch::spread(const Tensor& x) const { return x.index_select(0, tokens_); }
+
+}  // namespace polyphony::exec

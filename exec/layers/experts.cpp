@@ -1,0 +1,216 @@
+#include "exec/layers/experts.h"
+
+#include <optional>
+#include <utility>
+
+#include "exec/autograd/saved_call.h"
+#include "exec/autograd/swiglu.h"
+#include "exec/autograd/wide_gradient.h"
+#include "exec/layers/dispatch.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+// What the layer's backward needs. Held by the graph's node, emptied by its only backward.
+struct ExpertsCall : torch::CustomClassHolder {
+  Pass pass;
+  std::shared_ptr<const SequenceRows> own;  // sequence parallelism
+  LocalParameter* router;
+  LocalParameter* gate_up;
+  LocalParameter* down;
+  std::int64_t per_token;  // k
+  bool cut;                // experts are cut over the tensor group, which routes the same rows
+  BalancePlan balance;
+  std::optional<Dispatch> dispatch;
+  Tensor chosen, weights;          // [T, k]
+  Tensor x;                        // [own rows, H]; undefined when frozen
+  Tensor logits;                   // [own rows, E]; undefined without a balance term
+  Tensor rows, planes, activated;  // [R, H], [2, R, F], [R, F]: at the experts
+  Tensor answers;                  // [S, H]: what came back
+
+  ExpertsCall(const Frame& frame, const Layer& layer)
+      : pass(frame.pass),
+        own(frame.own),
+        router(layer.at("router.weight")),
+        gate_up(layer.at("experts.gate_up.weight")),
+        down(layer.at("experts.down.weight")),
+        per_token(frame.module.experts_per_token),
+        cut(down->value.size(2) < frame.module.expert_ffn),
+        balance(frame.balance) {}
+
+  InnerGroup& tensor() const { return pass.groups->tensor; }
+  // Rows between blocks -> rows that this rank routes.
+  Tensor all(const Tensor& x_own) const { return cut && own ? own->all(x_own) : x_own; }
+  // A partial sum for each of these -> the sum for each row between blocks.
+  Tensor summed(Tensor y) const {
+    if (cut && own) return own->own(y);
+    if (cut) tensor().all_reduce(y);
+    return y;
+  }
+  // Of something that every rank has for all rows, this rank's.
+  Tensor part(const Tensor& routed) const { return cut && own ? own->part(routed) : routed; }
+  // Slots that exchanges are recorded with: those of the largest share of rows.
+  std::int64_t recorded_slots(std::int64_t routed) const {
+    const bool shares = own && !cut;
+    return per_token * (shares ? RowShares{own->rows(), tensor().size()}.share() : routed);
+  }
+};
+
+bool trains(const LocalParameter* parameter) { return parameter->grad.defined(); }
+
+// Expert by expert: rows [R, in] · matrices[e] [in, out] -> [R, out].
+Tensor products(const Tensor& rows, const Tensor& matrices,
+                const std::vector<std::int64_t>& expert_rows) {
+  Tensor out = at::empty({rows.size(0), matrices.size(2)}, rows.options());
+  std::int64_t first = 0;
+  for (std::size_t e = 0; e < expert_rows.size(); ++e) {
+    const std::int64_t count = expert_rows[e];
+    if (count == 0) continue;
+    Tensor part = out.narrow(0, first, count);
+    at::mm_out(part, rows.narrow(0, first, count), matrices[static_cast<std::int64_t>(e)]);
+    first += count;
+  }
+  return out;
+}
+
+// dW_e += dyᵀ x over the rows of expert e.
+void queue_products(const ExpertsCall& call, LocalParameter* weight, Tensor x, Tensor dy) {
+  if (!trains(weight)) return;
+  call.pass.queue->add(
+      [weight, x = std::move(x), dy = std::move(dy), expert_rows = call.dispatch->expert_rows()] {
+        std::int64_t first = 0;
+        for (std::size_t e = 0; e < expert_rows.size(); ++e) {
+          const std::int64_t count = expert_rows[e];
+          if (count == 0) continue;
+          Tensor gradient = weight->grad[static_cast<std::int64_t>(e)];
+          add_product(gradient, dy.narrow(0, first, count), x.narrow(0, first, count));
+          first += count;
+        }
+      });
+}
+
+// x [T, H] of all rows that this rank routes.
+void route(ExpertsCall& call, const Tensor& x) {
+  const Tensor logits = at::mm(widened(x), widened(call.router->value).t());
+  if (!call.chosen.defined()) call.chosen = choose(logits, call.per_token);
+  call.weights = logits.gather(1, call.chosen).softmax(1);
+  if (call.balance.scale > 0) {
+    call.logits = call.part(logits);
+    if (call.logits.size(0) < logits.size(0)) call.logits = call.logits.clone();
+  }
+  call.dispatch.emplace(call.pass.groups->expert, call.chosen, logits.size(1),
+                        call.recorded_slots(x.size(0)));
+}
+
+Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
+  route(call, x);
+  const Dispatch& dispatch = *call.dispatch;
+  const Tensor rows = dispatch.there(dispatch.spread(x));
+  call.planes =
+      swiglu_planes(products(rows, call.gate_up->value.transpose(1, 2), dispatch.expert_rows()));
+  const Tensor activated = swiglu_forward(call.planes);
+  if (trains(call.gate_up)) call.rows = rows;
+  if (trains(call.down)) call.activated = activated;
+  call.answers =
+      dispatch.back(products(activated, call.down->value.transpose(1, 2), dispatch.expert_rows()));
+  return dispatch.by_slot(call.answers)
+      .view({x.size(0), call.per_token, x.size(1)})
+      .mul(call.weights.unsqueeze(2))
+      .sum(1)
+      .to(x.dtype());
+}
+
+// The balance term's part of the gradient of the logits of the rank's own rows.
+void add_balance(ExpertsCall& call, Tensor& d_logits) {
+  const BalancePlan& plan = call.balance;
+  if (plan.scale == 0) return;
+  const Tensor sample = call.own ? call.own->part(plan.sample) : plan.sample;
+  Tensor counts =
+      balance_counts(plan, call.cut ? plan.sample : sample, call.chosen, d_logits.size(1));
+  if (!call.cut) call.tensor().all_reduce(counts);
+  call.pass.groups->context.all_reduce(counts);
+  d_logits.add_(balance_gradient(plan, sample, call.logits, counts, call.per_token));
+}
+
+// d_weights [T, k] -> what the router adds to the gradient of the own rows; its weight part queued.
+Tensor backward_router(ExpertsCall& call, const Tensor& d_weights) {
+  const Tensor weights = call.part(call.weights), d = call.part(d_weights);
+  const Tensor mean = at::mul(weights, d).sum(1, /*keepdim=*/true);
+  const Tensor& matrix = call.router->value;
+  Tensor d_logits = at::zeros({weights.size(0), matrix.size(0)}, weights.options());
+  d_logits.scatter_(1, call.part(call.chosen), at::sub(d, mean).mul_(weights));
+  add_balance(call, d_logits);
+  if (trains(call.router)) {
+    call.pass.queue->add([router = call.router, x = std::move(call.x), d_logits] {
+      add_product(router->grad, d_logits, widened(x));
+    });
+  }
+  return at::mm(d_logits, widened(matrix)).to(matrix.dtype());
+}
+
+// dy [T, H] -> dx through the experts, a partial sum when they are cut; and d_weights [T, k].
+Tensor backward_experts(ExpertsCall& call, const Tensor& dy, Tensor& d_weights) {
+  const Dispatch& dispatch = *call.dispatch;
+  const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
+  Tensor d_answers = dispatch.spread(dy);
+  d_weights = dispatch
+                  .by_slot(at::mul(d_answers, std::exchange(call.answers, Tensor()))
+                               .sum(1, /*keepdim=*/false, call.weights.scalar_type()))
+                  .view({dy.size(0), call.per_token});
+  if (call.cut) call.tensor().all_reduce(d_weights);
+  d_answers.mul_(dispatch.by_expert(call.weights.flatten()).unsqueeze(1));
+  d_answers = dispatch.there(d_answers);
+  const Tensor d_activated = products(d_answers, call.down->value, expert_rows);
+  queue_products(call, call.down, std::move(call.activated), d_answers);
+  const Tensor d_gate_up = swiglu_backward(d_activated, std::exchange(call.planes, Tensor()));
+  const Tensor d_rows = products(d_gate_up, call.gate_up->value, expert_rows);
+  queue_products(call, call.gate_up, std::move(call.rows), d_gate_up);
+  return dispatch.by_slot(dispatch.back(d_rows))
+      .view({dy.size(0), call.per_token, dy.size(1)})
+      .sum(1);
+}
+
+class ExpertsFunction : public torch::autograd::Function<ExpertsFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<ExpertsCall>& call) {
+    save_call(context, call);
+    if (trains(call->router)) call->x = x.detach();
+    return call->summed(forward_experts(*call, call->all(x)));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<ExpertsCall>(context);
+    Tensor d_weights;
+    Tensor dx = call->summed(backward_experts(*call, call->all(gradients[0]), d_weights));
+    return {dx.add_(backward_router(*call, d_weights)), Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor choose(const Tensor& logits, std::int64_t k) {
+  const auto sorted = at::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true);
+  return std::get<1>(sorted).narrow(1, 0, k).contiguous();
+}
+
+Tensor experts(const Frame& frame, const Layer& layer, const Tensor& x) {
+  const auto call = c10::make_intrusive<ExpertsCall>(frame, layer);
+  POLYPHONY_CHECK(call->cut || call->own || call->tensor().size() == 1,
+                  "whole experts under tensor parallelism need sequence parallelism");
+  Tensor& chosen = frame.choices[&layer];
+  call->chosen = chosen;
+  const Tensor routed = ExpertsFunction::apply(x, frame.pass.anchor_of(*call->router), call);
+  chosen = call->chosen;
+  if (frame.module.shared_ffn == 0) return routed;
+  const Tensor inner =
+      swiglu(column_linear(frame.pass, x, layer.at("shared.gate_up.weight"), nullptr));
+  return routed + row_linear(frame.pass, inner, layer.at("shared.down.weight"), nullptr);
+}
+
+}  // namespace polyphony::exec

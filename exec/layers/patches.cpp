@@ -1,0 +1,144 @@
+#include "exec/layers/patches.h"
+
+#include <algorithm>
+
+#include "exec/autograd/saved_call.h"
+#include "exec/autograd/wide_gradient.h"
+#include "shared/error.h"
+#include "shared/layers/rows.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+// Rows of the position table: a smaller image takes the table's upper left corner, a class token
+// row 0.
+Tensor position_rows(const Module& module, const std::vector<std::int64_t>& lengths,
+                     torch::Device device) {
+  const std::int64_t table_side = module.image_size / module.patch;
+  const std::int64_t first = module.class_token ? 1 : 0;
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t patches : lengths) {
+    const std::int64_t side = square_side(patches);
+    POLYPHONY_CHECK(side <= table_side, "an image of " << patches << " patches, "
+                                                       << table_side * table_side << " positions");
+    if (module.class_token) rows.push_back(0);
+    for (std::int64_t i = 0; i < patches; ++i)
+      rows.push_back(first + i / side * table_side + i % side);
+  }
+  return torch::tensor(rows, torch::kInt64).to(device);
+}
+
+// Of the axis with class tokens, rows [begin, end): where patches and class tokens are, and which
+// patches.
+struct Places {
+  Tensor patches, tokens;  // counted from `begin`
+  std::int64_t first_patch = 0;
+};
+Places places_of(const std::vector<std::int64_t>& lengths, std::int64_t begin, std::int64_t end,
+                 torch::Device device) {
+  std::vector<std::int64_t> patches, tokens;
+  std::int64_t row = 0;
+  Places places;
+  const auto visit = [&](std::vector<std::int64_t>& list) {
+    const bool inside = row >= begin && row < end;
+    if (inside) list.push_back(row - begin);
+    ++row;
+    return inside;
+  };
+  for (const std::int64_t length : lengths) {
+    visit(tokens);
+    for (std::int64_t i = 0; i < length; ++i) {
+      const bool before = row < begin;
+      visit(patches);
+      places.first_patch += before ? 1 : 0;
+    }
+  }
+  places.patches = torch::tensor(patches, torch::kInt64).to(device);
+  places.tokens = torch::tensor(tokens, torch::kInt64).to(device);
+  return places;
+}
+
+struct TokenCall : torch::CustomClassHolder {
+  Pass pass;
+  Places places;
+  LocalParameter* token;  // [1, H]
+  TokenCall(const Pass& pass_, Places places_, LocalParameter* token_)
+      : pass(pass_), places(std::move(places_)), token(token_) {}
+};
+
+class ClassTokenFunction : public torch::autograd::Function<ClassTokenFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<TokenCall>& call) {
+    save_call(context, call);
+    const std::int64_t images = call->places.tokens.size(0);
+    Tensor y = at::empty({x.size(0) + images, x.size(1)}, x.options());
+    y.index_copy_(0, call->places.patches, x);
+    return y.index_copy_(0, call->places.tokens, call->token->value.expand({images, x.size(1)}));
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<TokenCall>(context);
+    const Tensor& dy = gradients[0];
+    if (call->token->grad.defined()) {
+      call->pass.queue->add([call, rows = dy.index_select(0, call->places.tokens)] {
+        Tensor sum = call->token->grad[0];
+        add_rows(sum, rows);
+      });
+    }
+    return {dy.index_select(0, call->places.patches), Tensor(), Tensor()};
+  }
+};
+
+// The embedded patches among rows [begin, begin + count) of the axis, with their class tokens.
+Tensor with_class_tokens(const Frame& frame, const Layer& layer, LocalParameter* token) {
+  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const std::int64_t rows = sequence_length(frame.module, frame.data);
+  const std::int64_t begin = frame.own ? frame.own->begin() : 0;
+  const std::int64_t count = frame.own ? frame.own->count() : rows;
+  const Tensor& patches = frame.data.patches;
+  const Places places = places_of(lengths, begin, begin + count, patches.device());
+  const Tensor x =
+      replicated_linear(frame.pass, patches.narrow(0, places.first_patch, places.patches.size(0)),
+                        layer.at("patch_embedding.weight"), layer.at("patch_embedding.bias"));
+  return ClassTokenFunction::apply(x, frame.pass.anchor_of(*token),
+                                   c10::make_intrusive<TokenCall>(frame.pass, places, token));
+}
+
+}  // namespace
+
+Tensor patch_embedding(const Frame& frame, const Layer& layer) {
+  const Module& module = frame.module;
+  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const Tensor& patches = frame.data.patches;
+  Tensor x;
+  if (LocalParameter* token = layer.find("patch_embedding.class_token"))
+    x = with_class_tokens(frame, layer, token);
+  else
+    x = replicated_linear(frame.pass, frame.own ? frame.own->part(patches) : patches,
+                          layer.at("patch_embedding.weight"), layer.at("patch_embedding.bias"));
+  LocalParameter* table = layer.find("patch_embedding.position");
+  if (table == nullptr) return x;
+  const std::int64_t places = table->value.size(0) - (module.class_token ? 1 : 0);
+  Tensor rows;
+  if (frame.own)
+    rows = frame.own->part(position_rows(module, lengths, x.device()));
+  else if (std::any_of(lengths.begin(), lengths.end(), [&](auto n) { return n != places; }))
+    rows = position_rows(module, lengths, x.device());
+  return add_position(frame.pass, x, rows, table);
+}
+
+Tensor drop_class_tokens(const Frame& frame, const Tensor& x) {
+  const std::vector<std::int64_t>& lengths = frame.data.image_lengths;
+  const std::int64_t rows = sequence_length(frame.module, frame.data);
+  const Tensor patches = places_of(lengths, 0, rows, x.device()).patches;
+  if (!frame.own) return select_rows(x, patches);
+  const SequenceRows leaving(frame.pass.groups->tensor, patches.size(0));
+  return select_rows(all_rows(frame.own, x), leaving.part(patches));
+}
+
+}  // namespace polyphony::exec

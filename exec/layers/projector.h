@@ -1,0 +1,15 @@
+// From an encoder's rows to a language model's: m×m neighbouring patches (row-major in the cell),
+// or m neighbouring tokens of audio, side by side: [R, H] -> [R/m², m²·H] or [R/m, m·H]; then
+// fc2(GELU(fc1)) or one matrix, fc.
+//   fc1 and fc2 are cut over the tensor-parallel ranks; fc is whole on each, and under sequence
+//   parallelism a rank applies it to its own rows of the result.
+// Source: merging: Qwen2-VL, arXiv 2409.12191; one matrix: LLaVA, arXiv 2304.08485.
+#pragma once
+
+#include "exec/layers/blocks.h"
+
+namespace polyphony::exec {
+
+torch::Tensor projector(const Frame& frame, const Layer& layer, const torch::Tensor& x);
+
+}  // namespace polyphony::exec

@@ -1,0 +1,153 @@
+#include "exec/layers/vocabulary.h"
+
+#include "exec/autograd/saved_call.h"
+#include "exec/autograd/wide_gradient.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+namespace {
+
+// The first id of this rank's share (Parameter::parts).
+std::int64_t first_id(const InnerGroup& group, const LocalParameter& table) {
+  return cut_begin(table.spec.shape[0], group.size(), group.index());
+}
+
+// The rank's rows of the vocabulary, for a list of ids.
+struct LocalIds {
+  Tensor ids;   // [rows] position in the local table, 0 where another rank holds it
+  Tensor mine;  // [rows] bool; undefined: all
+};
+LocalIds local_ids(const InnerGroup& group, const Tensor& ids, const LocalParameter& table) {
+  if (group.size() == 1) return {ids, Tensor()};
+  const Tensor shifted = ids - first_id(group, table);
+  const Tensor mine = shifted.ge(0).logical_and_(shifted.lt(table.value.size(0)));
+  return {shifted.masked_fill(mine.logical_not(), 0), mine};
+}
+
+struct VocabularyCall : torch::CustomClassHolder {
+  Pass pass;
+  LocalParameter* weight;
+  LocalIds ids;
+  double scale;
+  Tensor x;              // [own rows, H]; undefined when frozen
+  Tensor probabilities;  // [rows, V/tp]
+  VocabularyCall(const Pass& pass_, LocalParameter* weight_, LocalIds ids_, double scale_)
+      : pass(pass_), weight(weight_), ids(std::move(ids_)), scale(scale_) {}
+};
+
+class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<VocabularyCall>& call) {
+    save_call(context, call);
+    Tensor y = call->weight->value.index_select(0, call->ids.ids);
+    if (call->ids.mine.defined()) y.masked_fill_(call->ids.mine.logical_not().unsqueeze(1), 0);
+    if (!call->pass.rows) call->pass.groups->tensor.all_reduce(y);
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<VocabularyCall>(context);
+    if (call->weight->grad.defined()) {
+      call->pass.queue->add([call, dy = gradients[0]] {
+        Tensor& grad = call->weight->grad;
+        if (!call->ids.mine.defined()) {
+          grad.index_add_(0, call->ids.ids, widened(dy));
+          return;
+        }
+        const Tensor mine = call->ids.mine.nonzero().squeeze(1);
+        grad.index_add_(0, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
+      });
+    }
+    return {Tensor(), Tensor()};
+  }
+};
+
+Tensor all_rows(const Pass& pass, const Tensor& x) { return pass.rows ? pass.rows->all(x) : x; }
+
+Tensor logits_of(const Tensor& h, const LocalParameter& weight) {
+  const Tensor logits = at::mm(h, weight.value.t());
+  return logits.element_size() < 4 ? logits.to(torch::kFloat32) : logits;
+}
+
+class LossFunction : public torch::autograd::Function<LossFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& h, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<VocabularyCall>& call) {
+    save_call(context, call);
+    if (call->weight->grad.defined()) call->x = h.detach();
+    InnerGroup& group = call->pass.groups->tensor;
+    Tensor logits = logits_of(all_rows(call->pass, h), *call->weight);
+    Tensor target = logits.gather(1, call->ids.ids.unsqueeze(1)).squeeze(1);
+    if (call->ids.mine.defined()) target.masked_fill_(call->ids.mine.logical_not(), 0);
+    Tensor largest = logits.amax(1);
+    group.all_reduce(largest, Reduction::max);
+    logits.sub_(largest.unsqueeze(1)).exp_();
+    Tensor sum = logits.sum(1);
+    group.all_reduce(sum);
+    group.all_reduce(target);
+    call->probabilities = logits.div_(sum.unsqueeze(1));
+    return (sum.log() + largest - target).sum() * call->scale;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<VocabularyCall>(context);
+    Tensor d = std::move(call->probabilities);  // [rows, V/tp]: probability − one-hot, scaled
+    const Tensor label = call->ids.ids.unsqueeze(1);
+    const Tensor minus_one = call->ids.mine.defined()
+                                 ? call->ids.mine.to(d.dtype()).neg_().unsqueeze(1)
+                                 : torch::full_like(label, -1, d.options());
+    d.scatter_add_(1, label, minus_one).mul_(gradients[0] * call->scale);
+    d = d.to(call->weight->value.dtype());
+    Tensor x = std::move(call->x);
+    if (x.defined()) x = all_rows(call->pass, x);
+    Tensor dh;
+    if (context->needs_input_grad(0)) {
+      dh = at::mm(d, call->weight->value);
+      if (call->pass.rows)
+        dh = call->pass.rows->own(dh);
+      else
+        call->pass.groups->tensor.all_reduce(dh);
+    }
+    if (x.defined()) {
+      call->pass.queue->add([call, d, x] { add_product(call->weight->grad, d, x); });
+    }
+    return {dh, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor embedding(const Pass& pass, const Tensor& ids, LocalParameter* table) {
+  return EmbeddingFunction::apply(
+      pass.anchor_of(*table), c10::make_intrusive<VocabularyCall>(
+                                  pass, table, local_ids(pass.groups->tensor, ids, *table), 1.0));
+}
+
+Tensor vocabulary_loss(const Pass& pass, const Tensor& h, const Tensor& labels, double scale,
+                       LocalParameter* weight) {
+  return LossFunction::apply(
+      h, pass.anchor_of(*weight),
+      c10::make_intrusive<VocabularyCall>(pass, weight,
+                                          local_ids(pass.groups->tensor, labels, *weight), scale));
+}
+
+Tensor vocabulary_argmax(const Pass& pass, const Tensor& h, LocalParameter* weight) {
+  const torch::NoGradGuard no_grad;
+  InnerGroup& group = pass.groups->tensor;
+  const Tensor logits = logits_of(all_rows(pass, h), *weight);
+  auto [largest, position] = logits.max(1);
+  if (group.size() == 1) return position;
+  Tensor over_group = largest.clone();
+  group.all_reduce(over_group, Reduction::max);
+  // The lowest index among the ranks that hold the largest value, as a maximum of negatives; fp64
+  // holds every index exactly.
+  Tensor negative = position.add(first_id(group, *weight)).to(torch::kFloat64).neg_();
+  negative.masked_fill_(largest.lt(over_group), -std::numeric_limits<double>::infinity());
+  group.all_reduce(negative, Reduction::max);
+  return negative.neg_().to(torch::kInt64);
+}
+
+}  // namespace polyphony::exec

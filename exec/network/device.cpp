@@ -1,0 +1,98 @@
+#include "exec/network/device.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <unistd.h>
+
+#include "exec/network/gloo.h"
+#include "exec/transport/in_process.h"
+#include "exec/transport/staged.h"
+#include "shared/error.h"
+#if defined(POLYPHONY_NCCL)
+#include <torch/cuda.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "exec/network/nccl.h"
+#endif
+
+namespace polyphony::exec {
+
+namespace {
+
+#if defined(POLYPHONY_NCCL)
+
+constexpr bool kGpuBuild = true;
+
+int visible_gpus() { return torch::cuda::device_count(); }
+
+// Of the node: a launcher may show each rank only its own.
+int gpus_of_node() {
+  std::error_code none;
+  const std::filesystem::directory_iterator entries("/proc/driver/nvidia/gpus", none);
+  const auto listed = none ? 0 : std::distance(begin(entries), end(entries));
+  return std::max(static_cast<int>(listed), visible_gpus());
+}
+
+Bytes memory_of_gpu(torch::Device device, int local_ranks) {
+  const int gpus = visible_gpus() == 1 ? gpus_of_node() : visible_gpus();
+  return Bytes(gpu_memory(device).value / ((local_ranks + gpus - 1) / gpus));
+}
+
+#else
+
+constexpr bool kGpuBuild = false;
+
+int visible_gpus() { return 0; }
+
+Bytes memory_of_gpu(torch::Device device, int) {
+  POLYPHONY_CHECK(false, "a build without GPUs is asked for the memory of " << device);
+}
+
+#endif
+
+}  // namespace
+
+torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
+  if (!wish.empty() && wish != "cpu" && wish != "cuda")
+    throw InputError("--device", "", "\"" + wish + "\" is neither cuda nor cpu",
+                     "leave it out: a GPU is used when there is one");
+  if (wish == "cuda" && !kGpuBuild)
+    throw InputError("--device", "", "this polyphony-worker was built without CUDA and NCCL",
+                     "run POLYPHONY_CUDA=on scripts/setup, then configure and build again");
+  const int gpus = wish == "cpu" ? 0 : visible_gpus();
+  if (wish == "cuda" && gpus == 0)
+    throw InputError("--device", "", "this machine shows no CUDA device",
+                     "check nvidia-smi, the driver and CUDA_VISIBLE_DEVICES");
+  if (gpus == 0) return torch::kCPU;
+  return {torch::kCUDA, static_cast<torch::DeviceIndex>(launch.local_rank % gpus)};
+}
+
+Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
+  if (device.is_cuda()) return memory_of_gpu(device, launch.local_world_size);
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  POLYPHONY_CHECK(pages > 0 && page > 0, "the system tells no memory size");
+  return Bytes(std::int64_t{pages} * page / launch.local_world_size);
+}
+
+void await_device(torch::Device device) {
+  if (device.is_cpu()) return;
+  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
+}
+
+std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device) {
+  if (launch.world_size == 1) {
+    auto alone = std::move(make_in_process(1).front());
+    if (device.is_cpu()) return alone;
+    return std::make_unique<StagedTransport>(std::move(alone));
+  }
+  auto gloo = connect_gloo(launch);
+#if defined(POLYPHONY_NCCL)
+  return connect_nccl(std::move(gloo), device);
+#else
+  return gloo;
+#endif
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,179 @@
+#include "exec/network/sockets.h"
+
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+namespace polyphony::exec {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+[[noreturn]] void fail(const std::string& what) {
+  throw std::runtime_error(what + ": " + std::strerror(errno));
+}
+
+Addresses resolve(const std::string& host, std::uint16_t port, int type) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = type;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) throw std::runtime_error("cannot find host " + host + ": " + gai_strerror(error));
+  return Addresses(found, &freeaddrinfo);
+}
+
+std::string numeric(const sockaddr* address, socklen_t length) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error =
+      getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  if (error != 0) throw std::runtime_error(std::string("getnameinfo: ") + gai_strerror(error));
+  return text.data();
+}
+
+void wait_readable(const Socket& socket, Seconds timeout, const std::string& what) {
+  pollfd entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
+  int ready = 0;
+  do {
+    ready = poll(&entry, 1, static_cast<int>(limit));
+  } while (ready < 0 && errno == EINTR);
+  if (ready < 0) fail(what);
+  if (ready == 0) throw std::runtime_error(what + ": no answer in time");
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Listener listen_at(const std::string& address, std::uint16_t port) {
+  const Addresses found = resolve(address, port, SOCK_STREAM);
+  Listener listener;
+  listener.socket = Socket(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int descriptor = listener.socket.get();
+  constexpr int kBacklog = 1024;
+  const int on = 1;  // a port whose last owner has just ended
+  if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      bind(descriptor, found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(descriptor, kBacklog) != 0) {
+    fail("cannot listen at " + address + " port " + std::to_string(port));
+  }
+  sockaddr_storage bound{};
+  socklen_t length = sizeof(bound);
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound), &length) != 0)
+    fail("getsockname");
+  listener.port =
+      ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
+                                        : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
+  return listener;
+}
+
+Socket connect_to(const std::string& host, std::uint16_t port, Seconds timeout) {
+  const auto start = Clock::now();
+  for (;;) {
+    std::string error;
+    try {
+      const Addresses found = resolve(host, port, SOCK_STREAM);
+      for (const addrinfo* entry = found.get(); entry != nullptr; entry = entry->ai_next) {
+        Socket made(socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        if (made.valid() && connect(made.get(), entry->ai_addr, entry->ai_addrlen) == 0)
+          return made;
+        error = std::strerror(errno);
+      }
+    } catch (const std::runtime_error& unresolved) {
+      error = unresolved.what();
+    }
+    if (Clock::now() - start > timeout) {
+      throw std::runtime_error("cannot connect to " + host + ":" + std::to_string(port) + ": " +
+                               error);
+    }
+    constexpr std::chrono::milliseconds kRetry{20};
+    std::this_thread::sleep_for(kRetry);
+  }
+}
+
+Socket accept_from(const Listener& listener, Seconds timeout) {
+  wait_readable(listener.socket, timeout, "waiting for a peer to connect");
+  Socket accepted(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!accepted.valid()) fail("accept");
+  return accepted;
+}
+
+void write_all(const Socket& socket, const void* data, std::size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = send(socket.get(), next, bytes, MSG_NOSIGNAL);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail("write to a peer");
+    next += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+void read_all(const Socket& socket, void* data, std::size_t bytes, Seconds timeout) {
+  char* next = static_cast<char*>(data);
+  while (bytes > 0) {
+    wait_readable(socket, timeout, "read from a peer");
+    const ssize_t got = recv(socket.get(), next, bytes, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read from a peer");
+    if (got == 0) throw std::runtime_error("read from a peer: connection closed");
+    next += got;
+    bytes -= static_cast<std::size_t>(got);
+  }
+}
+
+void make_quick(const Socket& socket) {
+  const int flags = fcntl(socket.get(), F_GETFL);
+  const int on = 1;
+  if (flags < 0 || fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+      setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0) {
+    fail("socket options");
+  }
+}
+
+std::string own_address_towards(const std::string& host, std::uint16_t port) {
+  const Addresses found = resolve(host, port, SOCK_DGRAM);
+  const Socket probe(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  // Connecting a datagram socket sends nothing: it only picks the route.
+  if (!probe.valid() || connect(probe.get(), found->ai_addr, found->ai_addrlen) != 0) {
+    fail("no route to " + host);
+  }
+  sockaddr_storage own{};
+  socklen_t length = sizeof(own);
+  if (getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0)
+    fail("getsockname");
+  return numeric(reinterpret_cast<sockaddr*>(&own), length);
+}
+
+std::string address_of_interface(const std::string& name) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) fail("getifaddrs");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
+  for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+    if (name != entry->ifa_name || entry->ifa_addr == nullptr) continue;
+    if (entry->ifa_addr->sa_family == AF_INET) return numeric(entry->ifa_addr, sizeof(sockaddr_in));
+    if (entry->ifa_addr->sa_family == AF_INET6)
+      return numeric(entry->ifa_addr, sizeof(sockaddr_in6));
+  }
+  throw std::runtime_error("no network interface named " + name + " with an address");
+}
+
+}  // namespace polyphony::exec

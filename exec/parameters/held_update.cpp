@@ -1,0 +1,109 @@
+// The end of a step (exec/parameters/held_parameters.h): what the gradient amounts to, and AdamW on it.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "exec/parameters/held_parameters.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+// Σ x² in double. Eight partial sums, so that the compiler may keep them in vector registers.
+template <class T>
+double sum_of_squares(const T* x, std::int64_t count) {
+  constexpr std::int64_t kLanes = 8;
+  std::array<double, kLanes> sums{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      const double value = x[i + lane];
+      sums[static_cast<std::size_t>(lane)] += value * value;
+    }
+  }
+  for (; i < count; ++i) sums[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+// Block by block, so that the sum is the same on any number of threads.
+template <class T>
+double sum_over_threads(const T* x, std::int64_t count) {
+  constexpr std::int64_t kBlock = 1 << 16;  // 256 KiB of fp32: a fraction of a core's cache
+  const std::int64_t blocks = (count + kBlock - 1) / kBlock;
+  std::vector<double> sums(static_cast<std::size_t>(blocks));
+  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b)
+      sums[static_cast<std::size_t>(b)] =
+          sum_of_squares(x + b * kBlock, std::min(kBlock, count - b * kBlock));
+  });
+  double total = 0;
+  for (const double sum : sums) total += sum;
+  return total;
+}
+
+double sum_of_squares(const Tensor& x) {
+  if (!x.is_cpu()) {
+    const double norm =
+        at::linalg_vector_norm(x, 2, c10::nullopt, false, torch::kFloat64).item<double>();
+    return norm * norm;
+  }
+  if (x.scalar_type() == torch::kFloat64)
+    return sum_over_threads(x.const_data_ptr<double>(), x.numel());
+  return sum_over_threads(x.const_data_ptr<float>(), x.numel());
+}
+
+}  // namespace
+
+double HeldParameters::squared_norm() const {
+  double total = 0;
+  for (const Interval& part : counted_)
+    total += sum_of_squares(owned_gradient_.narrow(0, part.begin, part.size()));
+  return total;
+}
+
+std::string HeldParameters::not_finite() const {
+  for (const HeldPiece& piece : pieces_)
+    if (piece.gradient.defined() && !torch::isfinite(piece.gradient).all().item<bool>())
+      return piece.parameter->spec.name;
+  return {};
+}
+
+void HeldParameters::step(const AdamWOptions& options, double rate, double clip,
+                          std::int64_t count) {
+  if (!trains()) return;
+  const torch::NoGradGuard no_grad;
+  step_counter_.fill_(count);
+  if (clip != 1.0) owned_gradient_.mul_(clip);
+  for (const bool decays : {true, false}) {
+    std::vector<Tensor> values, gradients, first, second;
+    for (const HeldPiece& piece : pieces_) {
+      if (!piece.gradient.defined() || piece.parameter->spec.decay != decays) continue;
+      values.push_back(piece.master.defined() ? piece.master : piece.value);
+      gradients.push_back(piece.gradient);
+      first.push_back(piece.first_moment);
+      second.push_back(piece.second_moment);
+    }
+    if (values.empty()) continue;
+    const std::vector<Tensor> counters(values.size(), step_counter_);
+    at::_fused_adamw_(values, gradients, first, second, {}, counters, rate, options.beta1,
+                      options.beta2, decays ? options.weight_decay : 0.0, options.epsilon,
+                      /*amsgrad=*/false, /*maximize=*/false);
+  }
+  if (master_.defined()) {
+    for (const HeldPiece& piece : pieces_)
+      if (piece.master.defined()) piece.value.copy_(piece.master);
+  }
+  zero_gradient();
+}
+
+void HeldParameters::zero_gradient() {
+  if (!trains()) return;
+  if (gradient_.numel() > 0) gradient_.zero_();
+  if (!owned_gradient_.is_alias_of(gradient_)) owned_gradient_.zero_();
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,58 @@
+// The chunks that one rank holds, with their parameters' stores (exec/parameters/held_parameters.h) and the
+// communicators they need, made once from a Program's parameter groups.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "exec/layers/chunk.h"
+#include "exec/parameters/held_parameters.h"
+#include "shared/plan/links.h"
+#include "shared/program/program.h"
+#include "shared/scenario/scenario.h"
+
+namespace polyphony::exec {
+
+torch::Dtype torch_dtype(NumberFormat format);
+
+struct HeldGroup {
+  ParamGroup group;
+  std::unique_ptr<HeldParameters> store;
+  bool counts = true;  // of the copies of what it owns, this one enters the global norm
+};
+struct HeldChunk {
+  ParamGroup group;                // not the experts'
+  std::vector<ChunkInput> inputs;  // shared/plan/links.h
+  bool head = false;               // ends in a loss
+  std::unique_ptr<Chunk> chunk;
+  std::vector<HeldGroup> parameters;  // and the experts', where there are some
+};
+
+class ChunkSet {
+ public:
+  // Collective over all ranks: makes the groups.
+  ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure, bool perturb,
+           torch::Device device);
+
+  HeldChunk& at(ModuleId module, LayerRange layers);
+  // The store of a parameter group of this rank, in any Program of the run.
+  HeldGroup& of(const ParamGroup& group);
+  std::vector<HeldChunk>& all() { return chunks_; }
+  Communicator& communicator(GroupId group) { return *groups_[group.value]; }
+
+ private:
+  void add(const Scenario& scenario, const Program& structure, const ParamGroup& group,
+           bool perturb);
+  HeldGroup hold(const Program& structure, const ParamGroup& group, Chunk& chunk);
+  Communicator* find(GroupId group) { return group.valid() ? groups_[group.value].get() : nullptr; }
+
+  Rank rank_;
+  torch::Device device_;
+  std::vector<std::unique_ptr<Communicator>> groups_;  // by GroupId; null where not a member
+  std::vector<HeldChunk> chunks_;
+  std::map<std::pair<ModuleId, LayerRange>, std::size_t> places_;
+};
+
+}  // namespace polyphony::exec

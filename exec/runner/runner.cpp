@@ -1,0 +1,381 @@
+#include "exec/runner/runner.h"
+
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "exec/network/device.h"
+#include "exec/runner/chunk_set.h"
+#include "exec/runner/step_state.h"
+#include "exec/runner/stream_thread.h"
+#include "shared/error.h"
+#include "shared/layers/expand.h"
+
+namespace polyphony::exec {
+
+Seconds steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+struct Runner::Impl {
+  Transport& transport;
+  Training training;
+  Rank rank;
+  RunnerOptions options;
+  ChunkSet chunks;
+  std::int64_t updates = 0;  // AdamW's steps
+  std::map<std::string, std::unique_ptr<StreamThread>> threads;
+  std::vector<OpTime> times;
+
+  // Of the step that runs.
+  StepState* state = nullptr;
+  const Inputs* inputs = nullptr;
+  const Pace* pace = nullptr;
+  bool evaluating = false;
+  double rate = 0;
+  double loss = 0;  // of this rank's heads; added to by the compute stream, read by the op that
+                    // sums over the world, which waits for it
+  std::string not_finite;  // the first op of this rank that made such a number; likewise
+  StepScalars scalars;
+  std::map<WorkId, torch::Tensor> predictions;
+
+  Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
+       const RunnerOptions& options_)
+      : transport(transport_),
+        training(scenario.training),
+        rank(transport_.rank()),
+        options(options_),
+        chunks(transport_, scenario, structure, options_.perturb, options_.device) {}
+  void run(const Program& program);
+  void run_stream(const std::vector<OpId>& ops);
+  void perform(OpId id, const Op& op);
+  void compute(OpId id, const Op& op, const Compute& what);
+  void forward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
+  void backward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
+  void exchange(const Op& op, const Exchange& what);
+  void collective(const Collective& what);
+  void update();
+  torch::Tensor step_scalars();
+  void take_scalars(const torch::Tensor& values);
+  void check_finite(OpId id, const torch::Tensor& made);
+  torch::Tensor take(BufferId buffer);
+  torch::Tensor empty_rows(std::int64_t width) const { return torch::zeros({0, width}, format()); }
+  torch::TensorOptions format() const {
+    return torch::dtype(torch_dtype(state->program().precision)).device(options.device);
+  }
+  template <class Visit>
+  void each_use(const Op& op, Use use, BufferKind kind, Visit visit) const;
+};
+
+void Runner::Impl::run(const Program& program) {
+  StepState step(program, rank);
+  state = &step;
+  loss = 0;
+  not_finite.clear();
+  const std::vector<OpId>* compute_ops = nullptr;
+  std::vector<StreamThread*> started;
+  for (const auto& [stream, ops] : step.streams()) {
+    if (stream == "compute") {
+      compute_ops = &ops;
+      continue;
+    }
+    std::unique_ptr<StreamThread>& thread = threads[stream];
+    if (!thread) thread = std::make_unique<StreamThread>();
+    thread->start([this, &list = ops] { run_stream(list); });
+    started.push_back(thread.get());
+  }
+  if (compute_ops) run_stream(*compute_ops);
+  for (StreamThread* thread : started) thread->wait();
+  state = nullptr;
+  times = step.take_times();
+  step.rethrow();
+}
+
+void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
+  try {
+    const c10::DeviceGuard guard(options.device);  // a thread begins with the first GPU
+    for (const OpId id : ops) {
+      const Op& op = state->program().ops[id.value];
+      state->wait_for(op);
+      if (options.watch) options.watch(id, true);
+      const Seconds start = steady_now();
+      perform(id, op);
+      await_device(options.device);
+      const Seconds end = steady_now();
+      if (options.watch) options.watch(id, false);
+      state->finish(id, start, end);
+    }
+  } catch (const Stopped&) {
+    // Another stream of this rank has failed and holds the reason.
+  } catch (const LostPeer&) {
+    state->fail(std::current_exception());
+  } catch (const std::exception& error) {
+    state->fail(std::current_exception());
+    transport.abort(
+        error.what());  // peers and this rank's other streams must not wait for what will not come
+  }
+}
+
+void Runner::Impl::perform(OpId id, const Op& op) {
+  if (const auto* what = std::get_if<Compute>(&op.what)) return compute(id, op, *what);
+  if (const auto* what = std::get_if<Exchange>(&op.what)) return exchange(op, *what);
+  if (const auto* what = std::get_if<Collective>(&op.what)) return collective(*what);
+  update();
+}
+
+template <class Visit>
+void Runner::Impl::each_use(const Op& op, Use use, BufferKind kind, Visit visit) const {
+  const Program& program = state->program();
+  for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
+    const BufferUse& entry = program.buffer_uses[u];
+    const Buffer& buffer = program.buffers[entry.buffer.value];
+    if (entry.use == use && buffer.kind == kind) visit(entry.buffer, buffer);
+  }
+}
+
+// A boundary tensor for its only reader; one that nothing was sent for is zeros.
+torch::Tensor Runner::Impl::take(BufferId id) {
+  torch::Tensor tensor = std::exchange(state->tensor(id), torch::Tensor());
+  const Buffer& buffer = state->program().buffers[id.value];
+  return tensor.defined() ? tensor : torch::zeros({buffer.rows, buffer.width}, format());
+}
+
+void Runner::Impl::check_finite(OpId id, const torch::Tensor& made) {
+  if (!not_finite.empty() || !made.defined() || made.isfinite().all().item<bool>()) return;
+  const Program& program = state->program();
+  not_finite = describe(program, id) + ", samples";
+  const Work& work = program.works[std::get<Compute>(program.ops[id.value].what).work.value];
+  for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
+    not_finite += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
+}
+
+void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
+  const Seconds start = steady_now();
+  HeldChunk& held = chunks.at(what.module, what.layers);
+  held.chunk->take_issued();
+  const auto open_gradients = [&] {
+    for (HeldGroup& group : held.parameters) group.store->open_gradient();
+  };
+  switch (what.phase) {
+    case Phase::forward:
+      forward(id, op, what, held);
+      break;
+    case Phase::recompute:
+      POLYPHONY_CHECK(false, describe(state->program(), id) << ": backwards recompute themselves");
+      break;
+    case Phase::backward:
+      open_gradients();
+      backward(id, op, what, held);
+      break;
+    case Phase::backward_input:
+      backward(id, op, what, held);
+      break;
+    case Phase::backward_weight:
+      open_gradients();
+      held.chunk->backward_weight(what.work.value);
+      break;
+  }
+  each_use(op, Use::free, BufferKind::parameter, [&](BufferId, const Buffer&) {
+    for (HeldGroup& group : held.parameters) group.store->release();
+  });
+  // What was read is gone already; what was written for nobody (another replica sends) goes here.
+  for (const BufferKind kind : {BufferKind::boundary, BufferKind::boundary_gradient})
+    each_use(op, Use::free, kind,
+             [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = torch::Tensor(); });
+  if (options.check_collectives && !evaluating) {
+    const std::vector<InnerCollective> issued = held.chunk->take_issued();
+    const std::vector<InnerCollective> expected = expand(state->program(), id).collectives;
+    POLYPHONY_CHECK(issued == expected, describe(state->program(), id)
+                                            << " issued " << issued.size()
+                                            << " collectives, its expansion has " << expected.size()
+                                            << " or other sizes");
+  }
+  if (pace && !pace->empty())
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(start +
+                                                                        (*pace)[id.value])));
+}
+
+void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk& held) {
+  const WorkInput& data = (*inputs)(what.work);
+  std::vector<torch::Tensor> arrived;
+  for (const ChunkInput& input : held.inputs) arrived.push_back(empty_rows(input.width));
+  each_use(op, Use::read, BufferKind::boundary,
+           [&](BufferId buffer, const Buffer& b) { arrived[b.slot] = take(buffer); });
+  const bool language =
+      state->program().model.modules[what.module.value].kind == ModuleKind::language;
+  if (held.head && evaluating) {
+    if (language) predictions[what.work] = held.chunk->predict(arrived, data);
+    return;
+  }
+  const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data);
+  if (evaluating || !needs_backward(state->program().model, what.module))
+    held.chunk->drop(what.work.value);
+  if (!evaluating) check_finite(id, output);
+  if (held.head) {
+    if (held.group.shard.tensor_index == 0) loss += output.item<double>();
+    return;
+  }
+  each_use(op, Use::write, BufferKind::boundary,
+           [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = output; });
+}
+
+void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChunk& held) {
+  torch::Tensor gradient;
+  each_use(op, Use::read, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer&) {
+    const torch::Tensor one = take(buffer);
+    gradient = gradient.defined() ? gradient + one : one;
+  });
+  const std::vector<torch::Tensor> gradients =
+      what.phase == Phase::backward ? held.chunk->backward(what.work.value, gradient)
+                                    : held.chunk->backward_input(what.work.value, gradient);
+  each_use(op, Use::write, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer& b) {
+    check_finite(id, gradients[b.slot]);
+    state->tensor(buffer) = gradients[b.slot];
+  });
+}
+
+void Runner::Impl::exchange(const Op& op, const Exchange& what) {
+  const Program& program = state->program();
+  bool last = false;  // nobody reads what it sends after it; a relay's is still to be computed with
+  for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
+    last |= program.buffer_uses[u].use == Use::free;
+  std::vector<Transfer> transfers;
+  transfers.reserve(what.messages.size());
+  torch::Tensor whole;
+  for (std::uint32_t i = what.messages.begin; i < what.messages.end; ++i) {
+    const MessageId id = program.exchange_messages[i];
+    const Message& message = program.messages[id.value];
+    const Buffer& buffer = program.buffers[(what.sends ? message.from : message.to).value];
+    if (!whole.defined()) {
+      torch::Tensor& slot = state->tensor(what.sends ? message.from : message.to);
+      if (!what.sends)
+        slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
+                             : torch::empty({buffer.rows, buffer.width}, format());
+      whole = slot.contiguous();
+      slot = what.sends && last ? torch::Tensor() : whole;
+    }
+    POLYPHONY_CHECK(whole.size(0) == buffer.rows, "an exchange's buffer has " << buffer.rows
+                                                                              << " rows, tensor "
+                                                                              << whole.size(0));
+    const std::int64_t row = what.sends ? message.from_row : message.to_row;
+    transfers.push_back({whole.narrow(0, row, message.rows),
+                         what.sends ? message.destination : message.source, id.value, what.sends});
+  }
+  transport.exchange(transfers);
+}
+
+torch::Tensor Runner::Impl::step_scalars() {
+  double squares = 0;
+  for (HeldChunk& held : chunks.all())
+    for (const HeldGroup& group : held.parameters)
+      if (group.store->trains() && group.counts) squares += group.store->squared_norm();
+  const bool finite = std::isfinite(squares) && std::isfinite(loss);
+  return torch::tensor({loss, squares, finite ? 0.0 : 1.0}, torch::kFloat64);
+}
+
+void Runner::Impl::take_scalars(const torch::Tensor& values) {
+  const double* v = values.const_data_ptr<double>();
+  scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
+  if (scalars.finite) return;
+  scalars.not_finite = not_finite;
+  for (HeldChunk& held : chunks.all())
+    for (const HeldGroup& group : held.parameters)
+      if (scalars.not_finite.empty() && group.store->trains()) {
+        const std::string name = group.store->not_finite();
+        if (!name.empty()) scalars.not_finite = "the gradient of " + name;
+      }
+}
+
+void Runner::Impl::collective(const Collective& what) {
+  Communicator& group = chunks.communicator(what.group);
+  if (what.purpose == Purpose::scalars) {
+    torch::Tensor values = step_scalars();
+    group.all_reduce(values, Reduction::sum);
+    take_scalars(values);
+    return;
+  }
+  HeldParameters& store = *chunks.of(state->program().params[what.params.value]).store;
+  switch (what.purpose) {
+    case Purpose::gradients:
+      if (what.kind == CollectiveKind::reduce_scatter)
+        store.reduce_scatter(group);
+      else
+        store.all_reduce(group);
+      break;
+    case Purpose::partial_gradients:
+      store.reduce_partial(group);
+      break;
+    case Purpose::parameters:
+      store.gather(group);
+      break;
+    case Purpose::tied_gradients:
+      store.reduce_tied(group);
+      break;
+    case Purpose::scalars:
+      POLYPHONY_CHECK(false, name(what.purpose));
+  }
+}
+
+void Runner::Impl::update() {
+  if (transport.world_size() == 1) take_scalars(step_scalars());
+  // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs compare.
+  const double clip = training.clip_norm > 0
+                          ? std::min(1.0, training.clip_norm / (scalars.gradient_norm + 1e-6))
+                          : 1.0;
+  if (scalars.finite) ++updates;
+  const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon, training.weight_decay};
+  for (HeldChunk& held : chunks.all())
+    for (HeldGroup& group : held.parameters) {
+      if (!group.store->trains()) continue;
+      if (scalars.finite)
+        group.store->step(adamw, rate, clip, updates);
+      else
+        group.store->zero_gradient();
+    }
+}
+
+Runner::Runner(Transport& transport, const Scenario& scenario, const Program& structure,
+               const RunnerOptions& options)
+    : impl_(std::make_unique<Impl>(transport, scenario, structure, options)) {}
+Runner::~Runner() = default;
+
+StepScalars Runner::train_step(const Program& program, const Inputs& inputs, double learning_rate,
+                               const Pace& pace) {
+  impl_->inputs = &inputs;
+  impl_->pace = &pace;
+  impl_->evaluating = false;
+  impl_->rate = learning_rate;
+  impl_->run(program);
+  return impl_->scalars;
+}
+
+std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const Inputs& inputs) {
+  impl_->inputs = &inputs;
+  impl_->pace = nullptr;
+  impl_->evaluating = true;
+  impl_->predictions.clear();
+  impl_->run(program);
+  return std::move(impl_->predictions);
+}
+
+const std::vector<OpTime>& Runner::times() const { return impl_->times; }
+
+std::vector<Chunk*> Runner::chunks() {
+  std::vector<Chunk*> list;
+  for (HeldChunk& held : impl_->chunks.all()) list.push_back(held.chunk.get());
+  return list;
+}
+
+std::vector<HeldParameters*> Runner::stores() {
+  std::vector<HeldParameters*> list;
+  for (HeldChunk& held : impl_->chunks.all())
+    for (HeldGroup& group : held.parameters) list.push_back(group.store.get());
+  return list;
+}
+
+std::int64_t Runner::updates() const { return impl_->updates; }
+void Runner::set_updates(std::int64_t updates) { impl_->updates = updates; }
+
+}  // namespace polyphony::exec

@@ -1,0 +1,70 @@
+#include "exec/runner/step_data.h"
+
+#include "exec/runner/chunk_set.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+void move_to(torch::Device device, WorkInput& input) {
+  const auto move = [&](torch::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(device);
+  };
+  move(input.patches);
+  move(input.frames);
+  move(input.latents);
+  move(input.noise);
+  move(input.token_ids);
+  move(input.text_rows);
+  for (auto& [edge, rows] : input.edge_rows) move(rows);
+  move(input.positions);
+  move(input.loss_rows);
+  move(input.labels);
+  move(input.context_samples);
+  move(input.context_positions);
+}
+
+}  // namespace
+
+std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
+                                        Draw draw, torch::Device device) {
+  const torch::Dtype dtype = torch_dtype(program.precision);
+  std::map<WorkId, PackParts> wanted;
+  const Range ops = program.rank_ops[rank.value];
+  for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
+    const auto* what = std::get_if<Compute>(&program.ops[i].what);
+    if (!what || what->phase != Phase::forward) continue;
+    const Module& module = program.model.modules[what->module.value];
+    const bool first = what->layers.begin == 0, last = what->layers.end == layers(module).size();
+    PackParts& parts = wanted[what->work];
+    parts.draw = draw;
+    parts.images |= module.kind == ModuleKind::vision && first;
+    parts.audio |= module.kind == ModuleKind::audio && first;
+    parts.text |= module.kind == ModuleKind::language;
+    parts.latents |= module.kind == ModuleKind::diffusion && (first || last);
+  }
+  std::map<WorkId, WorkInput> inputs;
+  for (const auto& [work, parts] : wanted)
+    move_to(device,
+            inputs.emplace(work, pack_work(program, work, dataset, dtype, parts)).first->second);
+  return inputs;
+}
+
+StepLoader::~StepLoader() {
+  if (ahead_.valid()) ahead_.wait();
+}
+
+StepData StepLoader::load(std::uint64_t step) const {
+  StepData data{step, lower(scenario_, layout_, plan_, dataset_.batch(step)), {}};
+  data.inputs = pack_inputs(data.program, rank_, dataset_, {scenario_.data.seed, step}, device_);
+  return data;
+}
+
+StepData StepLoader::take(std::uint64_t step) {
+  StepData data = ahead_.valid() && ahead_step_ == step ? ahead_.get() : load(step);
+  ahead_step_ = step + 1;
+  ahead_ = std::async(std::launch::async, [this, step] { return load(step + 1); });
+  return data;
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,58 @@
+#include "exec/system/process.h"
+
+#include <linux/sched.h>
+#include <malloc.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <thread>
+
+#include <c10/util/Logging.h>
+
+#include "exec/torch_pch.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+// Of the calling thread. Only a hint: refusal changes nothing but speed.
+void set_policy(int policy) {
+  const int priority = 0;
+  syscall(SYS_sched_setscheduler, 0, policy, &priority);
+}
+
+int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+// That taskset, a container or the launcher lets this process run on. Two threads on one core would
+// wait for each other, spinning, at the end of every parallel loop.
+int allowed_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : cores();
+}
+
+}  // namespace
+
+void share_cores(int local_ranks) {
+  if (!cores_suffice(local_ranks)) set_policy(SCHED_BATCH);
+  at::set_num_threads(std::clamp(cores() / std::max(1, local_ranks), 1, allowed_cores()));
+}
+
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc accepts
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+void quieten_libtorch() {
+  constexpr int kErrors = 2;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+}
+
+void be_prompt() { set_policy(SCHED_NORMAL); }
+
+bool cores_suffice(int local_ranks) { return local_ranks <= cores(); }
+
+}  // namespace polyphony::exec

@@ -1,0 +1,55 @@
+// Tensors on any device over a transport that moves host memory only: copied out, moved, copied
+// back. For ranks that share a GPU, which NCCL refuses, and for messages, whose tags NCCL ignores.
+// CPU tensors go straight through.
+//   Copies are pageable, and block the host until the device is done.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "exec/transport/communicator.h"
+
+namespace polyphony::exec {
+
+class StagedCommunicator : public Communicator {
+ public:
+  explicit StagedCommunicator(std::unique_ptr<Communicator> host) : host_(std::move(host)) {}
+
+  int index() const override { return host_->index(); }
+  int size() const override { return host_->size(); }
+
+  void all_reduce(torch::Tensor& tensor, Reduction reduction) override;
+  void all_gather(const torch::Tensor& mine, torch::Tensor& all,
+                  const std::vector<std::int64_t>& counts) override;
+  void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
+                      const std::vector<std::int64_t>& counts) override;
+  void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
+                  const std::vector<std::int64_t>& send_counts,
+                  const std::vector<std::int64_t>& receive_counts) override;
+
+ private:
+  std::unique_ptr<Communicator> host_;
+};
+
+class StagedTransport : public Transport {
+ public:
+  explicit StagedTransport(std::unique_ptr<Transport> host) : host_(std::move(host)) {}
+
+  Rank rank() const override { return host_->rank(); }
+  int world_size() const override { return host_->world_size(); }
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override {
+    return std::make_unique<StagedCommunicator>(host_->make_group(name, members));
+  }
+  void exchange(const std::vector<Transfer>& transfers) override;
+  void barrier() override { host_->barrier(); }
+  void abort(const std::string& reason) override { host_->abort(reason); }
+
+ protected:
+  Transport& host() { return *host_; }
+
+ private:
+  std::unique_ptr<Transport> host_;
+};
+
+}  // namespace polyphony::exec

@@ -1,0 +1,259 @@
+// polyphony-worker: one rank of a training run, of a rehearsal, or of the machine's
+// microbenchmarks. Started by `polyphony run`, torchrun
+// --no-python, srun or mpirun.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cxxopts.hpp>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "exec/data/dataset.h"
+#include "exec/network/device.h"
+#include "exec/network/liveness.h"
+#include "exec/system/launch_env.h"
+#include "exec/system/process.h"
+#include "exec/worker/microbench.h"
+#include "exec/worker/prepare.h"
+#include "exec/worker/train.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/scenario/scenario_json.h"
+
+namespace polyphony::exec {
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+constexpr const char* kExample = R"(
+Runs one rank of the layout in SCENARIO: the same Program that `polyphony simulate` plays. Every rank is started with the same
+arguments; who it is comes from --rank and --world-size, or from torchrun, Slurm, Open MPI or PMI variables.
+
+Examples
+  polyphony run scenarios/easy_vqa.json                                   starts local ranks for you
+  polyphony-worker one_rank.json --steps 5                                a layout of one rank needs no launcher
+  torchrun --no-python --standalone --nproc-per-node 2 polyphony-worker scenarios/easy_vqa.json --out runs/a
+  srun -n 16 polyphony-worker scenario.json --out runs/b --resume
+
+Exit codes: 0 done, 1 failed (a lost rank is named), 2 bad input, 3 the layout cannot run here.
+)";
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || std::filesystem::is_directory(path))
+    throw InputError(path, "", "cannot be read", "check the path");
+  return text.str();
+}
+
+HardwareProfile load_profile(const std::string& name) {
+  if (const HardwareProfile* shipped = find_profile(name)) return *shipped;
+  return parse_profile(read_text(name), name);
+}
+
+std::string default_data_path() {
+  if (const char* cache = std::getenv("POLYPHONY_CACHE")) return cache;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::string(cache) + "/polyphony";
+  if (const char* home = std::getenv("HOME")) return std::string(home) + "/.cache/polyphony";
+  return ".";
+}
+
+cxxopts::Options make_options() {
+  cxxopts::Options options("polyphony-worker", "One rank of a training run.");
+  options.positional_help("SCENARIO").custom_help("[OPTION...]");
+  options.add_options()("h,help", "this text")("scenario", "scenario file with a layout",
+                                               cxxopts::value<std::string>())(
+      "out", "folder for metrics, traces and checkpoints; nothing is written without it",
+      cxxopts::value<std::string>()->default_value(""))(
+      "steps", "train until this step; default: training.steps of the scenario",
+      cxxopts::value<std::int64_t>())("resume", "continue from the newest checkpoint in --out")(
+      "checkpoint-every", "seconds between checkpoints; 0: only at the end",
+      cxxopts::value<double>()->default_value("60"))(
+      "evaluate-every", "steps between evaluations on held-out samples; 0: never",
+      cxxopts::value<std::int64_t>()->default_value("0"))(
+      "evaluate-samples", "held-out samples per evaluation; 0: all",
+      cxxopts::value<int>()->default_value("0"))(
+      "stop-accuracy", "stop when an evaluation reaches this share of right answers",
+      cxxopts::value<double>()->default_value("0"))(
+      "trace-steps", "steps to record, FIRST:LAST (LAST excluded)",
+      cxxopts::value<std::string>()->default_value(""))(
+      "pace", "hardware profile (name or file) that compute ops are slowed down to",
+      cxxopts::value<std::string>()->default_value(""))(
+      "pace-scale", "how many times slower than --pace",
+      cxxopts::value<double>()->default_value("1"))(
+      "data", "folder of downloaded data sets; default: the set-up cache",
+      cxxopts::value<std::string>()->default_value(""))(
+      "device", "cuda or cpu; default: cuda when this build and this machine can",
+      cxxopts::value<std::string>()->default_value(""))(
+      "check", "compare every op's inner collectives with its expansion")(
+      "microbench", "measure this machine instead of training; no SCENARIO")(
+      "rank", "this rank", cxxopts::value<int>())("world-size", "number of ranks",
+                                                  cxxopts::value<int>())(
+      "master", "HOST:PORT of the meeting point", cxxopts::value<std::string>());
+  options.parse_positional({"scenario"});
+  return options;
+}
+
+LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
+  LaunchFlags flags;
+  if (args.count("rank")) flags.rank = args["rank"].as<int>();
+  if (args.count("world-size")) flags.world_size = args["world-size"].as<int>();
+  if (args.count("master")) {
+    const std::string master = args["master"].as<std::string>();
+    const std::size_t colon = master.rfind(':');
+    if (colon == std::string::npos)
+      throw InputError("--master", "", "\"" + master + "\" has no port", "write HOST:PORT");
+    flags.master_address = master.substr(0, colon);
+    try {
+      flags.master_port = std::stoi(master.substr(colon + 1));
+    } catch (const std::exception&) {
+      throw InputError("--master", "", "\"" + master.substr(colon + 1) + "\" is no port",
+                       "write HOST:PORT");
+    }
+  }
+  return flags;
+}
+
+std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Device device) {
+  try {
+    return connect(launch, device);
+  } catch (const LostPeer& loss) {
+    leave_after(loss, launch.rank);
+  }
+}
+
+// The others have been told: LibTorch's threads may still run, so no destructor may wait for them.
+[[noreturn]] void leave(const std::exception& error, ExitCode code) {
+  std::cerr << error.what() << std::endl;
+  std::_Exit(static_cast<int>(code));
+}
+
+// A number of the command line that must not be negative (or not a number).
+template <class T>
+T at_least_zero(const cxxopts::ParseResult& args, const std::string& name) {
+  const T value = args[name].as<T>();
+  if (!(value >= 0))
+    throw InputError("--" + name, "", "must not be negative",
+                     "polyphony-worker --help explains it");
+  return value;
+}
+
+TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& scenario) {
+  TrainOptions options;
+  options.out = args["out"].as<std::string>();
+  options.steps =
+      args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
+  options.resume = args.count("resume") > 0;
+  options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
+  options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
+  options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
+  options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
+  options.check_collectives = args.count("check") > 0;
+  const std::string trace = args["trace-steps"].as<std::string>();
+  if (!trace.empty()) {
+    long long first = 0, last = 0;
+    char rest = 0;
+    if (std::sscanf(trace.c_str(), "%lld:%lld%c", &first, &last, &rest) != 2 || first < 0 ||
+        last <= first)
+      throw InputError("--trace-steps", "", "\"" + trace + "\" is not FIRST:LAST",
+                       "e.g. --trace-steps 5:15");
+    options.trace_first = first;
+    options.trace_last = last;
+  }
+  if (options.resume && options.out.empty())
+    throw InputError("--resume", "", "needs --out", "name the folder of the run to continue");
+  const std::string pace = args["pace"].as<std::string>();
+  if (!pace.empty()) options.pace = load_profile(pace);
+  options.pace_scale = at_least_zero<double>(args, "pace-scale");
+  options.interrupted = [] { return interrupted != 0; };
+  return options;
+}
+
+int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
+  const torch::Device device = choose_device(args["device"].as<std::string>(), launch);
+  const std::string data_path = args["data"].as<std::string>();
+  const auto outcome =
+      prepare(args["scenario"].as<std::string>(), read_text, launch,
+              data_path.empty() ? default_data_path() : data_path, memory_per_rank(device, launch));
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
+    std::cerr << no->reason << std::endl;
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& [scenario, dataset] = std::get<Prepared>(outcome);
+  const Layout& layout = *scenario.layout;
+  TrainOptions options = train_options(args, scenario);
+  options.device = device;
+  const std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
+  try {
+    const TrainResult result = train(*transport, scenario, layout, *dataset, options);
+    if (launch.rank.value == 0) {
+      nlohmann::json summary{{"steps", result.steps},
+                             {"median_step_seconds", result.median_step.count()},
+                             {"interrupted", result.interrupted}};
+      if (result.median_step.count() > 0)
+        summary["loss"] = result.loss;  // else it was at its last step already
+      if (result.accuracy) summary["accuracy"] = *result.accuracy;
+      std::cout << summary.dump() << std::endl;
+    }
+    return static_cast<int>(ExitCode::ok);
+  } catch (const LostPeer& loss) {
+    leave_after(loss, launch.rank);
+  } catch (const InputError& error) {
+    transport->abort(error.what());
+    leave(error, ExitCode::bad_input);
+  } catch (const std::exception& error) {
+    transport->abort(error.what());
+    leave(error, ExitCode::failed);
+  }
+}
+
+int run(int argc, char** argv) {
+  cxxopts::Options options = make_options();
+  cxxopts::ParseResult args;
+  try {
+    args = options.parse(argc, argv);
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw InputError("polyphony-worker", "", error.what(),
+                     "polyphony-worker --help explains the options");
+  }
+  if (args.count("help")) {
+    std::cout << options.help() << kExample;
+    return static_cast<int>(ExitCode::ok);
+  }
+  const LaunchEnv launch = read_launch_env(launch_flags(args), process_environment());
+  share_cores(launch.local_world_size);
+  keep_freed_memory();
+  if (args.count("microbench")) {
+    const std::unique_ptr<Transport> transport = connect_or_leave(launch, torch::kCPU);
+    std::cout << run_microbench(*transport, {}) << std::flush;
+    return static_cast<int>(ExitCode::ok);
+  }
+  if (!args.count("scenario"))
+    throw InputError("polyphony-worker", "", "no SCENARIO given",
+                     "polyphony-worker --help explains");
+  return train_scenario(args, launch);
+}
+
+}  // namespace
+}  // namespace polyphony::exec
+
+int main(int argc, char** argv) {
+  using namespace polyphony;
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a file over the size limit is then a write that fails, and is reported
+  std::signal(SIGINT, [](int) { exec::interrupted = 1; });
+  std::signal(SIGTERM, [](int) { exec::interrupted = 1; });
+  try {
+    return exec::run(argc, argv);
+  } catch (const InputError& error) {
+    std::cerr << error.what() << std::endl;
+    return static_cast<int>(ExitCode::bad_input);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+  }
+  return static_cast<int>(ExitCode::failed);
+}

@@ -1,0 +1,134 @@
+#include "exec/worker/microbench.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "exec/runner/runner.h"
+
+namespace polyphony::exec {
+namespace {
+
+using nlohmann::json;
+
+// Median seconds of one call, from batches of calls until the time is spent.
+double median_seconds(Seconds budget, const std::function<void()>& call) {
+  call();
+  std::vector<double> samples;
+  const Seconds end = steady_now() + budget;
+  while (samples.size() < 5 || (steady_now() < end && samples.size() < 2000)) {
+    const Seconds start = steady_now();
+    call();
+    samples.push_back((steady_now() - start).count());
+  }
+  std::nth_element(samples.begin(),
+                   samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
+                   samples.end());
+  return samples[samples.size() / 2];
+}
+
+// As many calls on every rank, or a collective would hang: the count comes from rank 0's first,
+// timed, calls.
+double collective_seconds(Communicator& group, Seconds budget, const std::function<void()>& call) {
+  call();
+  const Seconds start = steady_now();
+  for (int i = 0; i < 3; ++i) call();
+  torch::Tensor calls = torch::tensor(
+      std::clamp(budget.count() / std::max(1e-6, (steady_now() - start).count() / 3), 5.0, 500.0),
+      torch::kFloat64);
+  group.all_reduce(calls, Reduction::max);
+  const auto count = static_cast<std::size_t>(calls.item<double>());
+  std::vector<double> samples(count);
+  for (double& sample : samples) {
+    const Seconds before = steady_now();
+    call();
+    sample = (steady_now() - before).count();
+  }
+  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(count / 2),
+                   samples.end());
+  return samples[count / 2];
+}
+
+}  // namespace
+
+std::string run_microbench(Transport& transport, const MicrobenchOptions& options) {
+  const torch::NoGradGuard no_grad;
+  std::string lines = json{{"record", "machine"},
+                           {"format", 1},
+                           {"software", std::string("torch ") + TORCH_VERSION + ", Gloo"}}
+                          .dump() +
+                      "\n";
+  const auto add = [&](const json& record) { lines += record.dump() + "\n"; };
+  const std::vector<std::int64_t> squares{32, 64, 128, 256, 512};
+  const std::vector<std::int64_t> message_sizes{1 << 10, 16 << 10, 256 << 10, 4 << 20};
+  const int total = static_cast<int>(2 * squares.size() + 3 + 2 +
+                                     (transport.world_size() > 1 ? 2 * message_sizes.size() : 0));
+  int done = 0;
+  const auto advance = [&] {
+    if (options.progress) options.progress(++done, total);
+  };
+  for (const std::int64_t n : squares) {
+    for (const std::int64_t m : {std::int64_t{256}, std::int64_t{2048}}) {
+      const torch::Tensor a = torch::rand({m, n}), b = torch::rand({n, n});
+      torch::Tensor c = torch::empty({m, n});
+      add({{"record", "gemm"},
+           {"m", m},
+           {"n", n},
+           {"k", n},
+           {"seconds", median_seconds(options.per_point, [&] { at::mm_out(c, a, b); })}});
+      advance();
+    }
+  }
+  for (const std::int64_t bytes :
+       {std::int64_t{256} << 10, std::int64_t{4} << 20, std::int64_t{64} << 20}) {
+    const torch::Tensor from = torch::rand({bytes / 4});
+    torch::Tensor to = torch::empty_like(from);
+    add({{"record", "memcpy"}, {"bytes", bytes}, {"seconds", median_seconds(options.per_point, [&] {
+                                                    to.copy_(from);
+                                                  })}});
+    advance();
+  }
+  for (const std::int64_t tokens : {std::int64_t{32}, std::int64_t{256}}) {
+    constexpr std::int64_t kBatch = 32, kHeads = 4, kWidth = 32;
+    const torch::Tensor q = torch::rand({kBatch, kHeads, tokens, kWidth});
+    const double flops = 4.0 * static_cast<double>(kBatch * kHeads * tokens * tokens * kWidth);
+    add({{"record", "attention"},
+         {"flops", flops},
+         {"seconds",
+          median_seconds(options.per_point, [&] { at::scaled_dot_product_attention(q, q, q); })}});
+    advance();
+  }
+  if (transport.world_size() > 1) {
+    std::vector<Rank> all;
+    for (int r = 0; r < transport.world_size(); ++r) all.emplace_back(static_cast<std::size_t>(r));
+    const std::unique_ptr<Communicator> world = transport.make_group("microbench", all);
+    for (const std::int64_t bytes : message_sizes) {
+      torch::Tensor data = torch::zeros({bytes / 4});
+      // There and back between ranks 0 and 1: half of it is one message.
+      const double round_trip = collective_seconds(*world, options.per_point, [&] {
+        const Rank self = transport.rank();
+        if (self.value == 0) {
+          transport.send(data, Rank(1), 1);
+          transport.receive(data, Rank(1), 2);
+        } else if (self.value == 1) {
+          transport.receive(data, Rank(0), 1);
+          transport.send(data, Rank(0), 2);
+        }
+      });
+      add({{"record", "message"}, {"bytes", bytes}, {"seconds", round_trip / 2}});
+      advance();
+      const double reduce = collective_seconds(*world, options.per_point,
+                                               [&] { world->all_reduce(data, Reduction::sum); });
+      add({{"record", "all_reduce"},
+           {"ranks", transport.world_size()},
+           {"bytes", bytes},
+           {"seconds", reduce}});
+      advance();
+    }
+  }
+  return transport.rank().value == 0 ? lines : "";
+}
+
+}  // namespace polyphony::exec

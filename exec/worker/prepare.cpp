@@ -1,0 +1,46 @@
+#include "exec/worker/prepare.h"
+
+#include "shared/plan/plan.h"
+#include "shared/search/bound.h"
+
+namespace polyphony::exec {
+namespace {
+
+std::string mebibytes(Bytes bytes) { return std::to_string(bytes.value >> 20) + " MiB"; }
+
+}  // namespace
+
+std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
+                                           const LaunchEnv& launch, const std::string& data_path,
+                                           Bytes memory) {
+  Prepared result{read_scenario(load(file), file, load), nullptr};
+  const Scenario& scenario = result.scenario;
+  if (!scenario.layout)
+    throw InputError(file, "/layout", "is missing",
+                     "name one, or let `polyphony run` choose it from the search");
+  const Layout& layout = *scenario.layout;
+  if (const auto no = check_layout(scenario, layout))
+    throw InputError(file, "/layout", no->reason, "`polyphony sweep` lists the legal layouts");
+  require_world_size(launch, world_size(layout), file, "/layout");
+  if (const auto no = check_runnable(scenario, layout))
+    return Infeasible{
+        InputError::line(file, "/layout", no->reason, "`polyphony simulate` predicts it")};
+  result.dataset = open_dataset(scenario, data_path);
+  // The closed form knows one encoder in front of one language module.
+  const Model& model = scenario.model;
+  if (layout.placement == Placement::mixed || model.modules.size() > 3 ||
+      model.modules.back().kind != ModuleKind::language)
+    return result;
+  // Sizes need no profile: rates enter times alone.
+  const Footprint need =
+      Screen(scenario, HardwareProfile{}, result.dataset->batch(0)).footprint(layout);
+  if (need.memory > memory)
+    return Infeasible{InputError::line(
+        file, "/layout",
+        need.worst + " needs " + mebibytes(need.memory) + ", this machine has " +
+            mebibytes(memory) + " for each of its ranks",
+        "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
+  return result;
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,29 @@
+// All that has to be right before the ranks of a run meet: the scenario, its layout, the number of
+// ranks, the data, the memory. Every rank comes to the same answer, so that a refusal is no lost
+// rank.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "exec/data/dataset.h"
+#include "exec/system/launch_env.h"
+#include "shared/error.h"
+#include "shared/scenario/scenario_json.h"
+
+namespace polyphony::exec {
+
+struct Prepared {
+  Scenario scenario;  // has a layout, legal and runnable, of as many ranks as were started
+  std::unique_ptr<Dataset> dataset;
+};
+
+// `data_path`: of downloaded data sets. `memory`: what a rank can have; the stage that needs most
+// must fit, by the closed form of shared/search/bound.h. Errors: InputError. Infeasible: right, but
+// this program or machine cannot run it.
+std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
+                                           const LaunchEnv& launch, const std::string& data_path,
+                                           Bytes memory);
+
+}  // namespace polyphony::exec

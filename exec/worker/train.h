@@ -1,0 +1,54 @@
+// The training loop of one rank: batch -> Program -> step, with metrics, traces, evaluation and
+// checkpoints around it.
+//   metrics.jsonl (rank 0)   {"step": 3, "loss": 2.1, "gradient_norm": 0.8, "learning_rate": 1e-3,
+//   "seconds": 0.12, "samples_per_second": 530}
+//                            {"step": 50, "accuracy": 0.71, "held_out": 512}
+//   trace/                   batches.jsonl (rank 0) and step-<n>.rank-<r>.json
+//   (traces/format/chrome_json.h) of the traced steps checkpoints/             exec/checkpoint/checkpoint.h
+// Learning rate: linear warm-up over warmup_steps, then constant.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "exec/data/dataset.h"
+#include "exec/runner/runner.h"
+#include "exec/transport/communicator.h"
+#include "shared/hardware/hardware.h"
+#include "shared/plan/plan.h"
+
+namespace polyphony::exec {
+
+struct TrainOptions {
+  torch::Device device = torch::kCPU;
+  std::string out;                // folder; empty: nothing is written
+  std::int64_t steps = 10;        // train until this step
+  std::int64_t trace_first = -1;  // traced steps [first, last); -1: none
+  std::int64_t trace_last = -1;
+  std::int64_t evaluate_every = 0;  // steps; 0: never
+  int evaluate_samples = 0;         // held-out samples taken; 0: all
+  double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never
+  Seconds checkpoint_every{0};      // 0: only at the end (none without `out`)
+  bool resume = false;              // from the newest checkpoint in `out`
+  bool check_collectives = false;
+  std::optional<HardwareProfile>
+      pace;  // paced ranks: compute ops last at least pace_scale times what this profile says
+  double pace_scale = 1;
+  std::function<bool()> interrupted;  // polled once a step; true on any rank: checkpoint and stop
+};
+
+struct TrainResult {
+  std::int64_t steps = 0;  // reached
+  double loss = 0;         // of the last step
+  std::optional<double> accuracy;
+  Seconds median_step{};  // over the steps after the third
+  bool interrupted = false;
+};
+
+// Collective over all ranks of the transport. Needs a runnable layout.
+TrainResult train(Transport& transport, const Scenario& scenario, const Layout& layout,
+                  const Dataset& dataset, const TrainOptions& options);
+
+}  // namespace polyphony::exec

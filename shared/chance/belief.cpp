@@ -1,0 +1,113 @@
+#include "shared/chance/belief.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/cost/cost_model.h"
+#include "shared/error.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/statistics.h"
+
+namespace polyphony {
+namespace {
+
+// No parameter moves by more than this: a derivative, not a leap.
+constexpr double kLongestMove = 0.1;
+
+HardwareProfile moved(const HardwareProfile& profile, const ParameterError& error, double share) {
+  HardwareProfile result = profile;
+  for (const auto& [key, change] : error) scale_parameter(result, key, 1 + share * change);
+  return result;
+}
+
+}  // namespace
+
+std::vector<double> step_effects(const Program& program, const Compiled& compiled,
+                                 const Cluster& cluster, const HardwareProfile& profile) {
+  std::vector<double> effects;
+  const auto log_step = [&](const HardwareProfile& at) {
+    const Seconds step = estimate_step(compiled, price(program, compiled, cluster, at)).step();
+    return step.count() > 0 ? std::log(step.count()) : 0.0;
+  };
+  for (const ParameterError& error : profile.certainty.errors) {
+    double longest = 0;
+    for (const auto& [key, change] : error) longest = std::max(longest, std::abs(change));
+    if (longest == 0) {
+      effects.push_back(0);
+      continue;
+    }
+    const double share = std::min(1.0, kLongestMove / longest);
+    effects.push_back(
+        (log_step(moved(profile, error, share)) - log_step(moved(profile, error, -share))) /
+        (2 * share));
+  }
+  return effects;
+}
+
+double Belief::parameters() const {
+  double sum = 0;
+  for (const double effect : effects) sum += effect * effect;
+  return std::sqrt(sum);
+}
+double Belief::deviation() const { return std::hypot(parameters(), residual); }
+
+Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile) {
+  Belief belief{step, std::move(effects), 0};
+  const double stated = std::log1p(profile.step_error) / kNormal90;
+  const double explained = belief.parameters();
+  belief.residual = std::sqrt(std::max(0.0, stated * stated - explained * explained));
+  return belief;
+}
+
+SecondsInterval interval(const Belief& belief) {
+  const double reach = kNormal90 * belief.deviation();
+  return {belief.step * std::exp(-reach), belief.step * std::exp(reach)};
+}
+
+bool Difference::tied() const { return seconds.low <= Seconds(0) && seconds.high >= Seconds(0); }
+
+double layout_distance(const Layout& a, const Layout& b) {
+  POLYPHONY_CHECK(a.modules.size() == b.modules.size(), "layouts of two models");
+  const auto apart = [](int x, int y) {
+    return std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+  };
+  double distance = apart(a.microbatches, b.microbatches);
+  const auto count = [&](bool differs) { distance += differs ? 1 : 0; };
+  count(a.placement != b.placement);
+  count(a.schedule != b.schedule);
+  count(a.encoder_microbatches != b.encoder_microbatches);
+  double most = 0;
+  for (std::size_t m = 0; m < a.modules.size(); ++m) {
+    const ModuleLayout &x = a.modules[m], &y = b.modules[m];
+    most = std::max(most, apart(x.tp, y.tp) + apart(x.cp, y.cp) + apart(x.pp, y.pp) +
+                              apart(x.vpp, y.vpp) + apart(x.ep, y.ep) + apart(x.dp(), y.dp()) +
+                              (x.sp != y.sp) + (x.shard != y.shard) + (x.recompute != y.recompute));
+  }
+  return distance + most;
+}
+
+Difference compare_beliefs(const Belief& first, const Belief& second, double distance,
+                           const HardwareProfile& profile) {
+  POLYPHONY_CHECK(first.effects.size() == second.effects.size(), "effects of two profiles");
+  Difference result;
+  result.logarithm = std::log(second.step / first.step);
+  double squares = 0;
+  for (std::size_t k = 0; k < first.effects.size(); ++k) {
+    const double apart = second.effects[k] - first.effects[k];
+    squares += apart * apart;
+  }
+  double own = std::hypot(first.residual, second.residual);
+  if (profile.certainty.layout_error)
+    own = std::min(own, *profile.certainty.layout_error * distance);
+  squares += own * own;
+  result.deviation = std::sqrt(squares);
+  result.second_wins = squares > 0 ? normal_below(-result.logarithm / result.deviation)
+                                   : (result.logarithm < 0 ? 1 : 0);
+  const auto at = [&](double z) {
+    return first.step * std::expm1(result.logarithm + z * result.deviation);
+  };
+  result.seconds = {at(-kNormal90), at(kNormal90)};
+  return result;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,153 @@
+#include "shared/hardware/certainty_json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace polyphony {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct RangeKey {
+  const char* key;
+  std::optional<FittedRange> FittedRanges::* member;
+  bool bytes;
+  const char* about;
+};
+constexpr RangeKey kRanges[] = {
+    {"gemm_size", &FittedRanges::gemm_size, false, "(m·n·k)^(1/3) of matrix products"},
+    {"message_bytes", &FittedRanges::message_bytes, true, "of a message"},
+    {"collective_bytes", &FittedRanges::collective_bytes, true, "of a collective's whole array"},
+    {"ranks", &FittedRanges::ranks, false, "of a collective's group"},
+};
+constexpr ActivityKind kLastKind = ActivityKind::collective;
+
+constexpr double kMost = 100;  // a relative deviation beyond it is a typing error
+Form deviation_form() { return number_form(0, kMost); }
+
+ObjectForm range_form(const char* name, const Form& bound) {
+  return {
+      name, "lowest and highest seen", {{"low", bound, "", true}, {"high", bound, "", true}}, {}};
+}
+
+FittedRange read_range(const JsonValue& json, bool bytes) {
+  FittedRange range;
+  if (bytes) {
+    Bytes low, high;
+    json.read("low", low);
+    json.read("high", high);
+    range = {static_cast<double>(low.value), static_cast<double>(high.value)};
+  } else {
+    range = {json.at("low").number(), json.at("high").number()};
+  }
+  if (range.low > range.high)
+    json.refuse_at("low", "above \"high\"", "the lower bound comes first");
+  return range;
+}
+
+ordered_json write_range(const FittedRange& range, bool bytes) {
+  const auto text = [](double value) {
+    return to_text(Bytes(static_cast<std::int64_t>(std::llround(value))));
+  };
+  if (bytes) return {{"low", text(range.low)}, {"high", text(range.high)}};
+  return {{"low", range.low}, {"high", range.high}};
+}
+
+ObjectForm jitter_form(const ObjectForm& spreading) {
+  ObjectForm form{"jitter", "spread of repeated ops", {}, {}};
+  form.fields.push_back({"steps", integer_form(2), "measured", true});
+  for (const std::string& kind : enum_names(kLastKind))
+    form.fields.push_back({kind, object_form(spreading), "ops of this kind"});
+  return form;
+}
+
+Jitter read_jitter(const JsonValue& json) {
+  Jitter jitter;
+  json.read("steps", jitter.steps);
+  for (const std::string& kind : enum_names(kLastKind)) {
+    if (!json.has(kind)) continue;
+    Spreading& spreading = jitter.of[static_cast<std::size_t>(enum_named(kind, kLastKind))];
+    json.at(kind).read("step", spreading.step);
+    json.at(kind).read("op", spreading.op);
+  }
+  return jitter;
+}
+
+}  // namespace
+
+const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
+  static const ObjectForm number_range = range_form("fitted_numbers", number_form(0, 1e12));
+  static const ObjectForm byte_range =
+      range_form("fitted_bytes", quantity_form(UnitKind::bytes, "4KiB"));
+  static const ObjectForm fitted = [] {
+    ObjectForm form{"fitted", "what the numbers were fitted on", {}, {}};
+    for (const RangeKey& range : kRanges)
+      form.fields.push_back(
+          {range.key, object_form(range.bytes ? byte_range : number_range), range.about});
+    return form;
+  }();
+  static const ObjectForm spreading{
+      "spreading",
+      "log-normal deviations",
+      {{"step", deviation_form(), "common to a step"}, {"op", deviation_form(), "of each op"}},
+      {}};
+  static const ObjectForm jitter = jitter_form(spreading);
+  static const ObjectForm errors = [&] {
+    ObjectForm form{"parameter_error", "one standard deviation", {}, {}};
+    for (const std::string& key : parameters)
+      form.fields.push_back({key, number_form(-kMost, kMost), "relative change"});
+    return form;
+  }();
+  static const ObjectForm form{
+      "certainty",
+      "how far the profile can be believed",
+      {{"source", text_form("traces of runs/a"), "of these numbers"},
+       {"errors", list_form(object_form(errors)), "of parameters, independent"},
+       {"layout_error", deviation_form(), "of a difference, per doubling"},
+       {"fitted", object_form(fitted), "what it was fitted on"},
+       {"jitter", object_form(jitter), "of repeated ops"}},
+      {}};
+  return form;
+}
+
+Certainty read_certainty(const JsonValue& json) {
+  Certainty certainty;
+  json.read("source", certainty.source);
+  if (json.has("errors")) {
+    const JsonValue errors = json.at("errors");
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      ParameterError& error = certainty.errors.emplace_back();
+      for (const std::string& key : errors.at(i).keys()) error[key] = errors.at(i).at(key).number();
+    }
+  }
+  if (json.has("layout_error")) certainty.layout_error = json.at("layout_error").number();
+  if (json.has("fitted")) {
+    const JsonValue fitted = json.at("fitted");
+    for (const RangeKey& range : kRanges)
+      if (fitted.has(range.key))
+        certainty.fitted.*range.member = read_range(fitted.at(range.key), range.bytes);
+  }
+  if (json.has("jitter")) certainty.jitter = read_jitter(json.at("jitter"));
+  return certainty;
+}
+
+std::string to_json(const Certainty& certainty) {
+  ordered_json json = ordered_json::object();
+  if (!certainty.source.empty()) json["source"] = certainty.source;
+  if (certainty.layout_error) json["layout_error"] = *certainty.layout_error;
+  for (const ParameterError& error : certainty.errors) json["errors"].push_back(error);
+  for (const RangeKey& range : kRanges)
+    if (const auto& seen = certainty.fitted.*range.member)
+      json["fitted"][range.key] = write_range(*seen, range.bytes);
+  if (certainty.jitter) {
+    json["jitter"]["steps"] = certainty.jitter->steps;
+    for (std::size_t kind = 0; kind < kActivityKinds; ++kind) {
+      const Spreading& spreading = certainty.jitter->of[kind];
+      json["jitter"][name(static_cast<ActivityKind>(kind))] = {{"step", spreading.step},
+                                                               {"op", spreading.op}};
+    }
+  }
+  return json.dump();
+}
+
+}  // namespace polyphony

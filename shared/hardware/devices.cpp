@@ -1,0 +1,288 @@
+#include "shared/hardware/devices.h"
+
+#include <cctype>
+
+#include "shared/hardware/shipped_certainty.h"
+
+namespace polyphony {
+namespace {
+
+using namespace literals;
+
+// Sources of the rows, named in each:
+//   [torchtitan]  pytorch/torchtitan, torchtitan/tools/utils.py get_peak_flops (NVIDIA data sheets,
+//   without sparsity) [aic]         ai-dynamo/aiconfigurator, systems/*.yaml (peaks, memory rates,
+//   NVLink, NIC, one direction) [a100]        glennklockwood.com, page on the A100 (data sheet)
+//   [a40]         NVIDIA A40 data sheet; PCIe 4.0 x16 31.5 GB/s (NVLink joins pairs only, so it is
+//   not counted); one 200 Gb/s NIC for
+//                 4 accelerators as in Cornstarch (arXiv 2503.11367), §7
+//   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800
+//   with NVLink 200 GB/s and 200 Gb/s a GPU [fp32]        data sheets, vector units (tf32 must be
+//   asked for by name)
+// Latencies of links: NVLink 0.94 us, ASTRA-sim's HGX-H100 file; fabric 5 us, NCCL
+// src/graph/tuning.cc, tree hop over a network; PCIe 2 us and shared memory 20 us: assumed.
+constexpr Seconds kNvlinkLatency{0.94e-6};
+constexpr Seconds kPcieLatency{2e-6};
+constexpr Seconds kFabricLatency{5e-6};
+constexpr Seconds kSharedMemoryLatency{20e-6};
+constexpr FlopsPerSecond kNotSupported{};
+
+ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16, FlopsPerSecond fp8,
+                     BytesPerSecond memory_rate, Bytes memory, Link node_link, Link fabric_link,
+                     const char* source) {
+  return {{name, fp32, bf16, fp8, memory_rate, memory}, node_link, fabric_link, source, {}, {}};
+}
+
+// Thermal design power of a device. Source: NVIDIA data sheets (A40 300 W, A100 SXM 400 W, H100,
+// H800 and H200 SXM 700 W, H20 400 W, B200 1,000 W, GB200 1,200 W a GPU).
+Watts power_of(const std::string& name) {
+  if (name == "A40") return Watts(300);
+  if (name.starts_with("A100") || name == "H20") return Watts(400);
+  if (name.starts_with("H")) return Watts(700);
+  if (name == "B200") return Watts(1000);
+  if (name == "GB200") return Watts(1200);
+  return Watts(0);
+}
+// Of the design power, while a rank waits or communicates: its kernels poll, its memory is on.
+// Assumed; parked devices draw a tenth.
+constexpr double kIdleShare = 0.3;
+
+std::vector<ShippedDevice> listed_devices();
+
+std::vector<ShippedDevice> make_devices() {
+  std::vector<ShippedDevice> devices = listed_devices();
+  for (ShippedDevice& shipped : devices) {
+    shipped.busy_power = power_of(shipped.device.name);
+    shipped.idle_power = shipped.busy_power * kIdleShare;
+    if (shipped.device.name == "GB200") shipped.domain = 72;  // NVL72: 18 trays of 4
+  }
+  return devices;
+}
+
+std::vector<ShippedDevice> listed_devices() {
+  // Memory sizes are the data sheet's number in GiB: HBM and GDDR are sold in powers of two; H200
+  // shows 140.4 GiB, B200 178.4, GB200 185.0.
+  const Link pcie{BytesPerSecond(31.5e9), kPcieLatency};
+  const Link nvlink3{300_GBps, kNvlinkLatency}, nvlink4{450_GBps, kNvlinkLatency},
+      nvlink5{900_GBps, kNvlinkLatency};
+  const Link nic50{50_Gbps, kFabricLatency}, nic200{200_Gbps, kFabricLatency};
+  const Link nic400{400_Gbps, kFabricLatency}, nic800{800_Gbps, kFabricLatency};
+  const FlopsPerSecond fp32_a40(37.4e12), fp32_a100(19.5e12), bf16_a40(149.7e12);
+  return {
+      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB, pcie, nic50,
+             "[a40] [fp32]"),
+      device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB, nvlink3, nic200,
+             "[torchtitan] [a100] [fp32]"),
+      device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB, nvlink3, nic200,
+             "[torchtitan] [aic] [fp32]"),
+      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB, nvlink4, nic400,
+             "[torchtitan] [aic] [fp32]"),
+      device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB,
+             {200_GBps, kNvlinkLatency}, nic200, "[prof] [fp32]"),
+      device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(150'754'820'915), nvlink4,
+             nic400, "[torchtitan] [aic] [fp32]"),
+      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB, nvlink4, nic200,
+             "[prof] [fp32]"),
+      device("B200", 80_TFLOPs, 2250_TFLOPs, 4500_TFLOPs, 8000_GBps, Bytes(191'555'541'401),
+             nvlink5, nic400, "[torchtitan] [prof] [fp32]"),
+      device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB, nvlink5, nic800,
+             "[torchtitan] [aic] [fp32]"),
+      // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
+      // GHz = 80 GFLOP/s; its share of the memory channels 8 GB/s; processes exchange through
+      // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s.
+      device("cpu-core", FlopsPerSecond(80e9), kNotSupported, kNotSupported, 8_GBps, 4_GiB,
+             {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)},
+             "assumed, deliberately slow"),
+  };
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// What scripts/fit_profiles found (2026-11), by generation, and the mean error of its rows.
+//
+// Ampere and Hopper together: 142 rows of A100 (MPT, Megatron-LM 2021 and 2022,
+// Megatron-DeepSpeed), 6 %, and 37 of H100 (MPT), 4 %. Hopper's products of experts: 33 rows of
+// Megatron-Bridge and NeMo, whose recomputation and sharding are assumed, 7 %.
+//
+// B200: 22 rows (SimuMax), 4 %. GB200: 43 rows of Megatron-Bridge, assumed likewise, 12 %.
+struct Fit {
+  double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency,
+      step_error;
+  const char* rows;
+};
+constexpr Fit kAmpere{0.804, 704, 0.323, 0.9, 0.15, "142 published rows of A100"};
+constexpr Fit kHopper{0.663, 278, 0.159, 0.402, 0.2, "70 published rows of H100"};
+constexpr Fit kB200{0.443, 256, 0.15, 0.62, 0.2, "22 published rows of B200"};
+constexpr Fit kGb200{0.606, 187,  0.15,
+                     0.544, 0.25, "43 published rows of GB200, parts of them assumed"};
+
+const Fit& fit_of(const Device& device) {
+  if (device.name == "GB200") return kGb200;
+  if (device.name == "B200") return kB200;
+  return device.name.starts_with("A") ? kAmpere : kHopper;
+}
+
+// What is not fitted, and where it comes from.
+//
+// Attention, over attending pairs only: B200 0.73 of full squares (SimuMax), half of it causal,
+// 0.37; A100 0.40 to 0.5; Hopper 0.5, between the two generations of flash kernels.
+//
+// Products of experts: medians of SimuMax's tables over those of single ones, A100 0.65 / 0.72,
+// B200 0.30 / 0.485; Hopper, between the two.
+//
+// Memory: 0.8 of the peak and 3 us per kernel (aiconfigurator); SimuMax: A100 0.91, B200 0.67.
+//
+// NVLink: collectives 0.74 (SimuMax, B200 all-reduce), 0.65 (Calculon); fabric 0.9 (Calculon).
+// Messages as collectives, and 10 us each (aiconfigurator); collectives by NCCL's protocols
+// (shared/cost/collectives.h).
+//
+// Assumed: 20 us for the runner and autograd per compute op, 100 us for an optimizer step's
+// launches.
+HardwareProfile gpu_profile(const Device& device) {
+  HardwareProfile profile;
+  profile.name = default_profile(device.name);
+  const Fit& fit = fit_of(device);
+  profile.software = "kernels of this project; NVIDIA libraries of 2020 to 2026";
+  profile.source =
+      std::string("matrix products and early attention: fitted to ") + fit.rows +
+      "; peaks: data sheets; NVLink: SimuMax 1.2; memory and message latency: aiconfigurator; "
+      "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; fitted to "
+      "nothing of yours";
+  profile.device = device;
+  const bool ampere = device.name.starts_with("A"),
+             blackwell = device.name.find("B200") != std::string::npos;
+  profile.gemm_efficiency = fit.gemm_efficiency;
+  profile.gemm_half_size = fit.gemm_half_size;
+  profile.grouped_efficiency = fit.grouped_efficiency;
+  profile.attention_efficiency = ampere ? 0.45 : blackwell ? 0.37 : 0.5;
+  profile.early_attention_efficiency = fit.early_attention_efficiency;
+  profile.memory_efficiency = blackwell ? 0.67 : 0.8;
+  profile.dispatch = Seconds(3e-6);
+  profile.op_overhead = Seconds(20e-6);
+  profile.message_latency = Seconds(10e-6);
+  profile.message_efficiency = 0.74;
+  profile.collective_latency = Seconds(2.5e-6);
+  profile.collective_efficiency = 0.74;
+  profile.nccl = true;
+  profile.fabric_efficiency = 0.9;
+  profile.optimizer_overhead = Seconds(100e-6);
+  profile.optimizer_bytes_efficiency = profile.memory_efficiency;
+  // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
+  // three times the mean error of those that it saw.
+  profile.step_error = fit.step_error;
+  profile.certainty = shipped_certainty(device);
+  return profile;
+}
+
+// Measured on two-core machines with LibTorch 2.11 and Gloo: an all-reduce of 4 KiB 0.1 to 0.4 ms
+// on 2 ranks (2 hops); the rest assumed until the machine is profiled.
+HardwareProfile cpu_profile(const Device& device) {
+  HardwareProfile profile;
+  profile.name = default_profile(device.name);
+  profile.software = "LibTorch 2.11 on one x86 core, Gloo";
+  profile.source = "assumed, deliberately slow: profile this machine before believing it";
+  profile.device = device;
+  profile.gemm_efficiency = 0.6;
+  profile.gemm_half_size = 16;
+  profile.attention_efficiency = 0.25;
+  profile.memory_efficiency = 0.8;
+  profile.dispatch = Seconds(5e-6);
+  profile.op_overhead = Seconds(100e-6);
+  profile.message_latency = Seconds(200e-6);
+  profile.message_efficiency = 0.5;
+  profile.collective_latency = Seconds(100e-6);
+  profile.collective_efficiency = 0.4;
+  profile.fabric_efficiency = 0.5;
+  profile.optimizer_overhead = Seconds(1e-3);
+  profile.optimizer_bytes_efficiency = 0.5;
+  profile.step_error = 0.5;
+  return profile;
+}
+
+std::vector<HardwareProfile> make_profiles() {
+  std::vector<HardwareProfile> profiles;
+  for (const ShippedDevice& shipped : shipped_devices()) {
+    const bool cpu = shipped.device.name == "cpu-core";
+    profiles.push_back(cpu ? cpu_profile(shipped.device) : gpu_profile(shipped.device));
+  }
+  return profiles;
+}
+
+}  // namespace
+
+const std::vector<ShippedDevice>& shipped_devices() {
+  static const std::vector<ShippedDevice> devices = make_devices();
+  return devices;
+}
+
+const ShippedDevice* find_device(const std::string& name) {
+  for (const ShippedDevice& shipped : shipped_devices()) {
+    if (lower_case(shipped.device.name) == lower_case(name)) return &shipped;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (const ShippedDevice& shipped : shipped_devices()) names.push_back(shipped.device.name);
+  return names;
+}
+
+int default_domain(const std::string& device, int ranks_per_node) {
+  const ShippedDevice* shipped = find_device(device);
+  if (shipped == nullptr || shipped->domain <= ranks_per_node) return 0;
+  return shipped->domain % ranks_per_node == 0 ? shipped->domain : 0;
+}
+
+const std::vector<HardwareProfile>& shipped_profiles() {
+  static const std::vector<HardwareProfile> profiles = make_profiles();
+  return profiles;
+}
+
+const HardwareProfile* find_profile(const std::string& name) {
+  for (const HardwareProfile& profile : shipped_profiles()) {
+    if (profile.name == lower_case(name)) return &profile;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> profile_names() {
+  std::vector<std::string> names;
+  for (const HardwareProfile& profile : shipped_profiles()) names.push_back(profile.name);
+  return names;
+}
+
+std::string default_profile(const std::string& device) { return lower_case(device) + "-roofline"; }
+
+std::optional<HardwareProfile> shipped_profile(const Cluster& cluster) {
+  const HardwareProfile* found = find_profile(cluster.profile);
+  if (found == nullptr) return std::nullopt;
+  HardwareProfile profile = *found;
+  profile.device = cluster.device;
+  return profile;
+}
+
+FlopsPerSecond peak(const Device& device, NumberFormat format) {
+  const bool matrix_units = device.bf16.value > 0;
+  switch (format) {
+    case NumberFormat::fp64:
+      return device.fp32 / 2.0;
+    case NumberFormat::fp32:
+      return device.fp32;
+    case NumberFormat::tf32:
+      return matrix_units ? device.bf16 / 2.0 : FlopsPerSecond();
+    case NumberFormat::bf16:
+    case NumberFormat::fp16:
+      return device.bf16;
+    case NumberFormat::fp8:
+      return device.fp8;
+    case NumberFormat::nvfp4:  // Blackwell only
+      return device.name.find("B200") != std::string::npos ? device.fp8 * 2.0 : FlopsPerSecond();
+  }
+  return {};
+}
+
+}  // namespace polyphony

@@ -1,0 +1,49 @@
+// The devices and hardware profiles that ship with the program, found by name (upper and lower case
+// alike).
+//   A device "H100" brings default links (one direction, per accelerator): inside its node, and its
+//   share of the node's NICs. Every device has a roofline profile of its own, "h100-roofline":
+//   peaks from data sheets, efficiencies from published kernel tables, nothing fitted on the user's
+//   machine. "cpu-core" is one core of an unknown x86 machine, deliberately slow.
+// Sources: shared/hardware/devices.cpp, row by row.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/hardware/cluster.h"
+#include "shared/hardware/hardware.h"
+
+namespace polyphony {
+
+struct ShippedDevice {
+  Device device;
+  Link node_link;
+  Link fabric_link;
+  std::string source;
+  Watts busy_power{}, idle_power{};
+  int domain = 0;  // accelerators that node_link joins where that is more than a node
+};
+
+const std::vector<ShippedDevice>& shipped_devices();
+const ShippedDevice* find_device(const std::string& name);  // null: no such name
+std::vector<std::string> device_names();
+// Of nodes of the device, as Cluster::domain: 72 for GB200 in trays of 4. 0: a node.
+int default_domain(const std::string& device, int ranks_per_node);
+
+const std::vector<HardwareProfile>& shipped_profiles();
+const HardwareProfile* find_profile(const std::string& name);  // null: no such name
+std::vector<std::string> profile_names();
+// The name of the shipped profile of a shipped device.
+std::string default_profile(const std::string& device);
+// The shipped profile that a cluster names, its efficiencies applied to the cluster's own device (a
+// roofline holds for a faster sister of the device, too). Nothing when the name is not shipped:
+// then it is a path.
+std::optional<HardwareProfile> shipped_profile(const Cluster& cluster);
+
+// Dense matrix peak in a format; zero: the device does not support it. tf32 is half of bf16 and
+// nvfp4 twice fp8 where a device has matrix units for them; fp64 is half of fp32 (A100, H100 and
+// CPUs; A40, H20 and B200 have less).
+FlopsPerSecond peak(const Device& device, NumberFormat format);
+
+}  // namespace polyphony

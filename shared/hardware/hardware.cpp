@@ -1,0 +1,91 @@
+#include "shared/hardware/hardware.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/error.h"
+#include "shared/hardware/devices.h"
+
+namespace polyphony {
+namespace {
+
+bool in_block(LayerKind layer) {
+  return layer == LayerKind::decoder_block || layer == LayerKind::encoder_block ||
+         layer == LayerKind::diffusion_block;
+}
+
+bool is_narrow(const SoftwareStack& stack, const Kernel& kernel) {
+  return kernel.kind == KernelKind::gemm && stack.matrix.has_value() && in_block(kernel.layer) &&
+         std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
+}
+
+// Its operands are read in the compute format and written in the matrix format before they are
+// multiplied: 3/2 passes of what the product reads and writes. Own count, casts not fused.
+Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
+  return kernel.bytes / (profile.device.memory_rate * profile.memory_efficiency);
+}
+
+double gemm_efficiency(const HardwareProfile& profile, const Kernel& kernel) {
+  const double size = std::cbrt(static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
+                                static_cast<double>(kernel.k));
+  const double grouped =
+      kernel.launches > 1 && !profile.stack.fused_experts ? profile.grouped_efficiency : 1;
+  return grouped * profile.gemm_efficiency *
+         (size > 0 ? size / (size + profile.gemm_half_size) : 1);
+}
+
+Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
+                       NumberFormat precision) {
+  const BytesPerSecond memory = profile.device.memory_rate * profile.memory_efficiency;
+  const FlopsPerSecond fastest = peak(profile.device, precision);
+  const double efficiency = profile.stack.early_attention || profile.stack.eager_attention
+                                ? profile.early_attention_efficiency
+                                : profile.attention_efficiency;
+  if (!profile.stack.eager_attention)
+    return std::max(kernel.flops / (fastest * efficiency), kernel.bytes / memory);
+  // Two products of whole squares; causal ones attend to half of them.
+  const double squares = kernel.layer == LayerKind::decoder_block ? 2 : 1;
+  const double scores = squares * kernel.flops.value / (4 * static_cast<double>(kernel.k));
+  const Bytes moved(static_cast<std::int64_t>(scores * kScorePasses *
+                                              static_cast<double>(size_of(precision).value)));
+  return squares * kernel.flops / (fastest * efficiency) + (kernel.bytes + moved) / memory;
+}
+
+}  // namespace
+
+Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, NumberFormat precision) {
+  const BytesPerSecond memory = profile.device.memory_rate * profile.memory_efficiency;
+  const SoftwareStack& stack = profile.stack;
+  const auto supported = [&](NumberFormat format) {
+    const FlopsPerSecond fastest = peak(profile.device, format);
+    POLYPHONY_CHECK(fastest.value > 0, profile.device.name << " has no peak for " << name(format));
+    return fastest;
+  };
+  const Seconds launch = profile.dispatch * kernel.launches;
+  switch (kernel.kind) {
+    case KernelKind::attention:
+      supported(precision);
+      return attention_time(profile, kernel, precision) + launch;
+    case KernelKind::gemm: {
+      const bool narrow = is_narrow(stack, kernel);
+      const FlopsPerSecond fastest = supported(narrow ? *stack.matrix : precision);
+      const Seconds product = std::max(kernel.flops / (fastest * gemm_efficiency(profile, kernel)),
+                                       kernel.bytes / memory);
+      const bool cast = narrow && !(stack.fused_experts && kernel.launches > 1);
+      return product + (cast ? cast_time(profile, kernel) : Seconds(0)) + launch;
+    }
+    case KernelKind::elementwise:
+    case KernelKind::embedding:
+    case KernelKind::loss:
+      return stack.traffic * (kernel.bytes / memory) + stack.launches * launch;
+  }
+  return {};
+}
+
+Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel) {
+  const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::attention;
+  const double each = is_narrow(profile.stack, kernel) ? 3 : product ? 1 : profile.stack.launches;
+  return profile.stack.host * (kernel.launches * each);
+}
+
+}  // namespace polyphony

@@ -1,0 +1,66 @@
+// A hardware profile: how much of a device's and its links' peak real kernels reach, and what it
+// was fitted on.
+//   kernel time = max(flops / (peak · efficiency(kind, shape)), bytes / (memory_rate ·
+//   memory_efficiency)) + dispatch per launch efficiency(gemm, m, n, k) = gemm_efficiency · s / (s
+//   + half_size),  s = (m·n·k)^(1/3): small products reach less of the peak collectives and
+//   messages: latency + bytes / (link rate · link_efficiency); message_efficiency and
+//   collective_efficiency inside a node, fabric_efficiency between nodes corrections: measured ÷
+//   modelled time by (layer kind, phase), from calibration; 1 where absent
+// Products of experts, many of one shape side by side, reach grouped_efficiency of what one alone
+// does.
+// `stack` holds what the software adds (shared/hardware/software.h).
+// `nccl`: collectives by protocol (shared/cost/collectives.h); else collective_latency per ring
+// hop. `step_error` is the stated relative error of a step time predicted with the profile;
+// candidates closer than it are tied. `certainty`: errors of single parameters, what was seen,
+// jitter. Profiles in JSON: shared/hardware/hardware_json.h.
+// Sources: the longer of arithmetic and memory, the roofline model (Williams, Waterman and
+// Patterson, CACM 52(4), 2009); efficiency by shape, own form, fitted (shared/hardware/devices.cpp).
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "shared/hardware/certainty.h"
+#include "shared/hardware/cluster.h"
+#include "shared/hardware/software.h"
+#include "shared/layers/expand.h"
+
+namespace polyphony {
+
+struct HardwareProfile {
+  std::string name;      // "h100-roofline"
+  std::string software;  // the stack it holds for
+  std::string source;    // where its numbers come from
+  Device device;
+  double gemm_efficiency = 0.7;
+  double gemm_half_size = 0;      // elements; 0: flat
+  double grouped_efficiency = 1;  // of gemm_efficiency
+  double attention_efficiency = 0.5;
+  double early_attention_efficiency = 0.3;
+  double memory_efficiency = 0.8;
+  Seconds dispatch{};               // per kernel launch
+  Seconds op_overhead{};            // per compute op (runner, autograd graph)
+  Seconds message_latency{};        // point to point, both ends
+  double message_efficiency = 0.8;  // of the link rate
+  Seconds collective_latency{};     // per ring hop, as seen by all
+  double collective_efficiency = 0.8;
+  double fabric_efficiency =
+      0.9;  // of the fabric link rate between nodes, messages and collectives alike
+  Seconds optimizer_overhead{};  // per update op
+  double optimizer_bytes_efficiency =
+      0.8;  // of the memory rate, over parameters + gradients + moments read and written
+  double step_error = 0.25;
+  bool nccl = false;
+  SoftwareStack stack;
+  std::map<std::pair<LayerKind, Phase>, double> corrections;
+  Certainty certainty;
+  bool operator==(const HardwareProfile&) const = default;
+};
+
+// Seconds of one kernel on the device, without corrections.
+Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, NumberFormat precision);
+// Seconds that the host takes to launch it.
+Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel);
+
+}  // namespace polyphony

@@ -1,0 +1,301 @@
+#include "shared/hardware/hardware_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "shared/hardware/certainty_json.h"
+#include "shared/text/strict_json.h"
+
+namespace polyphony {
+namespace {
+
+// One table for reader, writer and refusals.
+struct NumberKey {
+  const char* key;
+  double HardwareProfile::* member;
+  double low, high;
+  const char* about;
+};
+struct TimeKey {
+  const char* key;
+  Seconds HardwareProfile::* member;
+  const char* about;
+};
+constexpr double kLeastEfficiency = 1e-6;  // a device reaching less is a typing error
+
+// Efficiencies above 1 happen: a fitted one is relative to a peak that a scenario may understate.
+constexpr NumberKey kNumbers[] = {
+    {"gemm_efficiency", &HardwareProfile::gemm_efficiency, kLeastEfficiency, 100,
+     "of the peak, large matrix products"},
+    {"gemm_half_size", &HardwareProfile::gemm_half_size, 0, 1e6,
+     "(m·n·k)^(1/3) that reaches half of it"},
+    {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 100,
+     "of gemm_efficiency, products of experts side by side"},
+    {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 100,
+     "of the peak, attending pairs"},
+    {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
+     100, "of the peak, attending pairs, kernels of an earlier generation"},
+    {"memory_efficiency", &HardwareProfile::memory_efficiency, kLeastEfficiency, 100,
+     "of the memory rate"},
+    {"message_efficiency", &HardwareProfile::message_efficiency, kLeastEfficiency, 100,
+     "of the node link, point to point"},
+    {"collective_efficiency", &HardwareProfile::collective_efficiency, kLeastEfficiency, 100,
+     "of the node link"},
+    {"fabric_efficiency", &HardwareProfile::fabric_efficiency, kLeastEfficiency, 100,
+     "of the fabric link"},
+    {"optimizer_bytes_efficiency", &HardwareProfile::optimizer_bytes_efficiency, kLeastEfficiency,
+     100, "of the memory rate, optimizer"},
+    {"step_error", &HardwareProfile::step_error, 0, 10, "relative error of a predicted step time"},
+};
+constexpr TimeKey kTimes[] = {
+    {"dispatch", &HardwareProfile::dispatch, "per kernel launch"},
+    {"op_overhead", &HardwareProfile::op_overhead, "per compute op"},
+    {"message_latency", &HardwareProfile::message_latency, "per message"},
+    {"collective_latency", &HardwareProfile::collective_latency, "per ring hop"},
+    {"optimizer_overhead", &HardwareProfile::optimizer_overhead, "per optimizer step"},
+};
+
+struct StackKey {
+  const char* key;
+  double SoftwareStack::* member;
+  double low, high;
+  const char* about;
+};
+constexpr StackKey kStackNumbers[] = {
+    {"traffic", &SoftwareStack::traffic, 0, 100, "of memory-bound kernels' bytes"},
+    {"launches", &SoftwareStack::launches, 0, 100, "of memory-bound kernels' launches"},
+    {"gradient_bytes", &SoftwareStack::gradient_bytes, 0, 8, "of an element as it is reduced"},
+    {"pipelined", &SoftwareStack::pipelined, 0, 1,
+     "of products that other tensor-parallel collectives run beside"},
+    {"tensor_overlap", &SoftwareStack::tensor_overlap, 0, 1,
+     "of weight gradients that collectives run beside"},
+    {"overlap", &SoftwareStack::overlap, 0, 1, "of a backward that hides its reduction"},
+    {"taken_inside", &SoftwareStack::taken_inside, 0, 0.9,
+     "of the device, by a collective inside a node, from the compute beside it"},
+    {"taken_between", &SoftwareStack::taken_between, 0, 0.9,
+     "of the device, by a collective between nodes, from the compute beside it"},
+};
+constexpr NumberFormat kLastFormat = NumberFormat::nvfp4;
+
+constexpr LayerKind kLastLayer = LayerKind::diffusion_head;
+constexpr Phase kLastPhase = Phase::recompute;
+const std::string kStackPath = "stack.", kCorrectionsPath = "corrections.";
+
+ObjectForm device_form() {
+  const Form rate = quantity_form(UnitKind::compute_rate, "989TFLOPS");
+  return {"profile_device",
+          "what the device can do",
+          {{"name", text_form("H100"), "of the device", true},
+           {"fp32", rate, "dense peak", true},
+           {"bf16", rate, "dense matrix peak; absent: not supported"},
+           {"fp8", rate, "dense matrix peak; absent: not supported"},
+           {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "peak", true},
+           {"memory", quantity_form(UnitKind::bytes, "80GiB"), "size", true}},
+          {}};
+}
+
+ObjectForm stack_form() {
+  ObjectForm form{"software_stack", "what the software adds", {}, {}};
+  form.fields.push_back({"name", text_form("fsdp"), "of the stack", true});
+  for (const StackKey& number : kStackNumbers)
+    form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
+  form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
+  form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+  form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
+  form.fields.push_back(
+      {"fused_experts", boolean_form(), "experts' two products and what is between, one kernel"});
+  form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
+  form.fields.push_back(
+      {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
+  form.fields.push_back(
+      {"matrix", choice_form(enum_names(kLastFormat)), "format of the blocks' weight products"});
+  return form;
+}
+
+SoftwareStack read_stack(const JsonValue& json) {
+  SoftwareStack stack;
+  json.read("name", stack.name);
+  if (const SoftwareStack* shipped = find_stack(stack.name)) stack.memory = shipped->memory;
+  for (const StackKey& number : kStackNumbers) json.read(number.key, stack.*number.member);
+  json.read("host", stack.host);
+  json.read("eager_attention", stack.eager_attention);
+  json.read("early_attention", stack.early_attention);
+  json.read("one_copy", stack.one_copy);
+  json.read("fused_experts", stack.fused_experts);
+  json.read("scattered_messages", stack.scattered_messages);
+  if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
+  return stack;
+}
+
+nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
+  nlohmann::ordered_json json = {{"name", stack.name}};
+  for (const StackKey& number : kStackNumbers) json[number.key] = stack.*number.member;
+  json["host"] = to_text(stack.host);
+  json["eager_attention"] = stack.eager_attention;
+  json["early_attention"] = stack.early_attention;
+  json["one_copy"] = stack.one_copy;
+  json["fused_experts"] = stack.fused_experts;
+  json["scattered_messages"] = stack.scattered_messages;
+  if (stack.matrix) json["matrix"] = name(*stack.matrix);
+  return json;
+}
+
+ObjectForm layer_corrections_form() {
+  ObjectForm form{"layer_corrections", "measured ÷ modelled time by phase", {}, {}};
+  for (const std::string& phase : enum_names(kLastPhase)) {
+    form.fields.push_back({phase, number_form(1e-3, 1e3), "measured ÷ modelled"});
+  }
+  return form;
+}
+
+ObjectForm corrections_form(const ObjectForm& by_phase) {
+  ObjectForm form{"corrections", "measured ÷ modelled time by layer", {}, {}};
+  for (const std::string& layer : enum_names(kLastLayer)) {
+    form.fields.push_back({layer, object_form(by_phase), "of this layer"});
+  }
+  return form;
+}
+
+ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
+                        const ObjectForm& corrections) {
+  ObjectForm form{"profile", "a hardware profile", {}, {}};
+  form.fields.push_back({"profile", integer_form(1, 1), "version of the format", true});
+  form.fields.push_back({"name", text_form("my-node"), "of the profile", true});
+  form.fields.push_back({"software", text_form("torch 2.11"), "the stack it holds for"});
+  form.fields.push_back(
+      {"source", text_form("profiled 2026-11-21"), "where its numbers come from"});
+  form.fields.push_back({"device", object_form(device), "what it describes", true});
+  for (const NumberKey& number : kNumbers) {
+    form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
+  }
+  for (const TimeKey& time : kTimes) {
+    form.fields.push_back({time.key, quantity_form(UnitKind::time, "3us"), time.about});
+  }
+  form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
+  form.fields.push_back({"stack", object_form(stack), "what the software adds"});
+  form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
+  form.fields.push_back(
+      {"certainty", object_form(certainty_form(parameter_keys())), "how far it can be believed"});
+  return form;
+}
+
+Device read_device(const JsonValue& json) {
+  Device device;
+  json.read("name", device.name);
+  json.read("fp32", device.fp32);
+  json.read("bf16", device.bf16);
+  json.read("fp8", device.fp8);
+  json.read("memory_rate", device.memory_rate);
+  json.read("memory", device.memory);
+  if (device.fp32.value <= 0)
+    json.refuse_at("fp32", "a device without fp32", "give its peak, such as \"67TFLOPS\"");
+  if (device.memory_rate.value <= 0) {
+    json.refuse_at("memory_rate", "a memory rate of zero", "give its peak, such as \"3350GBps\"");
+  }
+  if (device.memory.value <= 0)
+    json.refuse_at("memory", "no memory", "give its size, such as \"80GiB\"");
+  return device;
+}
+
+}  // namespace
+
+bool set_number(HardwareProfile& profile, const std::string& key, double value) {
+  for (const NumberKey& number : kNumbers)
+    if (key == number.key) return profile.*number.member = value, true;
+  for (const TimeKey& time : kTimes)
+    if (key == time.key) return profile.*time.member = Seconds(value), true;
+  return false;
+}
+
+bool set_number(SoftwareStack& stack, const std::string& key, double value) {
+  for (const StackKey& number : kStackNumbers)
+    if (key == number.key) return stack.*number.member = value, true;
+  if (key == "host") return stack.host = Seconds(value), true;
+  return false;
+}
+
+const std::vector<std::string>& parameter_keys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> list;
+    for (const NumberKey& number : kNumbers)
+      if (std::string(number.key) != "step_error") list.emplace_back(number.key);
+    for (const TimeKey& time : kTimes) list.emplace_back(time.key);
+    for (const StackKey& number : kStackNumbers) list.push_back(kStackPath + number.key);
+    list.push_back(kStackPath + "host");
+    for (const std::string& layer : enum_names(kLastLayer))
+      for (const std::string& phase : enum_names(kLastPhase))
+        list.push_back(kCorrectionsPath + layer + "." + phase);
+    return list;
+  }();
+  return keys;
+}
+
+void scale_parameter(HardwareProfile& profile, const std::string& key, double factor) {
+  for (const NumberKey& number : kNumbers)
+    if (key == number.key) return void(profile.*number.member *= factor);
+  for (const TimeKey& time : kTimes)
+    if (key == time.key) return void(profile.*time.member *= factor);
+  for (const StackKey& number : kStackNumbers)
+    if (key == kStackPath + number.key) return void(profile.stack.*number.member *= factor);
+  if (key == kStackPath + "host") return void(profile.stack.host *= factor);
+  const std::size_t dot = key.rfind('.');
+  POLYPHONY_CHECK(key.starts_with(kCorrectionsPath) && dot != std::string::npos, key);
+  const std::string layer = key.substr(kCorrectionsPath.size(), dot - kCorrectionsPath.size());
+  const auto where =
+      std::pair(enum_named(layer, kLastLayer), enum_named(key.substr(dot + 1), kLastPhase));
+  profile.corrections.try_emplace(where, 1).first->second *= factor;
+}
+
+HardwareProfile parse_profile(const std::string& text, const std::string& file) {
+  const ObjectForm device = device_form(), by_phase = layer_corrections_form();
+  const ObjectForm corrections = corrections_form(by_phase), stack = stack_form(),
+                   form = profile_form(device, stack, corrections);
+  const JsonValue json = JsonValue::parse(text, file);
+  json.check(object_form(form));
+  HardwareProfile profile;
+  json.read("name", profile.name);
+  json.read("software", profile.software);
+  json.read("source", profile.source);
+  profile.device = read_device(json.at("device"));
+  for (const NumberKey& number : kNumbers) json.read(number.key, profile.*number.member);
+  for (const TimeKey& time : kTimes) json.read(time.key, profile.*time.member);
+  json.read("nccl", profile.nccl);
+  if (json.has("stack")) profile.stack = read_stack(json.at("stack"));
+  if (json.has("corrections")) {
+    const JsonValue layers_json = json.at("corrections");
+    for (const std::string& layer : layers_json.keys()) {
+      const JsonValue phases = layers_json.at(layer);
+      for (const std::string& phase : phases.keys()) {
+        profile.corrections[{enum_named(layer, kLastLayer), enum_named(phase, kLastPhase)}] =
+            phases.at(phase).number();
+      }
+    }
+  }
+  if (json.has("certainty")) profile.certainty = read_certainty(json.at("certainty"));
+  return profile;
+}
+
+std::string to_json(const HardwareProfile& profile) {
+  nlohmann::ordered_json device = {{"name", profile.device.name},
+                                   {"fp32", to_text(profile.device.fp32)}};
+  if (profile.device.bf16.value > 0) device["bf16"] = to_text(profile.device.bf16);
+  if (profile.device.fp8.value > 0) device["fp8"] = to_text(profile.device.fp8);
+  device["memory_rate"] = to_text(profile.device.memory_rate);
+  device["memory"] = to_text(profile.device.memory);
+  nlohmann::ordered_json json = {{"profile", 1},
+                                 {"name", profile.name},
+                                 {"software", profile.software},
+                                 {"source", profile.source},
+                                 {"device", device}};
+  for (const NumberKey& number : kNumbers) json[number.key] = profile.*number.member;
+  for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
+  json["nccl"] = profile.nccl;
+  json["stack"] = write_stack(profile.stack);
+  for (const auto& [where, factor] : profile.corrections) {
+    json["corrections"][name(where.first)][name(where.second)] = factor;
+  }
+  if (profile.certainty != Certainty{})
+    json["certainty"] = nlohmann::ordered_json::parse(to_json(profile.certainty));
+  return json.dump(2) + "\n";
+}
+
+}  // namespace polyphony

@@ -1,0 +1,74 @@
+#include "shared/hardware/network.h"
+
+#include <algorithm>
+
+namespace polyphony {
+
+Crossing Network::shaped_crossing(Rank a, Rank b) const {
+  const auto ranks = static_cast<std::uint32_t>(node_of.size());
+  const Way taken = way(a, b);
+  if (taken == Way::bus) return {{2 * (2 * ranks + a.value), 2 * (2 * ranks + b.value) + 1}, 2};
+  const std::uint32_t up = 2 * (ranks + nic_of[a.value]), down = 2 * (ranks + nic_of[b.value]) + 1;
+  if (taken == Way::leaf) return {{up, down}, 2};
+  return {{up, 2 * (3 * ranks + leaf_of[a.value]), 2 * (3 * ranks + leaf_of[b.value]) + 1, down},
+          4};
+}
+
+BytesPerSecond Network::capacity(std::uint32_t link) const {
+  const auto ranks = static_cast<std::uint32_t>(node_of.size());
+  const std::uint32_t end = link / 2;
+  if (end < ranks) return shaped ? node_rate * node_factor[end] : node_rate;
+  if (end < 2 * ranks) return shaped ? fabric_rate * nic_factor[end - ranks] : fabric_rate;
+  return end < 3 * ranks ? bus_rate : leaf_rate;
+}
+
+BytesPerSecond Network::slowest(Rank a, Rank b) const {
+  const Crossing path = crossing(a, b);
+  BytesPerSecond least = capacity(path.links[0]);
+  for (const std::uint32_t link : path) least = std::min(least, capacity(link));
+  return least;
+}
+
+BytesPerSecond leaf_rate(const Cluster& cluster) {
+  const int nics = cluster.nics > 0 ? cluster.nics : cluster.ranks_per_node;
+  const double joined = static_cast<double>(cluster.leaf.nodes) * nics / cluster.leaf.rails;
+  return cluster.fabric_link.rate * (joined / cluster.leaf.oversubscription);
+}
+
+Network make_network(const Cluster& cluster, std::uint32_t ranks) {
+  Network network;
+  network.node_rate = cluster.node_link.rate;
+  network.fabric_rate = cluster.fabric_link.rate;
+  network.shaped = !cluster.flat();
+  const auto number = [](int value) { return static_cast<std::uint32_t>(value); };
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    network.node_of.push_back(number(cluster.domain_of(Rank(r))));
+    if (!network.shaped) continue;
+    network.bus_of.push_back(number(cluster.node_of(Rank(r))));
+    network.nic_of.push_back(number(cluster.nic_of(Rank(r))));
+    network.leaf_of.push_back(number(cluster.leaf_of(Rank(r))));
+  }
+  if (!network.shaped) return network;
+  network.bus_rate = cluster.bus.rate;
+  if (cluster.leaf.nodes > 0) {
+    for (const std::uint32_t leaf : network.leaf_of)
+      network.leaves = std::max(network.leaves, leaf + 1);
+    network.leaf_rate = leaf_rate(cluster);
+  }
+  network.node_factor.assign(ranks, 1);
+  network.nic_factor.assign(ranks, 1);  // at most a NIC a rank
+  for (const Degraded& degraded : cluster.degraded) {
+    const auto rank = number(degraded.rank);
+    if (rank >= ranks) continue;
+    network.node_factor[rank] = degraded.link;
+    double& nic = network.nic_factor[number(cluster.nic_of(Rank(rank)))];
+    nic = std::min(nic, degraded.nic);
+    if (!degraded.nic_of) continue;
+    const Rank other(number(*degraded.nic_of));
+    network.nic_of[rank] = number(cluster.nic_of(other));
+    network.leaf_of[rank] = number(cluster.leaf_of(other));
+  }
+  return network;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,83 @@
+// The links of a cluster as transfers cross them, by number, each way a link of its own:
+//   inside a domain       sender's switch link up, receiver's down
+//   domains of one node   sender's bus link up, receiver's down
+//   between nodes         sender's NIC up, receiver's down; under different leaf switches between
+//                         them the uplinks of the sender's leaf and the downlinks of the receiver's
+// A NIC may be several ranks'. A flow alone goes at the rate of the slowest link that it crosses.
+// Rates in bytes a second and per direction; a link that has failed has none.
+// Made from a Cluster by make_network(); a table by hand may set the first three fields alone.
+// Source: own count of links; oversubscription as data sheets of leaf-spine fabrics give it.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "shared/hardware/cluster.h"
+#include "shared/ids.h"
+#include "shared/units.h"
+
+namespace polyphony {
+
+// Links that one flow crosses, in order.
+struct Crossing {
+  std::array<std::uint32_t, 4> links{};
+  std::uint32_t count = 0;
+  const std::uint32_t* begin() const { return links.data(); }
+  const std::uint32_t* end() const { return links.data() + count; }
+};
+
+struct Network {
+  enum class Way : std::uint8_t { domain, bus, leaf, spine };
+
+  std::vector<std::uint32_t> node_of;  // by rank: its domain
+  BytesPerSecond node_rate{};
+  BytesPerSecond fabric_rate{};  // of a NIC
+  // The rest is looked at only when the cluster is not flat (Cluster::flat).
+  bool shaped = false;
+  std::vector<std::uint32_t> bus_of{};   // by rank: the node whose bus it is on
+  std::vector<std::uint32_t> nic_of{};   // by rank
+  std::vector<std::uint32_t> leaf_of{};  // by rank: the leaf switch of its NIC
+  std::uint32_t leaves = 0;              // 0: one switch
+  BytesPerSecond bus_rate{};
+  BytesPerSecond leaf_rate{};                       // of a leaf's uplinks together
+  std::vector<double> node_factor{}, nic_factor{};  // by rank, by NIC
+
+  bool same_node(Rank a, Rank b) const { return node_of[a.value] == node_of[b.value]; }
+  Way way(Rank a, Rank b) const {
+    if (same_node(a, b)) return Way::domain;
+    if (!shaped) return Way::leaf;
+    if (bus_of[a.value] == bus_of[b.value]) return Way::bus;
+    return leaves == 0 || leaf_of[a.value] == leaf_of[b.value] ? Way::leaf : Way::spine;
+  }
+  bool over_fabric(Rank a, Rank b) const { return way(a, b) >= Way::leaf; }
+
+  // Of a flow alone.
+  BytesPerSecond rate(Rank a, Rank b) const {
+    if (!shaped) return same_node(a, b) ? node_rate : fabric_rate;
+    return slowest(a, b);
+  }
+
+  // Links: by rank its switch link, by NIC, by rank its bus link, by leaf; up even, down odd.
+  Crossing crossing(Rank a, Rank b) const {
+    const auto ranks = static_cast<std::uint32_t>(node_of.size());
+    if (same_node(a, b)) return {{2 * a.value, 2 * b.value + 1}, 2};
+    if (!shaped) return {{2 * (ranks + a.value), 2 * (ranks + b.value) + 1}, 2};
+    return shaped_crossing(a, b);
+  }
+  std::uint32_t links() const {
+    const auto ranks = static_cast<std::uint32_t>(node_of.size());
+    return shaped ? 6 * ranks + 2 * leaves : 4 * ranks;
+  }
+  BytesPerSecond capacity(std::uint32_t link) const;
+
+ private:
+  BytesPerSecond slowest(Rank a, Rank b) const;
+  Crossing shaped_crossing(Rank a, Rank b) const;
+};
+
+// Of the cluster's first ranks.
+Network make_network(const Cluster& cluster, std::uint32_t ranks);
+// A leaf's uplinks together: the rate of its NICs ÷ oversubscription.
+BytesPerSecond leaf_rate(const Cluster& cluster);
+
+}  // namespace polyphony

@@ -1,0 +1,129 @@
+#include "shared/hardware/software.h"
+
+namespace polyphony {
+namespace {
+
+// cuBLAS' own on Hopper and later: PyTorch's (aten/src/ATen/cuda/CublasHandlePool.cpp), and again
+// Transformer Engine's (pytorch/cpp_extensions/gemm.py), 32 MiB each.
+constexpr Bytes kLibraryWorkspace{std::int64_t{32} << 20};
+
+std::vector<SoftwareStack> make_stacks() {
+  std::vector<SoftwareStack> stacks{SoftwareStack{}};
+  // Numbers as scripts/fit_profiles found them (2026-11); launches, host times that no row tells
+  // apart, and what overlaps are assumed.
+  // Megatron-LM of 2020 to 2022 and forks: unfused attention, fp16 gradients reduced at the end.
+  SoftwareStack early;
+  early.name = "megatron-2021";
+  early.traffic = 0.942;
+  early.launches = 0.6;
+  early.host = Seconds(8e-6);
+  early.eager_attention = true;
+  early.gradient_bytes = 2;
+  early.scattered_messages = true;
+  early.memory = {.keeping = Keeping::megatron, .dropout = true};
+  stacks.push_back(early);
+  // From 2022 on, input gradients are summed beside the weight gradients (arXiv 2205.05198,
+  // §4.2.2).
+  SoftwareStack sequence = early;
+  sequence.name = "megatron-2022";
+  sequence.tensor_overlap = 1;
+  stacks.push_back(sequence);
+  SoftwareStack deepspeed = early;
+  deepspeed.name = "megatron-deepspeed";
+  deepspeed.traffic = 0.455;
+  deepspeed.host = Seconds(93.6e-6);
+  stacks.push_back(deepspeed);
+  // Megatron Core with Transformer Engine: fused norms, rotations, activations.
+  SoftwareStack core;
+  core.name = "megatron-core";
+  core.traffic = 0.5;
+  core.launches = 0.5;
+  core.host = Seconds(6e-6);
+  core.tensor_overlap = 1;
+  core.gradient_bytes = 4;
+  core.scattered_messages = true;
+  core.memory = {.keeping = Keeping::transformer_engine,
+                 .in_products = true,
+                 .workspaces = 2 * kLibraryWorkspace};
+  stacks.push_back(core);
+  // The same built by hand from its library's defaults, as the authors of its MIMO models measured
+  // it (yashaswikarnati/Megatron-LM, benchmarks/mimo_throughput/training.py): dropout of 0.1,
+  // gradients in bf16, not summed inside products, a fused loss.
+  SoftwareStack mimo = core;
+  mimo.name = "megatron-mimo";
+  mimo.gradient_bytes = 2;
+  mimo.memory.dropout = mimo.memory.fused_loss = true;
+  mimo.memory.in_products = false;
+  mimo.memory.gradient = Bytes(2);
+  stacks.push_back(mimo);
+  SoftwareStack bridge = core;
+  bridge.name = "megatron-bridge";
+  bridge.gradient_bytes = 2;
+  // Megatron-Bridge's performance recipes (perf_recipes/_common.py): grad_reduce_in_fp32 false, the
+  // loss fused.
+  bridge.memory.gradient = Bytes(2);
+  bridge.memory.fused_loss = true;
+  bridge.overlap = 0.8;
+  // DeepEP on Hopper, HybridEP on NVLink domains (Megatron-Bridge, MoE Dispatcher Selection Guide).
+  bridge.one_copy = true;
+  bridge.pipelined = 0.287;
+  bridge.traffic = 0.789;
+  bridge.host = Seconds(5e-6);
+  stacks.push_back(bridge);
+  // PyTorch FSDP under autocast: llm-foundry.
+  SoftwareStack fsdp;
+  fsdp.name = "fsdp";
+  fsdp.traffic = 1.89;
+  fsdp.taken_inside = 0.486;
+  fsdp.taken_between = 0.693;
+  fsdp.launches = 0.7;
+  fsdp.host = Seconds(8e-6);
+  fsdp.gradient_bytes = 4;
+  fsdp.memory = {.keeping = Keeping::fsdp, .workspaces = kLibraryWorkspace};
+  stacks.push_back(fsdp);
+  // torchtitan and NeMo AutoModel, no autocast: eager kernels, one per arithmetic operation as this
+  // project's own; not fitted.
+  SoftwareStack fsdp2 = fsdp;
+  fsdp2.name = "fsdp2";
+  fsdp2.traffic = 1;
+  fsdp2.launches = 1;
+  stacks.push_back(fsdp2);
+  // torch.compile: of a Llama-8B block's passes, norms with the residual sum before them 8 h of 10
+  // h, rotations 2 (q + k) of 9, SwiGLU 3 f of 5 f: 86 of 159 thousand. Own count.
+  SoftwareStack compiled = fsdp2;
+  compiled.name = "fsdp2-compiled";
+  compiled.traffic = 0.54;
+  compiled.launches = 0.25;
+  compiled.memory.compiled = true;
+  stacks.push_back(compiled);
+  return stacks;
+}
+
+}  // namespace
+
+const char* name(Keeping keeping) {
+  switch (keeping) {
+    case Keeping::ours:
+      return "this project's executor";
+    case Keeping::megatron:
+      return "Megatron-LM's unfused layers";
+    case Keeping::transformer_engine:
+      return "Megatron Core on Transformer Engine";
+    case Keeping::fsdp:
+      return "PyTorch FSDP2";
+  }
+  return "?";
+}
+
+const std::vector<SoftwareStack>& shipped_stacks() {
+  static const std::vector<SoftwareStack> stacks = make_stacks();
+  return stacks;
+}
+
+const SoftwareStack* find_stack(const std::string& name) {
+  for (const SoftwareStack& stack : shipped_stacks())
+    if (stack.name == name) return &stack;
+  return nullptr;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,162 @@
+#include "shared/layers/expand.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "shared/error.h"
+#include "shared/layers/expand_layer.h"
+#include "shared/layers/layer_kernels.h"
+
+namespace polyphony {
+
+const char* name(KernelKind kind) {
+  switch (kind) {
+    case KernelKind::gemm:
+      return "gemm";
+    case KernelKind::attention:
+      return "attention";
+    case KernelKind::elementwise:
+      return "elementwise";
+    case KernelKind::embedding:
+      return "embedding";
+    case KernelKind::loss:
+      return "loss";
+  }
+  return "?";
+}
+
+namespace {
+
+bool reads_conditioning(const Module& module, const std::vector<LayerKind>& stack,
+                        LayerRange range) {
+  return module.condition > 0 && std::find(stack.begin() + range.begin, stack.begin() + range.end,
+                                           LayerKind::diffusion_block) != stack.begin() + range.end;
+}
+
+// Whether the backward must go on to what layer `i` of a chunk reads. A frozen latent embedding has
+// nothing upstream.
+bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
+                  int i, const ChunkContext& context) {
+  const bool lora = module.trainable == Trainable::lora;
+  if (i > range.begin && stack[static_cast<std::size_t>(i - 1)] == LayerKind::latent_embedding)
+    return context.weight_grad && !lora;
+  // The first layer that trains anything; the embedding below a LoRA module's blocks does not.
+  const int first = lora ? std::max<int>(range.begin, 1) : range.begin;
+  return context.input_grad || i > first;
+}
+
+bool has_edges(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
+               const ChunkContext& context) {
+  return context.added_edges > 0 || reads_conditioning(module, stack, range);
+}
+
+// Adds layer `i` of a chunk.
+void append(const Module& module, const std::vector<LayerKind>& stack, LayerRange range, int i,
+            Phase phase, const WorkSize& size, const ChunkContext& context, Expansion& out) {
+  const LayerKind kind = stack[static_cast<std::size_t>(i)];
+  const WorkSize inside = layer_size(module, i, size);
+  const bool conditioned = i == range.begin && reads_conditioning(module, stack, range);
+  if (phase == Phase::forward || phase == Phase::recompute) {
+    LayerKernels layer(module, kind, inside, context, true, out);
+    if (i == range.begin) layer.edges_in(conditioned);
+    return layer.forward();
+  }
+  if (!context.input_grad && !context.weight_grad) return;
+  LayerKernels layer(module, kind, inside, context, input_wanted(module, stack, range, i, context),
+                     out);
+  const bool input = phase != Phase::backward_weight, weight = phase != Phase::backward_input;
+  if (input) layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
+  if (weight && context.weight_grad) layer.backward_weight();
+  if (input && i == range.begin) layer.edges_out(conditioned);
+}
+
+}  // namespace
+
+Expansion expand(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                 const ChunkContext& context) {
+  const std::vector<LayerKind> stack = layers(module);
+  POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
+                  module.name << " has " << stack.size() << " layers, asked for [" << range.begin
+                              << ", " << range.end << ")");
+  POLYPHONY_CHECK(context.tp >= 1 && context.cp >= 1, "tp " << context.tp << ", cp " << context.cp);
+  Expansion out;
+  out.kernels.reserve(
+      16 * static_cast<std::size_t>(range.size()));  // a dense block has at most 15 a phase
+  const bool forward = phase == Phase::forward || phase == Phase::recompute;
+  for (int i = 0; i < range.size(); ++i)
+    append(module, stack, range, forward ? range.begin + i : range.end - 1 - i, phase, size,
+           context, out);
+  return out;
+}
+
+Expansion expand_layer(const Module& module, LayerRange chunk, int layer, Phase phase,
+                       const WorkSize& size, const ChunkContext& context) {
+  Expansion out;
+  append(module, layers(module), chunk, layer, phase, size, context, out);
+  return out;
+}
+
+int end_of_alike(const Module& module, LayerRange chunk, int layer, const WorkSize& size,
+                 const ChunkContext& context) {
+  const std::vector<LayerKind> stack = layers(module);
+  if (layer == chunk.begin && has_edges(module, stack, chunk, context)) return layer + 1;
+  const auto traits = [&](int i) {
+    const LayerKind kind = stack[static_cast<std::size_t>(i)];
+    return std::tuple(kind, layer_size(module, i, size),
+                      recompute_of(kind, i, context.recompute, context.recomputed),
+                      input_wanted(module, stack, chunk, i, context));
+  };
+  const auto first = traits(layer);
+  int end = layer + 1;
+  while (end < chunk.end && traits(end) == first) ++end;
+  return end;
+}
+
+Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed) {
+  const bool block = kind == LayerKind::encoder_block || kind == LayerKind::decoder_block ||
+                     kind == LayerKind::diffusion_block;
+  return block && position >= recomputed.begin && position < recomputed.end ? recompute
+                                                                            : Recompute::none;
+}
+
+LayerRange recomputed_layers(const ModuleLayout& layout) {
+  if (layout.recompute_blocks.empty()) return kAllLayers;
+  const auto position = [&](std::size_t i) {
+    return static_cast<std::uint16_t>(layout.recompute_blocks.at(i) + 1);
+  };
+  return {position(0), position(1)};
+}
+
+ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
+                           const ModuleLayout& layout, NumberFormat precision) {
+  // What comes over edges into the chunk's first layer; a diffusion module's conditioning into
+  // every chunk (shared/plan/links.h).
+  const bool diffusion = model.modules[module.value].kind == ModuleKind::diffusion;
+  bool edge_grad = false;
+  int added = 0;
+  for (const Edge& edge : model.edges) {
+    if (edge.to != module || !(diffusion || edge.to_layer == begin)) continue;
+    edge_grad = edge_grad || needs_backward(model, edge.from);
+    if (begin > 0 && !diffusion) ++added;
+  }
+  return {.tp = layout.tp,
+          .sp = layout.sp,
+          .cp = layout.cp,
+          .ep = layout.ep,
+          .expert_tp = layout.experts_tp(),
+          .recompute = layout.recompute,
+          .recomputed = recomputed_layers(layout),
+          .precision = precision,
+          .input_grad = begin > 0 ? needs_backward(model, module) : edge_grad,
+          .edge_grad = edge_grad,
+          .added_edges = added,
+          .weight_grad = model.modules[module.value].trainable != Trainable::frozen};
+}
+
+Flops total_flops(const Expansion& expansion) {
+  Flops total{};
+  for (const Kernel& kernel : expansion.kernels) total += kernel.flops;
+  return total;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,90 @@
+// What is inside a compute op: the kernels each rank runs after sharding, and the collectives
+// between them, in order. One truth: the simulator prices it, verify() compares its collective list
+// over the group, the executor checks that what it issues is that list. Counts and bytes are per
+// rank. A test counts the executor's real FLOPs against it.
+//   GEMM [m,k]×[k,n]: 2mnk flops, (mk + kn + mn) elements.   Attention over P query-key pairs:
+//   4·P·A·D forward, 8·P·A·D backward (10 when the scores are recomputed, as flash kernels do;
+//   profiles fold that into their efficiency).   Experts: shared/layers/moe_kernels.cpp.
+// A backward visits every GEMM twice (input and weight gradient), each as large as the forward; a
+// frozen module skips the weight part, a module with nothing trainable upstream skips the input
+// part of its first layer. What is recomputed is part of the backward that needs it, right before
+// it. Source: Korthikanti et al., arXiv 2205.05198 (GEMM list of a
+// tensor-parallel transformer layer); attention pairs: own derivation.
+#pragma once
+
+#include <vector>
+
+#include "shared/layers/work_size.h"
+#include "shared/model/layout.h"
+#include "shared/model/model.h"
+#include "shared/number_format.h"
+
+namespace polyphony {
+
+enum class KernelKind : std::uint8_t { gemm, attention, elementwise, embedding, loss };
+const char* name(KernelKind kind);
+
+struct Kernel {
+  KernelKind kind = KernelKind::gemm;
+  LayerKind layer = LayerKind::decoder_block;
+  Flops flops{};
+  Bytes bytes{};     // read + written in the compute format
+  int launches = 1;  // device kernels: each pays dispatch time once
+  std::int64_t m = 0, n = 0,
+               k = 0;  // GEMM shape per launch; attention: k is the width of a head; 0 otherwise
+  bool operator==(const Kernel&) const = default;
+};
+// Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
+// all_to_all, what this rank sends, to itself included; of rows on their way back, what it
+// receives, which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks
+// unequal rows, the largest share.
+struct InnerCollective {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes{};
+  GroupKind group = GroupKind::tensor;
+  bool beside_weights = false;  // a framework may run it beside the layer's weight gradients
+  // What is moved; how it may be scheduled does not count.
+  bool operator==(const InnerCollective& other) const {
+    return kind == other.kind && bytes == other.bytes && group == other.group;
+  }
+};
+struct Expansion {
+  std::vector<Kernel> kernels;
+  std::vector<InnerCollective> collectives;
+  bool operator==(const Expansion&) const = default;
+};
+
+// Positions of a stack: any.
+inline constexpr LayerRange kAllLayers{0, 0xFFFF};
+
+// How a layer range runs on one rank.
+struct ChunkContext {
+  int tp = 1;
+  bool sp = false;
+  int cp = 1;
+  int ep = 1;
+  int expert_tp = 1;  // tensor-parallel ranks of one expert: tp, or 1
+  Recompute recompute = Recompute::none;
+  LayerRange recomputed = kAllLayers;  // stack positions: of the blocks there
+  NumberFormat precision = NumberFormat::fp32;
+  bool input_grad = true;   // the backward must produce the gradient of its input
+  bool edge_grad = true;    // and, of inputs over model edges after the first layer, theirs
+  int added_edges = 0;      // model edges whose rows are added before its first layer
+  bool weight_grad = true;  // the module is trainable
+};
+
+Expansion expand(const Module& module, LayerRange layers, Phase phase, const WorkSize& size,
+                 const ChunkContext& context);
+// What a backward runs again of the layer at a position of the stack: full, its forward with all
+// collectives; selective, its attention; of blocks only.
+Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed);
+// The positions that ModuleLayout::recompute_blocks names.
+LayerRange recomputed_layers(const ModuleLayout& layout);
+// The same without a Program: `begin` is the chunk's first layer.
+ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
+                           const ModuleLayout& layout, NumberFormat precision);
+
+// Totals, for balancing stages and counting model FLOPs.
+Flops total_flops(const Expansion& expansion);
+
+}  // namespace polyphony

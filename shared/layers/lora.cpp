@@ -1,0 +1,66 @@
+#include "shared/layers/lora.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+namespace polyphony {
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+
+bool has_pair(const Parameter& parameter, LayerKind layer) {
+  constexpr std::array<std::string_view, 9> kLayers{
+      ".qkv", ".out",         ".gate_up",         ".down",     ".fc1",
+      ".fc2", ".cross_query", ".cross_key_value", ".cross_out"};
+  const std::string_view name = parameter.name;
+  if (layer != LayerKind::encoder_block && layer != LayerKind::decoder_block &&
+      layer != LayerKind::diffusion_block)
+    return false;
+  if (parameter.expert || !name.ends_with(kWeight)) return false;
+  return std::any_of(kLayers.begin(), kLayers.end(), [&](std::string_view linear) {
+    return name.substr(0, name.size() - kWeight.size()).ends_with(linear);
+  });
+}
+
+}  // namespace
+
+std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter> list) {
+  if (module.trainable != Trainable::lora) {
+    for (Parameter& parameter : list) parameter.trained = module.trainable == Trainable::full;
+    return list;
+  }
+  const std::vector<LayerKind> stack = layers(module);
+  std::vector<Parameter> out;
+  for (Parameter& base : list) {
+    base.trained = false;
+    out.push_back(base);
+    if (!has_pair(base, stack[static_cast<std::size_t>(base.layer)])) continue;
+    const std::string layer = base.name.substr(0, base.name.size() - kWeight.size());
+    const bool by_columns = base.cut == Cut::columns;
+    Parameter a = base, b = base;
+    a.name = layer + ".lora_a";
+    a.shape = {module.lora_rank, base.shape[1]};
+    a.cut = by_columns ? Cut::columns : Cut::replicated;
+    a.key_value_heads = a.group_heads = a.head_dim = 0;
+    a.deviation = 1 / std::sqrt(static_cast<double>(base.shape[1]));
+    b.name = layer + ".lora_b";
+    b.shape = {base.shape[0], module.lora_rank};
+    if (by_columns) b.cut = Cut::replicated;
+    b.initial = Initial::zeros;
+    b.deviation = 0;
+    for (Parameter* parameter : {&a, &b}) {
+      parameter->trained = true;
+      parameter->partial = Partial::always;
+      out.push_back(*parameter);
+    }
+  }
+  return out;
+}
+
+double low_rank_scale(const Module& module) {
+  return module.lora_alpha > 0 ? module.lora_alpha / module.lora_rank : 1.0;
+}
+
+}  // namespace polyphony

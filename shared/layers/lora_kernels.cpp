@@ -1,0 +1,31 @@
+// The kernels of the low-rank pair beside a linear layer (shared/layers/lora.h): h = s A x, y += B
+// h; g = s Bᵀ dy, dx += Aᵀ g; dA += g xᵀ, dB += dy hᵀ. Source: LoRA, arXiv 2106.09685, §4.1;
+// passes, own count of what exec/ does.
+#include "shared/layers/layer_kernels.h"
+
+namespace polyphony {
+
+void LayerKernels::low_rank_forward(const Linear& l) {
+  const std::int64_t r = l.low_rank;
+  if (r == 0) return;
+  gemm(l.rows, r, l.in, (l.rows * l.in + l.in * r + l.rows * r) * element());
+  passes(l.rows * r, 2, 1);
+  gemm(l.rows, l.out, r, (l.rows * r + r * l.out + 2 * l.rows * l.out) * element());
+}
+
+void LayerKernels::low_rank_backward(const Linear& l, bool input_grad) {
+  const std::int64_t r = l.low_rank;
+  if (r == 0) return;
+  gemm(l.rows, r, l.out, (l.rows * l.out + l.out * r + l.rows * r) * element());
+  passes(l.rows * r, 2, 1);
+  if (input_grad) gemm(l.rows, l.in, r, (l.rows * r + r * l.in + 2 * l.rows * l.in) * element());
+}
+
+void LayerKernels::low_rank_weight(const Linear& l) {
+  const std::int64_t r = l.low_rank;
+  if (r == 0) return;
+  gemm(r, l.in, l.rows, l.rows * (r + l.in) * element() + 2 * r * l.in * wide_element());
+  gemm(l.out, r, l.rows, l.rows * (r + l.out) * element() + 2 * r * l.out * wide_element());
+}
+
+}  // namespace polyphony

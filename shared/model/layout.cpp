@@ -1,0 +1,114 @@
+#include "shared/model/layout.h"
+
+#include <algorithm>
+
+namespace polyphony {
+
+int world_size(const Layout& layout) {
+  int ranks = 0;
+  for (const ModuleLayout& module : layout.modules)
+    ranks = std::max(ranks, module.first_rank + module.ranks);
+  return ranks;
+}
+
+const char* name(Placement placement) {
+  switch (placement) {
+    case Placement::homogeneous:
+      return "homogeneous";
+    case Placement::colocated:
+      return "colocated";
+    case Placement::non_colocated:
+      return "non-colocated";
+    case Placement::mixed:
+      return "mixed";
+  }
+  return "?";
+}
+
+const char* name(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::gpipe:
+      return "gpipe";
+    case ScheduleKind::one_f_one_b:
+      return "1f1b";
+    case ScheduleKind::interleaved:
+      return "interleaved";
+    case ScheduleKind::zero_bubble:
+      return "zero-bubble";
+  }
+  return "?";
+}
+
+const char* name(Shard shard) {
+  switch (shard) {
+    case Shard::none:
+      return "none";
+    case Shard::optimizer:
+      return "optimizer";
+    case Shard::gradients:
+      return "gradients";
+    case Shard::full:
+      return "full";
+  }
+  return "?";
+}
+
+const char* name(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+  }
+  return "?";
+}
+
+const char* name(TokenAssignment tokens) {
+  switch (tokens) {
+    case TokenAssignment::contiguous:
+      return "contiguous";
+    case TokenAssignment::zigzag:
+      return "zigzag";
+    case TokenAssignment::balanced:
+      return "balanced";
+  }
+  return "?";
+}
+
+const char* name(Bridge bridge) {
+  switch (bridge) {
+    case Bridge::sharded:
+      return "sharded";
+    case Bridge::leader:
+      return "leader";
+  }
+  return "?";
+}
+const char* name(Spread spread) {
+  switch (spread) {
+    case Spread::samples:
+      return "samples";
+    case Spread::images:
+      return "images";
+  }
+  return "?";
+}
+
+std::string describe(const ModuleLayout& layout) {
+  std::string text = "TP" + std::to_string(layout.tp);
+  if (layout.sp) text += " SP";
+  if (layout.cp > 1) text += " CP" + std::to_string(layout.cp);
+  if (layout.ep > 1) text += " EP" + std::to_string(layout.ep);
+  text += " PP" + std::to_string(layout.pp);
+  if (layout.vpp > 1) text += " VPP" + std::to_string(layout.vpp);
+  text += " DP" + std::to_string(layout.dp());
+  if (layout.shard != Shard::none) text += std::string(" shard ") + name(layout.shard);
+  if (layout.shard_ranks > 0) text += " over " + std::to_string(layout.shard_ranks);
+  if (layout.recompute != Recompute::none)
+    text += std::string(" recompute ") + name(layout.recompute);
+  return text;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,14 @@
+// Formats of numbers in memory and in matrix products.
+#pragma once
+
+#include <cstdint>
+
+#include "shared/units.h"
+
+namespace polyphony {
+
+enum class NumberFormat : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, nvfp4 };
+const char* name(NumberFormat format);
+Bytes size_of(NumberFormat format);  // of one element
+
+}  // namespace polyphony

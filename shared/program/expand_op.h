@@ -1,0 +1,13 @@
+// What is inside a compute op of a Program: shared/layers/expand.h.
+#pragma once
+
+#include "shared/layers/expand.h"
+#include "shared/program/program.h"
+
+namespace polyphony {
+
+// Empty for other ops.
+Expansion expand(const Program& program, OpId op);
+ChunkContext chunk_context(const Program& program, const Compute& compute);
+
+}  // namespace polyphony

@@ -1,0 +1,162 @@
+#include "shared/program/work.h"
+
+#include <algorithm>
+
+#include "shared/layers/rows.h"
+
+namespace polyphony {
+namespace {
+
+Modality modality_of(ModuleKind kind) {
+  switch (kind) {
+    case ModuleKind::vision:
+      return Modality::image;
+    case ModuleKind::audio:
+      return Modality::audio;
+    case ModuleKind::diffusion:
+      return Modality::latent;
+    case ModuleKind::language:
+    case ModuleKind::projector:
+      break;
+  }
+  return Modality::text;
+}
+
+// Every row of an item attends to every other, and across to all language rows of its sample. Own
+// count.
+void add_item(const Model& model, ModuleId module, const Sample& sample, const Item& item,
+              WorkSize& size) {
+  const std::int64_t rows = item_rows(model, module, item);
+  size.tokens += rows;
+  size.gathered += rows;
+  size.pairs += rows * rows;
+  size.window_pairs += window_pairs(model.modules[module.value], rows);
+  ++size.sequences;
+  if (model.modules[module.value].kind == ModuleKind::diffusion) {
+    size.condition += language_rows(model, sample);
+    size.cross_pairs += rows * language_rows(model, sample);
+  }
+}
+
+// The tokens of one sample that lie in `rows`, a list of intervals of the packed axis; `first` is
+// where the sample begins on it. A row attends to itself and all before it in its sample: rows
+// [from, to) to to(to + 1)/2 − from(from + 1)/2. Own count.
+void add_tokens(const Model& model, const Sample& sample, std::int64_t first, const Interval* rows,
+                std::size_t count, WorkSize& size) {
+  const auto inside = [&](std::int64_t begin, std::int64_t end, auto visit) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t from = std::max(begin, rows[i].begin), to = std::min(end, rows[i].end);
+      if (from < to) visit(from - first, to - first);
+    }
+  };
+  const std::int64_t length = language_rows(model, sample);
+  const std::int64_t before = size.tokens;
+  inside(first, first + length, [&](std::int64_t from, std::int64_t to) {
+    size.tokens += to - from;
+    size.pairs += to * (to + 1) / 2 - from * (from + 1) / 2;
+  });
+  if (size.tokens > before) ++size.sequences;
+  std::int64_t at = first;
+  for (const Item& item : sample.items) {
+    const std::int64_t end = at + language_rows(model, item);
+    if (item.modality == Modality::text) {
+      inside(at, end, [&](std::int64_t from, std::int64_t to) { size.text_tokens += to - from; });
+      inside(end - item.loss_tokens, end,
+             [&](std::int64_t from, std::int64_t to) { size.loss_tokens += to - from; });
+    }
+    at = end;
+  }
+}
+
+}  // namespace
+
+bool takes(const Model& model, ModuleId module, Modality modality) {
+  const ModuleKind kind = model.modules[grid_owner(model, module).value].kind;
+  if (kind == ModuleKind::language || modality == Modality::text) return false;
+  return modality_of(kind) == (modality == Modality::video ? Modality::image : modality);
+}
+
+std::int64_t item_rows(const Model& model, ModuleId module, const Item& item) {
+  const Module& m = model.modules[module.value];
+  return m.kind == ModuleKind::projector ? item.tokens / merged_rows(m) : item.tokens;
+}
+
+std::int64_t language_rows(const Model& model, const Item& item) {
+  if (item.modality == Modality::text) return item.tokens;
+  if (item.modality == Modality::latent) return 0;
+  const ModuleId language = language_module(model);
+  for (const Edge& edge : model.edges)
+    if (edge.to == language && edge.to_layer == 0 && takes(model, edge.from, item.modality))
+      return item_rows(model, edge.from, item);
+  return item.tokens;
+}
+
+std::int64_t language_rows(const Model& model, const Sample& sample) {
+  std::int64_t rows = 0;
+  for (const Item& item : sample.items) rows += language_rows(model, item);
+  return rows;
+}
+
+bool has_items(const Model& model, ModuleId module, const Sample& sample) {
+  return std::any_of(sample.items.begin(), sample.items.end(),
+                     [&](const Item& item) { return takes(model, module, item.modality); });
+}
+
+std::int64_t image_patches(const Sample& sample) {
+  std::int64_t patches = 0;
+  for (const Item& item : sample.items)
+    if (item.modality == Modality::image) patches += item.tokens;
+  return patches;
+}
+
+std::int64_t image_rows(const Model& model, const Sample& sample) {
+  std::int64_t rows = 0;
+  for (const Item& item : sample.items)
+    if (item.modality == Modality::image) rows += language_rows(model, item);
+  return rows;
+}
+
+WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, const WorkTable& table,
+                   const Work& work) {
+  WorkSize size;
+  if (model.modules[module.value].kind != ModuleKind::language) {
+    for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
+      const WorkItem& place = table.work_items[i];
+      const Sample& sample = batch.samples[place.sample];
+      const Item& item = sample.items[place.item];
+      if (takes(model, module, item.modality)) add_item(model, module, sample, item, size);
+    }
+    return size;
+  }
+  std::int64_t first = 0;
+  for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
+    const Sample& sample = batch.samples[table.work_samples[i]];
+    add_tokens(model, sample, first, table.work_rows.data() + work.rows.begin, work.rows.size(),
+               size);
+    first += language_rows(model, sample);
+  }
+  size.gathered = first;
+  size.samples = static_cast<std::int32_t>(work.samples.size());
+  return size;
+}
+
+WorkSize work_size(const Model& model, ModuleId module, const Batch& batch,
+                   const std::uint32_t* samples, std::size_t count) {
+  WorkSize size;
+  const bool language = model.modules[module.value].kind == ModuleKind::language;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Sample& sample = batch.samples[samples[i]];
+    if (language) {
+      const Interval all{size.gathered, size.gathered + language_rows(model, sample)};
+      add_tokens(model, sample, all.begin, &all, 1, size);
+      size.gathered = all.end;
+      ++size.samples;
+      continue;
+    }
+    for (const Item& item : sample.items)
+      if (takes(model, module, item.modality)) add_item(model, module, sample, item, size);
+  }
+  return size;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,37 @@
+// What work items hold, and how much that is: items by module, rows by item, sizes for the layers.
+#pragma once
+
+#include "shared/program/program.h"
+
+namespace polyphony {
+
+// The work table of one step: the fields of Program by those names.
+//   Works of a branch are consecutive: first_work[branch] + (index·dp + lane)·cp + context.
+struct WorkTable {
+  std::vector<Work> works;
+  std::vector<std::uint32_t> work_samples;
+  std::vector<WorkItem> work_items;
+  std::vector<Interval> work_rows;
+  std::vector<std::uint32_t> first_work;  // by branch
+};
+// The size of one work item for one module of its branch.
+WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, const WorkTable& table,
+                   const Work& work);
+// The size of a list of whole samples (positions in the batch) for one module.
+WorkSize work_size(const Model& model, ModuleId module, const Batch& batch,
+                   const std::uint32_t* samples, std::size_t count);
+
+// True when `module` works on items of this modality (a projector: those of its source).
+bool takes(const Model& model, ModuleId module, Modality modality);
+// Rows that an item occupies at the output of a module that takes it, and in the language sequence.
+std::int64_t item_rows(const Model& model, ModuleId module, const Item& item);
+std::int64_t language_rows(const Model& model, const Item& item);
+std::int64_t language_rows(const Model& model, const Sample& sample);
+bool has_items(const Model& model, ModuleId module, const Sample& sample);
+
+// Rows that one sample occupies at the input of the language module from its images, and on the
+// encoder's own axis (patches).
+std::int64_t image_rows(const Model& model, const Sample& sample);
+std::int64_t image_patches(const Sample& sample);
+
+}  // namespace polyphony

@@ -1,0 +1,91 @@
+// What a JSON value may be, as a value: the reader (shared/text/strict_json.h) refuses the rest, the
+// JSON Schema (shared/scenario/schema_json.h) is printed from it. Integers are inclusive ranges;
+// quantities are texts with a unit (shared/text/quantity_text.h); an object names its keys.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/text/quantity_text.h"
+
+namespace polyphony {
+
+struct ObjectForm;
+
+// What a value may be.
+struct Form {
+  enum class Kind : std::uint8_t {
+    integer,
+    number,
+    boolean,
+    text,
+    quantity,
+    choice,
+    list,
+    object,
+    any_of
+  };
+  Kind kind = Kind::text;
+  std::int64_t least = 0, most = 0;    // integer, inclusive; list: number of elements
+  double low = 0, high = 0;            // number, inclusive
+  UnitKind unit = UnitKind::time;      // quantity
+  std::vector<std::string> choices{};  // choice
+  std::vector<Form> of{};  // list: its element; any_of: alternatives of different JSON types, or
+                           // whole-text before choice
+  const ObjectForm* object = nullptr;  // object
+  std::string example{};               // shown where the value is refused
+};
+
+Form integer_form(std::int64_t least, std::int64_t most = std::numeric_limits<std::int32_t>::max());
+Form number_form(double low, double high);
+Form boolean_form();
+Form text_form(std::string example);
+Form quantity_form(UnitKind unit, std::string example);
+Form choice_form(std::vector<std::string> choices);
+Form list_form(Form element, std::int64_t least = 0, std::int64_t most = 1 << 20);
+Form object_form(const ObjectForm& object);
+Form any_form(std::vector<Form> alternatives);
+
+struct Field {
+  std::string key;
+  Form form;
+  std::string about;
+  bool required = false;
+};
+
+struct ObjectForm {
+  std::string name;  // of the definition in the schema
+  std::string about;
+  std::vector<Field> fields;
+  std::vector<Form>
+      others;  // one: other keys are allowed and have this form; none: they are refused
+};
+
+// "a whole number from 1 to 64": what the form accepts, in words.
+std::string wanted(const Form& form);
+
+// The candidate nearest to `word` (edit distance at most a third of its length), or empty.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+// "did you mean "x"?" or "one of a, b, c".
+std::string suggest(const std::string& word, const std::vector<std::string>& candidates);
+
+// The names of enumerators, and the one with a given name: `first` to `last` in declaration order,
+// named by name().
+template <class Enum>
+std::vector<std::string> enum_names(Enum last) {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(last); ++i) names.emplace_back(name(static_cast<Enum>(i)));
+  return names;
+}
+template <class Enum>
+Enum enum_named(const std::string& text, Enum last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (text == name(static_cast<Enum>(i))) return static_cast<Enum>(i);
+  }
+  POLYPHONY_CHECK(false, "no enumerator is called " << text);
+}
+
+}  // namespace polyphony

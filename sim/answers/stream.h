@@ -1,0 +1,67 @@
+// Many steps of varying data: each batch of the scenario's stream lowered and predicted anew, in
+// worker processes.
+//   Percentiles are of the batches seen: p99.9 of fewer than 1,000 is their largest.
+//   Out of memory in M steps: 1 - (1 - p)^M, batches taken as independent draws, p
+//     seen       exceedances ÷ batches
+//     at most    its Clopper-Pearson bound at 95 %: 3 ÷ batches when none was seen
+//     tail       what an exponential tail fitted to the largest twentieth of the peaks (ten at
+//                least) says; an assumption, too large where data are bounded
+//   Source of the tail: peaks over threshold with shape 0, Pickands, Annals of Statistics 1975.
+// Does not model: fragmentation of the allocator, a batch's own tensors.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shared/program/held_samples.h"
+#include "sim/answers/predict.h"
+
+namespace polyphony::sim {
+
+struct StreamSample {
+  std::uint32_t id = 0;
+  std::vector<std::pair<Modality, std::int64_t>> tokens;  // by modality, of all its items
+  Bytes held{};                                           // at the peak of the worst rank
+};
+struct StreamBatch {
+  std::uint64_t number = 0;
+  Seconds step{};
+  std::vector<Bytes> peaks;           // by BatchStream::stages
+  std::size_t worst = 0;              // position in `peaks`
+  Seconds when{};                     // of that peak
+  std::vector<StreamSample> samples;  // that hold most of it
+};
+struct BatchStream {
+  std::vector<std::string> stages;
+  std::vector<StreamBatch> batches;
+  std::vector<std::string> failed;  // why a batch has no answer
+  Bytes device{};
+  Bytes peak(const StreamBatch& batch) const { return batch.peaks[batch.worst]; }
+};
+
+struct StreamOptions {
+  std::size_t batches = 100;
+  int jobs = 1;
+  Predictor predictor = Predictor::estimate;
+  std::function<void(double share)> progress;
+};
+// `recorded`: the samples of a recorded data source.
+BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
+                           const std::vector<Sample>& recorded, const HardwareProfile& profile,
+                           const StreamOptions& options);
+
+// The global batch of a step from the scenario's own source.
+Batch stream_batch(const Scenario& scenario, const std::vector<Sample>& recorded,
+                   std::uint64_t step);
+
+struct MemoryRisk {
+  std::size_t exceeded = 0;
+  double per_step = 0, per_step_most = 0, per_step_tail = 0;
+  double in_run = 0, in_run_most = 0, in_run_tail = 0;
+};
+MemoryRisk memory_risk(const BatchStream& stream, double steps);
+// P(one value > limit) by an exponential tail over the largest twentieth.
+double exponential_tail(std::vector<Bytes> values, Bytes limit);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,137 @@
+#include "sim/commands/console.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "shared/error.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Characters on the screen: UTF-8 continuation bytes take no column.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+bool is_number(const std::string& cell) {
+  return !cell.empty() &&
+         (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '+' || cell[0] == '~' ||
+          (cell[0] == '-' && cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[1]))));
+}
+
+}  // namespace
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width_of(row[c]));
+  }
+  std::string out;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    std::string line;
+    for (std::size_t c = 0; c < rows_[r].size(); ++c) {
+      const std::string& cell = rows_[r][c];
+      const bool numbers =
+          rows_.size() > 1 && c < rows_[1].size() && is_number(rows_[r == 0 ? 1 : r][c]);
+      const std::string space(widths[c] - width_of(cell), ' ');
+      line += (c ? "  " : "") + (numbers ? space + cell : cell + space);
+    }
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    if (r == 0) {
+      std::size_t total = 0;
+      for (const std::size_t w : widths) total += w + 2;
+      out += std::string(total - 2, '-') + "\n";
+    }
+  }
+  return out;
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (shown_) std::fprintf(stderr, "\r\033[K");
+}
+
+void Progress::show(double share, const std::string& detail) {
+  if (!terminal_) return;
+  constexpr int kWidth = 30;
+  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
+  std::string bar = std::string(static_cast<std::size_t>(filled), '#') +
+                    std::string(static_cast<std::size_t>(kWidth - filled), '.');
+  std::fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %s", label_.c_str(), bar.c_str(), share * 100,
+               detail.c_str());
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+std::string number_text(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string seconds_text(Seconds time) {
+  const double s = time.count();
+  if (std::abs(s) >= 1) return number_text(s, s >= 100 ? 1 : 2) + " s";
+  if (std::abs(s) >= 1e-3) return number_text(s * 1e3, s >= 0.1 ? 1 : 2) + " ms";
+  return number_text(s * 1e6, 1) + " us";
+}
+
+std::string bytes_text(Bytes bytes) {
+  const auto value = static_cast<double>(bytes.value);
+  if (value >= 1 << 30) return number_text(value / (1 << 30), 1) + " GiB";
+  if (value >= 1 << 20) return number_text(value / (1 << 20), 1) + " MiB";
+  return number_text(value / 1024, 1) + " KiB";
+}
+
+std::string percent_text(double share, int digits) {
+  return number_text(share * 100, digits) + " %";
+}
+
+std::string count_text(std::int64_t value) {
+  std::string digits = std::to_string(value), out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-') out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || std::filesystem::is_directory(path))
+    throw InputError(path, "", "cannot be read", "check the path");
+  return text.str();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::string partial = path + ".partial";
+  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) {
+    std::remove(partial.c_str());
+    throw InputError(path, "", "cannot be written", "check that the folder exists and has space");
+  }
+  std::error_code failed;
+  std::filesystem::rename(partial, path, failed);
+  if (failed) {
+    std::remove(partial.c_str());
+    throw InputError(path, "", "cannot be written: " + failed.message(), "name a file");
+  }
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,113 @@
+#include "sim/runner/worker_pool.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "shared/error.h"
+
+namespace polyphony::sim {
+namespace {
+
+struct Process {
+  pid_t pid = -1;
+  int pipe = -1;
+  std::string received;
+  std::size_t next = 0;  // the piece whose answer comes next
+};
+
+void write_all(int file, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(file, data, size);
+    if (written <= 0) _exit(1);
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+[[noreturn]] void serve(int file, std::size_t first, std::size_t step, std::size_t count,
+                        const std::function<std::string(std::size_t)>& work) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // Ctrl-C on the parent leaves nothing behind
+  for (std::size_t i = first; i < count; i += step) {
+    std::string answer;
+    try {
+      answer = work(i);
+    } catch (const std::exception& error) {
+      answer = nlohmann::json{{"error", error.what()}}.dump();
+    }
+    const std::uint64_t size = answer.size();
+    write_all(file, reinterpret_cast<const char*>(&size), sizeof size);
+    write_all(file, answer.data(), answer.size());
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+std::vector<std::string> run_in_workers(int jobs, std::size_t count,
+                                        const std::function<std::string(std::size_t)>& work,
+                                        const std::function<void(std::size_t done)>& progress) {
+  std::vector<std::string> answers(count);
+  const std::size_t workers = std::min(count, static_cast<std::size_t>(std::max(1, jobs)));
+  std::vector<Process> processes(workers);
+  for (std::size_t w = 0; w < workers; ++w) {
+    int ends[2];
+    if (pipe(ends) != 0)
+      throw std::runtime_error(std::string("cannot make a pipe: ") + std::strerror(errno));
+    const pid_t pid = fork();
+    if (pid < 0)
+      throw std::runtime_error(std::string("cannot start a worker process: ") +
+                               std::strerror(errno));
+    if (pid == 0) {
+      close(ends[0]);
+      serve(ends[1], w, workers, count, work);
+    }
+    close(ends[1]);
+    processes[w] = {pid, ends[0], {}, w};
+  }
+  std::size_t done = 0, open = workers;
+  while (open > 0) {
+    std::vector<pollfd> waiting;
+    for (const Process& process : processes) waiting.push_back({process.pipe, POLLIN, 0});
+    poll(waiting.data(), waiting.size(), -1);
+    for (std::size_t w = 0; w < workers; ++w) {
+      if (processes[w].pipe < 0 || waiting[w].revents == 0) continue;
+      Process& process = processes[w];
+      char buffer[1 << 16];
+      const ssize_t got = read(process.pipe, buffer, sizeof buffer);
+      if (got > 0) process.received.append(buffer, static_cast<std::size_t>(got));
+      std::uint64_t size = 0;
+      while (process.received.size() >= sizeof size) {
+        std::memcpy(&size, process.received.data(), sizeof size);
+        if (process.received.size() < sizeof size + size) break;
+        answers[process.next] = process.received.substr(sizeof size, size);
+        process.received.erase(0, sizeof size + size);
+        process.next += workers;
+        if (progress) progress(++done);
+      }
+      if (got > 0) continue;
+      close(process.pipe);
+      process.pipe = -1;
+      --open;
+      int status = 0;
+      waitpid(process.pid, &status, 0);
+      for (std::size_t i = process.next; i < count; i += workers)
+        answers[i] =
+            nlohmann::json{{"error", WIFSIGNALED(status) ? std::string("worker killed by ") +
+                                                               strsignal(WTERMSIG(status))
+                                                         : std::string("worker ended early")}}
+                .dump();
+    }
+  }
+  return answers;
+}
+
+}  // namespace polyphony::sim

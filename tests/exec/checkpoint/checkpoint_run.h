@@ -1,0 +1,131 @@
+// Small runs on in-process ranks, and the model they hold, for the tests of checkpoints.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "exec/checkpoint/checkpoint.h"
+#include "exec/runner/step_data.h"
+#include "exec/transport/in_process.h"
+#include "shared/scenario/scenario_json.h"
+#include "tests/exec/support/shards.h"
+#include "tests/exec/support/temp_folder.h"
+
+namespace polyphony::exec::testing {
+
+// scenarios/tiny.json with four key/value heads, so that tp 4 is legal.
+inline Scenario tiny() {
+  const std::string file = "scenarios/tiny.json";
+  Scenario scenario = read_scenario(slurp(file), file, slurp);
+  scenario.model.modules.back().kv_heads = 4;
+  return scenario;
+}
+inline Layout homogeneous(int tp, int pp, int dp) {
+  ModuleLayout grid;
+  grid.tp = tp;
+  grid.pp = pp;
+  grid.ranks = tp * pp * dp;
+  return {.placement = Placement::homogeneous, .modules = {grid, grid, grid}, .microbatches = 2};
+}
+// The encoder on ranks of its own, before the language module's.
+inline Layout non_colocated(const ModuleLayout& vision, ModuleLayout language) {
+  language.first_rank = vision.ranks;
+  return {.placement = Placement::non_colocated,
+          .modules = {vision, vision, language},
+          .microbatches = 2};
+}
+
+// One rank of a run: its Program's structure and its Runner.
+struct Run {
+  Scenario scenario;
+  Layout layout;
+  Plan plan;
+  Program structure;
+  std::unique_ptr<Dataset> dataset;
+  Runner runner;
+  Transport& transport;
+
+  Run(Transport& transport_, Scenario scenario_, Layout layout_)
+      : scenario(std::move(scenario_)),
+        layout(std::move(layout_)),
+        plan(make_plan(scenario, layout)),
+        structure(lower(scenario, layout, plan, open_dataset(scenario, "")->batch(0))),
+        dataset(open_dataset(scenario, "")),
+        runner(transport_, scenario, structure, {}),
+        transport(transport_) {}
+
+  double train(std::uint64_t step) {
+    const Program program = lower(scenario, layout, plan, dataset->batch(step));
+    const auto inputs = pack_inputs(program, transport.rank(), *dataset, {});
+    return runner
+        .train_step(
+            program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); }, 1e-2)
+        .loss;
+  }
+  void save(const std::string& folder, std::int64_t step, int keep = 2) {
+    save_checkpoint(folder, step, transport, runner, structure, keep);
+  }
+  void load(const std::string& folder, std::int64_t step) {
+    load_checkpoint(folder, step, transport, runner, structure);
+  }
+};
+inline void on_ranks(const Layout& layout, const Scenario& scenario,
+                     const std::function<void(Run&)>& body) {
+  run_in_process(world_size(layout), [&](Transport& transport) {
+    Run run(transport, scenario, layout);
+    body(run);
+  });
+}
+
+// Whole tensors of the model, put together from the ranks' memory, without the checkpoint's code.
+class Gathered {
+ public:
+  void add(Run& run) {
+    for (HeldParameters* store : run.runner.stores()) add(*store);
+    const std::lock_guard lock(mutex_);
+    steps = run.runner.updates();
+  }
+  void add(HeldParameters& store) {
+    const std::lock_guard lock(mutex_);
+    const ShardIndex& place = store.options().place;
+    for (const LocalParameter* p : store.parameters())
+      if (p->value.numel() > 0) put(p->spec, "", place, 0, p->value.view({-1}));
+    for (const HeldPiece& piece : store.pieces()) {
+      const auto part = [&](const char* suffix, const torch::Tensor& kept) {
+        if (kept.defined()) put(piece.parameter->spec, suffix, place, piece.elements.begin, kept);
+      };
+      part("", piece.value);
+      part(".m", piece.first_moment);
+      part(".v", piece.second_moment);
+      part(".master", piece.master);
+    }
+  }
+  std::map<std::string, torch::Tensor> whole;
+  std::int64_t steps = 0;
+
+ private:
+  // `part`: of what `place` holds, from element `first` on. Copies must agree.
+  void put(const Parameter& spec, const std::string& suffix, const ShardIndex& place,
+           std::int64_t first, const torch::Tensor& part) {
+    torch::Tensor& tensor = whole[spec.name + suffix];
+    if (!tensor.defined()) tensor = torch::full(spec.shape, std::nan(""), part.options());
+    CHECK(put_local(tensor, spec, place, part, first));
+  }
+  std::mutex mutex_;
+};
+inline void check_equal(const Gathered& a, const Gathered& b) {
+  REQUIRE(a.whole.size() == b.whole.size());
+  for (const auto& [name, tensor] : a.whole) {
+    CAPTURE(name);
+    CHECK(b.whole.at(name).equal(tensor));
+  }
+  CHECK(a.steps == b.steps);
+}
+
+}  // namespace polyphony::exec::testing

@@ -1,0 +1,164 @@
+// What a chunk holds between its forward and its backward: tape_bytes() (shared/layers/sizes.h), its
+// inputs, and the indices and tables of tests/exec/support/row_plans.h. To the byte, for every kind of
+// layer, what trains, what is recomputed, number format and cut over ranks.
+#include <functional>
+#include <mutex>
+
+#include "exec/transport/in_process.h"
+#include "shared/layers/sizes.h"
+#include "tests/exec/layers/tape_setups.h"
+#include "tests/exec/support/context_shares.h"
+#include "tests/exec/support/counted_transport.h"
+#include "tests/exec/support/row_plans.h"
+#include "tests/exec/support/tensor_ledger.h"
+
+#include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
+
+using namespace polyphony;
+using namespace polyphony::exec;
+using namespace polyphony::exec::testing;
+using torch::Tensor;
+
+namespace {
+
+struct Held {
+  std::int64_t tape = 0;     // from forward to backward
+  std::int64_t weights = 0;  // from the backward's input part to its weight part
+};
+
+Held held(const Setup& setup, const Communicators& groups = {}, const Seat& seat = {}) {
+  ShardIndex shard{.tensor = setup.context.tp, .tensor_index = seat.tensor};
+  if (groups.expert)
+    shard.expert = groups.expert->size(), shard.expert_index = groups.expert->index();
+  exec::Chunk chunk(setup.module, setup.layers, groups, shard, setup.options);
+  TensorLedger ledger;
+  const LedgerScope scope(&ledger);
+  std::vector<std::int64_t> shape;
+  {
+    std::vector<Tensor> inputs;
+    for (const auto& [rows, width] : setup.inputs) {
+      const RowShares shares{rows, setup.context.sp ? setup.context.tp : 1};
+      inputs.push_back(torch::randn({shares.count(setup.context.sp ? seat.tensor : 0), width},
+                                    setup.options.dtype));
+    }
+    shape = chunk.forward(0, inputs, setup.input).sizes().vec();
+  }
+  Held result{ledger.live().value, 0};
+  if (setup.options.trainable || setup.options.input_grad)
+    chunk.backward_input(0, shape.empty() ? Tensor() : torch::ones(shape, setup.options.dtype));
+  result.weights = ledger.live().value;
+  return result;
+}
+
+Held expected(const Setup& setup, const Seat& seat = {}) {
+  const RankContext context(setup.context, seat.tensor);
+  Bytes tape = tape_bytes(setup.module, setup.layers, setup.size, context) -
+               input_in_tape(setup.module, setup.layers, setup.size, context) +
+               row_plan_bytes(setup.module, setup.layers, setup.input, setup.context, seat);
+  for (const auto& [rows, width] : setup.inputs)
+    tape +=
+        size_of(setup.context.precision) *
+        (width * (setup.context.sp ? RowShares{rows, setup.context.tp}.count(seat.tensor) : rows));
+  return {tape.value, held_for_weights(setup.module, setup.layers, setup.size, context).value};
+}
+
+std::string difference(const Setup& setup, const Held& is, const Held& says) {
+  if (is.tape == says.tape) return {};
+  return setup.name + ": holds " + std::to_string(is.tape) + " bytes, " +
+         std::to_string(is.tape - says.tape) + " too many\n";
+}
+
+// On every rank.
+std::string differences(
+    int ranks, const std::vector<Setup>& setups,
+    const std::function<void(CountedTransport&, Setup&, Communicators&, Seat&)>& join) {
+  std::mutex mutex;
+  std::string text;
+  for (const Setup& setup : setups) {
+    run_in_process(ranks, [&](Transport& transport) {
+      CountedTransport counted(transport);
+      std::vector<Rank> members;
+      for (int r = 0; r < ranks; ++r) members.emplace_back(static_cast<std::size_t>(r));
+      const auto group = counted.make_group("all", members);
+      Setup mine = setup;
+      Communicators groups{.tensor = group.get()};
+      Seat seat{.tensor = group->index()};
+      join(counted, mine, groups, seat);
+      const Held is = held(mine, groups, seat), says = expected(mine, seat);
+      const std::scoped_lock lock(mutex);
+      text += difference(mine, is, says);
+    });
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_SUITE("tape") {
+  TEST_CASE("of every layer") {
+    for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16}) {
+      std::string text;
+      for (const Setup& setup : all_setups(dtype))
+        text += difference(setup, held(setup), expected(setup));
+      CAPTURE(dtype);
+      CHECK(text == "");
+    }
+  }
+
+  TEST_CASE("and what a weight part waits with") {
+    const TestWork work = uneven_work(torch::kFloat64);
+    std::vector<Setup> setups = dense_setups(work);
+    const std::vector<Setup> sparse = sparse_setups(work);
+    setups.insert(setups.end(), sparse.begin(), sparse.end());
+    for (const Setup& setup : spread(setups, torch::kFloat64)) {
+      const bool embeds = setup.layers.begin == 0;  // indices of positions and text rows, too
+      if (setup.module.trainable == Trainable::frozen || embeds) continue;
+      CAPTURE(setup.name);
+      CHECK(held(setup).weights == expected(setup).weights);
+    }
+  }
+
+  TEST_CASE("of layers cut over tensor-parallel ranks, with and without their own rows") {
+    for (const int tp : {2, 4}) {
+      for (const bool sp : {false, true}) {
+        std::vector<Setup> setups = all_setups(torch::kFloat32);
+        // Under sequence parallelism three layers keep what rows alone do not tell: loss rows stand
+        // where the labels are, gathered conditioning keeps its padding, and a convolution reads
+        // one row of the rank before.
+        if (sp)
+          std::erase_if(setups, [](const Setup& setup) {
+            return (setup.layers.end == 4 && setup.module.kind == ModuleKind::language) ||
+                   setup.module.kind == ModuleKind::diffusion ||
+                   setup.module.kind == ModuleKind::audio;
+          });
+        for (Setup& setup : setups) {
+          setup.context.tp = tp;
+          setup.context.expert_tp = tp;
+          setup.context.sp = setup.options.sequence_parallel = sp;
+          setup.name += ", tp " + std::to_string(tp) + (sp ? " sp" : "");
+        }
+        CHECK(differences(tp, setups, [](auto&, Setup&, Communicators&, Seat&) {}) == "");
+      }
+    }
+  }
+
+  TEST_CASE("of decoder blocks whose tokens are dealt over a context group") {
+    for (const Named& named : deals()) {
+      const std::vector<Share> shares = deal(uneven_work(torch::kFloat32), named.ranks, named.deal);
+      std::vector<Setup> setups;
+      for (const Module& module : {tiny_language(), sparse_language()})
+        setups.push_back({named.name, module, {1, 3}, {}, {}, {}});
+      setups = spread(setups, torch::kFloat32);
+      for (Setup& setup : setups) setup.context.cp = named.ranks;
+      CHECK(differences(named.ranks, setups,
+                        [&](auto&, Setup& mine, Communicators& groups, Seat& seat) {
+                          const Share& share = shares[static_cast<std::size_t>(seat.tensor)];
+                          mine.input = share.work.input;
+                          mine.size = share.work.language;
+                          mine.inputs = {{mine.size.tokens, 16}};
+                          groups = {.context = groups.tensor};
+                          seat = {.tensor = 0, .context = seat.tensor};
+                        }) == "");
+    }
+  }
+}

@@ -1,0 +1,227 @@
+// The matrix: every placement with every kind of parallelism it allows, and what trains.
+#include "tests/exec/parity/parity.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+constexpr auto kGpipe = ScheduleKind::gpipe;
+constexpr auto k1f1b = ScheduleKind::one_f_one_b;
+
+struct Grid {
+  int tp = 1, pp = 1, dp = 1;
+  std::vector<int> blocks = {};  // by stage; empty: balanced
+};
+
+ModuleLayout module_layout(const Grid& grid, int first_rank) {
+  ModuleLayout layout;
+  layout.tp = grid.tp;
+  layout.pp = grid.pp;
+  layout.ranks = grid.tp * grid.pp * grid.dp;
+  layout.first_rank = first_rank;
+  layout.blocks = grid.blocks;
+  return layout;
+}
+
+std::string text(const Grid& grid) {
+  std::string blocks;
+  for (const int count : grid.blocks)
+    blocks += (blocks.empty() ? " blocks " : ",") + std::to_string(count);
+  return "TP" + std::to_string(grid.tp) + " PP" + std::to_string(grid.pp) + " DP" +
+         std::to_string(grid.dp) + blocks;
+}
+
+Case make_case(Placement placement, const Grid& encoder, const Grid& language,
+               ScheduleKind schedule, int microbatches, int encoder_first, int language_first) {
+  Case c;
+  c.layout.placement = placement;
+  c.layout.schedule = schedule;
+  c.layout.microbatches = microbatches;
+  c.layout.modules = {module_layout(encoder, encoder_first), module_layout(encoder, encoder_first),
+                      module_layout(language, language_first)};
+  c.name = std::string(name(placement)) + " ";
+  if (placement != Placement::homogeneous) c.name += text(encoder) + " | ";
+  c.name += text(language) + ", " + name(schedule) + " x" + std::to_string(microbatches);
+  return c;
+}
+
+Case homogeneous(const Grid& grid, ScheduleKind schedule, int microbatches) {
+  Case c = make_case(Placement::homogeneous, grid, grid, schedule, microbatches, 0, 0);
+  c.layout.modules[0].blocks = c.layout.modules[1].blocks = {};
+  return c;
+}
+Case colocated(const Grid& encoder, const Grid& language, ScheduleKind schedule, int microbatches,
+               int encoder_works) {
+  Case c = make_case(Placement::colocated, encoder, language, schedule, microbatches, 0, 0);
+  c.layout.encoder_microbatches = encoder_works;
+  if (encoder_works > 0) c.name += ", encoder x" + std::to_string(encoder_works);
+  return c;
+}
+Case apart(const Grid& encoder, const Grid& language, ScheduleKind schedule, int microbatches) {
+  return make_case(Placement::non_colocated, encoder, language, schedule, microbatches, 0,
+                   encoder.tp * encoder.pp * encoder.dp);
+}
+Case language_first(const Grid& encoder, const Grid& language, ScheduleKind schedule,
+                    int microbatches) {
+  Case c = make_case(Placement::non_colocated, encoder, language, schedule, microbatches,
+                     language.tp * language.pp * language.dp, 0);
+  c.name += ", language first";
+  return c;
+}
+
+Case recompute(Case c) {
+  for (ModuleLayout& layout : c.layout.modules) layout.recompute = Recompute::full;
+  c.name += ", recompute";
+  return c;
+}
+Case frozen(Case c, std::vector<ModuleKind> kinds) {
+  c.frozen = std::move(kinds);
+  c.name += ", frozen";
+  for (const ModuleKind kind : c.frozen) c.name += std::string(" ") + name(kind);
+  return c;
+}
+Case text_only(Case c) {
+  c.text_only = true;
+  c.name += ", text only";
+  return c;
+}
+Case language_only(Case c) {
+  c.language_only = c.text_only = true;
+  c.layout.modules.erase(c.layout.modules.begin(), c.layout.modules.begin() + 2);
+  c.name += ", no encoder";
+  return c;
+}
+Case clipped_at(Case c, double norm) {
+  c.clip_norm = norm;
+  c.name += norm > 0 ? ", no need to clip" : ", no clipping";
+  return c;
+}
+Case single_precision(Case c) {
+  c.precision = NumberFormat::fp32;
+  c.name += ", fp32";
+  return c;
+}
+Case ten_steps(Case c) {
+  c.steps = 10;
+  c.name += ", ten steps";
+  return c;
+}
+
+const std::vector<ModuleKind> kEncoder = {ModuleKind::vision, ModuleKind::projector};
+const std::vector<ModuleKind> kVision = {ModuleKind::vision};
+const std::vector<ModuleKind> kLanguage = {ModuleKind::language};
+const std::vector<ModuleKind> kAllButProjector = {ModuleKind::vision, ModuleKind::language};
+
+// The chain has 3 vision and 4 language blocks.
+void add_homogeneous(std::vector<Case>& cases) {
+  cases.insert(cases.end(), {homogeneous({}, kGpipe, 1),
+                             homogeneous({}, k1f1b, 4),
+                             recompute(homogeneous({}, k1f1b, 2)),
+                             homogeneous({2, 1, 1}, k1f1b, 1),
+                             homogeneous({4, 1, 1}, k1f1b, 2),
+                             recompute(homogeneous({4, 1, 1}, kGpipe, 2)),
+                             homogeneous({1, 2, 1}, kGpipe, 4),
+                             homogeneous({1, 2, 1}, k1f1b, 4),
+                             homogeneous({1, 4, 1}, k1f1b, 2),
+                             homogeneous({1, 4, 1, {1, 3, 2, 1}}, kGpipe, 4),
+                             homogeneous({1, 3, 1, {4, 2, 1}}, k1f1b, 5),
+                             recompute(homogeneous({1, 4, 1, {2, 2, 2, 1}}, k1f1b, 6)),
+                             homogeneous({1, 7, 1}, k1f1b, 3),
+                             homogeneous({1, 1, 2}, k1f1b, 1),
+                             homogeneous({1, 1, 3}, kGpipe, 2),
+                             homogeneous({1, 1, 8}, kGpipe, 2),
+                             homogeneous({2, 2, 2}, k1f1b, 3),
+                             homogeneous({4, 1, 2}, k1f1b, 2),
+                             homogeneous({1, 2, 4}, k1f1b, 2),
+                             homogeneous({2, 4, 1}, k1f1b, 4),
+                             recompute(homogeneous({2, 2, 2}, kGpipe, 2)),
+                             clipped_at(homogeneous({2, 1, 2}, k1f1b, 2), 1e3),
+                             clipped_at(homogeneous({2, 2, 1}, kGpipe, 2), 0)});
+}
+void add_colocated(std::vector<Case>& cases) {
+  cases.insert(
+      cases.end(),
+      {colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 1, 0), colocated({1, 1, 4}, {4, 1, 1}, k1f1b, 4, 0),
+       colocated({1, 1, 4}, {4, 1, 1}, k1f1b, 4, 2), colocated({4, 1, 1}, {1, 1, 4}, kGpipe, 2, 0),
+       colocated({2, 1, 2}, {1, 1, 4}, kGpipe, 2, 1), colocated({2, 1, 2}, {2, 1, 2}, k1f1b, 3, 0),
+       colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 0), colocated({1, 1, 4}, {1, 4, 1}, k1f1b, 4, 2),
+       colocated({2, 1, 2}, {1, 2, 2}, kGpipe, 4, 4), colocated({1, 1, 8}, {2, 2, 2}, k1f1b, 4, 2),
+       colocated({2, 1, 4}, {4, 2, 1}, kGpipe, 4, 1), colocated({4, 1, 2}, {1, 4, 2}, k1f1b, 4, 1),
+       colocated({1, 1, 3}, {1, 3, 1, {2, 1, 1}}, k1f1b, 6, 3),
+       recompute(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2))});
+}
+void add_apart(std::vector<Case>& cases) {
+  cases.insert(
+      cases.end(),
+      {apart({}, {}, k1f1b, 3), apart({}, {4, 1, 1}, k1f1b, 2), apart({1, 1, 4}, {}, kGpipe, 2),
+       apart({1, 1, 2}, {1, 1, 4}, k1f1b, 2), apart({1, 1, 3}, {1, 1, 2}, k1f1b, 3),
+       apart({1, 1, 2}, {1, 1, 2}, kGpipe, 2), apart({2, 1, 1}, {4, 1, 1}, k1f1b, 2),
+       apart({4, 1, 1}, {1, 1, 4}, k1f1b, 2), apart({1, 2, 1}, {1, 2, 1}, k1f1b, 5),
+       apart({1, 3, 1}, {1, 4, 1, {1, 1, 1, 1}}, k1f1b, 4), apart({1, 2, 2}, {2, 2, 1}, k1f1b, 4),
+       apart({2, 1, 2}, {2, 2, 1, {3, 1}}, kGpipe, 4), apart({2, 2, 1}, {1, 2, 2}, k1f1b, 3),
+       language_first({1, 1, 2}, {2, 2, 1}, k1f1b, 4),
+       recompute(apart({1, 2, 1, {1, 2}}, {2, 2, 1}, k1f1b, 4))});
+}
+void add_frozen_and_text(std::vector<Case>& cases) {
+  cases.insert(cases.end(),
+               {frozen(homogeneous({2, 1, 1}, k1f1b, 2), kEncoder),
+                frozen(homogeneous({1, 4, 1}, k1f1b, 4), kVision),
+                frozen(homogeneous({1, 4, 1}, k1f1b, 4), kEncoder),
+                frozen(homogeneous({1, 2, 2}, kGpipe, 2), kLanguage),
+                frozen(recompute(homogeneous({1, 2, 2}, kGpipe, 2)), kLanguage),
+                frozen(homogeneous({2, 2, 1}, k1f1b, 2), kAllButProjector),
+                frozen(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2), kEncoder),
+                frozen(colocated({1, 1, 4}, {4, 1, 1}, k1f1b, 2, 0), kVision),
+                frozen(colocated({2, 1, 2}, {1, 4, 1}, k1f1b, 4, 0), kLanguage),
+                frozen(apart({1, 1, 2}, {2, 2, 1}, k1f1b, 4), kEncoder),
+                frozen(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4), kVision),
+                frozen(apart({1, 2, 1}, {2, 1, 1}, kGpipe, 3), kLanguage),
+                frozen(recompute(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4)), kAllButProjector),
+                text_only(homogeneous({2, 2, 1}, k1f1b, 2)),
+                text_only(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2)),
+                text_only(apart({1, 2, 1}, {2, 1, 1}, k1f1b, 2)),
+                language_only(homogeneous({2, 2, 2}, k1f1b, 2)),
+                language_only(homogeneous({1, 4, 1, {1, 1, 1, 1}}, kGpipe, 3))});
+}
+
+}  // namespace
+
+std::vector<Case> parity_cases() {
+  std::vector<Case> cases;
+  add_homogeneous(cases);
+  add_colocated(cases);
+  add_apart(cases);
+  add_frozen_and_text(cases);
+  return cases;
+}
+std::vector<Case> single_precision_cases() {
+  return {single_precision(homogeneous({2, 2, 2}, k1f1b, 2)),
+          single_precision(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2)),
+          single_precision(apart({1, 1, 2}, {2, 2, 1}, k1f1b, 4)),
+          single_precision(recompute(homogeneous({4, 1, 1}, kGpipe, 2)))};
+}
+std::vector<Case> curve_cases() {
+  return {ten_steps(homogeneous({2, 2, 2}, k1f1b, 3)),
+          ten_steps(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2)),
+          ten_steps(apart({1, 1, 3}, {2, 1, 1}, kGpipe, 3)),
+          ten_steps(recompute(apart({1, 2, 1}, {1, 2, 2}, k1f1b, 4)))};
+}
+std::vector<Case> gloo_cases() {
+  std::vector<Case> cases = {homogeneous({4, 1, 1}, k1f1b, 2),
+                             homogeneous({1, 4, 1, {1, 3, 2, 1}}, kGpipe, 4),
+                             homogeneous({2, 2, 2}, k1f1b, 3),
+                             colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 0),
+                             colocated({1, 1, 8}, {2, 2, 2}, k1f1b, 4, 2),
+                             apart({1, 1, 3}, {1, 1, 2}, k1f1b, 3),
+                             apart({1, 2, 2}, {2, 2, 1}, k1f1b, 4),
+                             frozen(apart({1, 2, 1}, {2, 1, 1}, kGpipe, 3), kLanguage)};
+  // And of the generated ones, those that speak in other ways.
+  for (const Case& c : parity_matrix().cases)
+    for (const char* wanted :
+         {"tp2 + sp", "cp2 zigzag", "sp + cp2 contiguous", "interleaved", "zero-bubble",
+          "optimizer sharded", "gradients sharded", "fully sharded", "hybrid sharded", "ep2",
+          "ep4 over tp2, expert tp1", "non-colocated + diffusion", "deepstack"})
+      if (c.name == wanted) cases.push_back(c);
+  return cases;
+}
+
+}  // namespace polyphony::exec::testing

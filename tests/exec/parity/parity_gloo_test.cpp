@@ -1,0 +1,63 @@
+#include <doctest/doctest.h>
+
+#include "shared/model/layout.h"
+#include "tests/exec/parity/parity.h"
+#include "tests/exec/transport/rank_processes.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+constexpr int kRanks = 8;
+
+// The first ranks of a larger world, as a world of their own.
+class Part : public Transport {
+ public:
+  Part(Transport& whole, int ranks, std::string prefix)
+      : whole_(whole), ranks_(ranks), prefix_(std::move(prefix)) {}
+  Rank rank() const override { return whole_.rank(); }
+  int world_size() const override { return ranks_; }
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override {
+    return whole_.make_group(prefix_ + name, members);
+  }
+  void exchange(const std::vector<Transfer>& transfers) override { whole_.exchange(transfers); }
+  void barrier() override { throw std::logic_error("no barrier of a part"); }
+  void abort(const std::string& reason) override { whole_.abort(reason); }
+
+ private:
+  Transport& whole_;
+  int ranks_;
+  std::string prefix_;
+};
+
+// All cases by the same processes, one after another.
+void run_pool(Transport& transport) {
+  for (const Case& c : gloo_cases()) {
+    const int ranks = world_size(c.layout);
+    if (static_cast<int>(transport.rank().value) < ranks) {
+      Part part(transport, ranks, c.name + "/");
+      const Outcome outcome = run_case(part, c);
+      if (transport.rank() == Rank(0)) {
+        const std::string wrong = complaint(c, outcome);
+        require(wrong.empty(), c.name + ": " + wrong);
+      }
+    }
+    transport.barrier();
+  }
+}
+
+const bool kRole = add_role("parity", run_pool);
+
+}  // namespace
+
+TEST_SUITE("parity") {
+  TEST_CASE("layouts over processes and Gloo compute the reference's step") {
+    REQUIRE(kRole);
+    for (const RankResult& result : run_rank_processes("parity", kRanks, Seconds(240))) {
+      INFO(result.output);
+      CHECK(result.exit_status == 0);
+    }
+  }
+}
+
+}  // namespace polyphony::exec::testing

@@ -1,0 +1,71 @@
+// Rank 0's side of a parity case (tests/exec/parity/parity.h): gathers what the ranks report, puts shards
+// together through Parameter::cut, and measures the distance to the reference.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shared/layers/parameters.h"
+#include "tests/exec/parity/parity.h"
+#include "tests/exec/reference/reference.h"
+
+namespace polyphony::exec::testing {
+
+// What a rank reports to rank 0, everything as fp64.
+struct Report {
+  torch::Tensor scalars;  // [steps, 3]: loss, norm, finite
+  // What it holds: [pieces, 4]: position among whole_model(), of which parameter group of the rank,
+  // first and last+1 element of the local tensor; then the pieces' elements, one after another.
+  torch::Tensor pieces;
+  torch::Tensor moments;      // after step 1: AdamW's first moments; NaN where there is none
+  torch::Tensor values;       // after the last step
+  torch::Tensor times;        // [ops of the rank, 2] of the last step
+  torch::Tensor predictions;  // of the works whose head the rank runs, by work
+  // [steps, 4]: PeakMemory (tests/exec/parity/parity_memory.h), in its order.
+  torch::Tensor memory;
+  std::vector<torch::Tensor*> parts() {
+    return {&scalars, &pieces, &moments, &values, &times, &predictions, &memory};
+  }
+};
+// All parameters of the model, in module and stack order.
+std::vector<Parameter> whole_model(const Model& model);
+
+using GatheredMap = std::map<std::string, torch::Tensor>;  // whole parameters, from their shards
+
+// What the reference says about a case: its steps, and afterwards the labels it predicts for each
+// sample of step 0's batch.
+struct Truth {
+  std::vector<ReferenceStep> steps;
+  std::vector<std::vector<std::int64_t>> answers;
+};
+
+class Judge {
+ public:
+  // The case's Programs: of its first and last step, and of the evaluation afterwards.
+  Judge(const Case& c, Program first, Program last, Program evaluation);
+
+  // Why the case cannot even start; empty: nothing.
+  std::string objection() const;
+  // `reports` by rank.
+  Outcome judge(const std::vector<Report>& reports);
+
+ private:
+  void fault(const std::string& text);  // the first one is kept
+  GatheredMap gather(const std::vector<Report>& reports, bool moments);
+  void compare_scalars(const std::vector<Report>& reports, const std::vector<ReferenceStep>& steps);
+  void compare_gradients(const GatheredMap& moments, const ReferenceStep& step);
+  void compare_values(const GatheredMap& values, const ReferenceStep& step);
+  void compare_memory(const std::vector<Report>& reports);
+  void compare_predictions(const std::vector<Report>& reports,
+                           const std::vector<std::vector<std::int64_t>>& answers);
+
+  Case case_;
+  Scenario scenario_;
+  std::unique_ptr<Dataset> dataset_;
+  Program first_, last_, evaluation_;
+  Outcome outcome_;
+};
+
+}  // namespace polyphony::exec::testing

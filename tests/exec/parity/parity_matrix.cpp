@@ -1,0 +1,263 @@
+// The generated part of the parity matrix: every feature alone and every pair of features that a
+// layout can have together, on few ranks. What check_layout() refuses is left out; scripts/parity
+// prints how many those are.
+#include <algorithm>
+#include <functional>
+
+#include "shared/plan/plan.h"
+#include "tests/exec/parity/parity.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+constexpr int kMostRanks = 8;
+
+// A layout before its ranks are counted.
+struct Draft {
+  Placement placement = Placement::homogeneous;
+  ModuleLayout encoder, language, diffusion;  // ranks: how many data-parallel lanes
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  int microbatches = 4;
+  int encoder_microbatches = 0;
+  Bridge bridge = Bridge::sharded;
+  Case rest;  // what trains on what
+};
+
+struct Feature {
+  std::string name;
+  std::function<void(Draft&)> add;
+};
+
+ModuleLayout& with_all(Draft& draft, const std::function<void(ModuleLayout&)>& change) {
+  change(draft.encoder);
+  change(draft.language);
+  return draft.language;
+}
+
+Feature on_both(const std::string& name, std::function<void(ModuleLayout&)> change) {
+  return {name, [change](Draft& draft) { with_all(draft, change); }};
+}
+Feature on_language(const std::string& name, std::function<void(ModuleLayout&)> change) {
+  return {name, [change](Draft& draft) { change(draft.language); }};
+}
+
+// Adds a change of every module to what others change.
+std::function<void(Draft&)> on_modules(std::function<void(Module&)> change) {
+  return [change](Draft& draft) {
+    draft.rest.variant = [change, before = draft.rest.variant](Model& model) {
+      if (before) before(model);
+      for (Module& module : model.modules) change(module);
+    };
+  };
+}
+
+const std::vector<Feature>& features() {
+  static const std::vector<Feature> list = {
+      {"colocated", [](Draft& d) { d.placement = Placement::colocated; }},
+      {"non-colocated", [](Draft& d) { d.placement = Placement::non_colocated; }},
+      on_both("tp2", [](ModuleLayout& l) { l.tp = 2; }),
+      on_language("tp4", [](ModuleLayout& l) { l.tp = 4; }),
+      on_both("sp", [](ModuleLayout& l) { l.sp = true; }),
+      on_both("cp2 contiguous", [](ModuleLayout& l) { l.cp = 2; }),
+      on_both("cp2 zigzag",
+              [](ModuleLayout& l) {
+                l.cp = 2;
+                l.tokens = TokenAssignment::zigzag;
+              }),
+      on_language("cp3 balanced",
+                  [](ModuleLayout& l) {
+                    l.cp = 3;
+                    l.tokens = TokenAssignment::balanced;
+                  }),
+      on_language("pp2", [](ModuleLayout& l) { l.pp = 2; }),
+      on_language("interleaved",
+                  [](ModuleLayout& l) {
+                    l.pp = 2;
+                    l.vpp = 2;
+                  }),
+      {"zero-bubble",
+       [](Draft& d) {
+         d.language.pp = 2;
+         d.schedule = ScheduleKind::zero_bubble;
+       }},
+      {"gpipe", [](Draft& d) { d.schedule = ScheduleKind::gpipe; }},
+      on_both("dp2", [](ModuleLayout& l) { l.ranks = 2; }),
+      on_both("optimizer sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::optimizer;
+                l.ranks = std::max(l.ranks, 2);
+              }),
+      on_both("gradients sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::gradients;
+                l.ranks = std::max(l.ranks, 2);
+              }),
+      on_both("fully sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::full;
+                l.ranks = std::max(l.ranks, 2);
+              }),
+      on_both("hybrid sharded",
+              [](ModuleLayout& l) {
+                l.shard = Shard::full;
+                l.shard_ranks = 2;
+                l.ranks = 4;
+              }),
+      on_both("recompute full", [](ModuleLayout& l) { l.recompute = Recompute::full; }),
+      on_both("recompute selective", [](ModuleLayout& l) { l.recompute = Recompute::selective; }),
+      {"experts", [](Draft& d) { d.rest.experts = 4; }},
+      {"ep2",
+       [](Draft& d) {
+         d.rest.experts = 4;
+         d.language.ep = 2;
+         d.language.ranks = std::max(d.language.ranks, 2);
+         d.encoder.ranks = std::max(d.encoder.ranks, 2);
+       }},
+      {"ep4 over tp2, expert tp1",
+       [](Draft& d) {
+         d.rest.experts = 4;
+         with_all(d, [](ModuleLayout& l) {
+           l.tp = 2;
+           l.sp = true;
+           l.ranks = std::max(l.ranks, 2);
+         });
+         d.language.ep = 4;
+         d.language.expert_tp = 1;
+       }},
+      {"diffusion", [](Draft& d) { d.rest.diffusion = true; }},
+      {"diffusion pp2",
+       [](Draft& d) {
+         d.rest.diffusion = true;
+         d.diffusion.pp = 2;
+         if (d.placement == Placement::homogeneous) d.placement = Placement::mixed;
+       }},
+      {"deepstack", [](Draft& d) { d.rest.deep = true; }},
+      {"encoder by image", [](Draft& d) { d.encoder.spread = Spread::images; }},
+      {"encoder x2", [](Draft& d) { d.encoder_microbatches = 2; }},
+      {"encoder frozen",
+       [](Draft& d) { d.rest.frozen = {ModuleKind::vision, ModuleKind::projector}; }},
+      {"language frozen", [](Draft& d) { d.rest.frozen = {ModuleKind::language}; }},
+      {"vision frozen, language lora",
+       [](Draft& d) {
+         d.rest.frozen = {ModuleKind::vision};
+         d.rest.lora = {ModuleKind::language};
+       }},
+      {"text only", [](Draft& d) { d.rest.text_only = true; }},
+      {"leaders between grids of tp2",
+       [](Draft& d) {
+         d.bridge = Bridge::leader;
+         d.encoder.tp = std::max(d.encoder.tp, 2);
+         d.language.tp = std::max(d.language.tp, 2);
+         if (d.placement == Placement::homogeneous) d.placement = Placement::non_colocated;
+       }},
+      {"audio", [](Draft& d) { d.rest.audio = true; }},
+      {"class token", on_modules([](Module& m) { m.class_token |= m.kind == ModuleKind::vision; })},
+      {"rotary windows", on_modules([](Module& m) {
+         if (m.kind != ModuleKind::vision) return;
+         m.rotary = true;
+         m.window = 3;  // of 4 × 4 patches: 3 × 3, 3 × 1, 1 × 3, 1 × 1
+         m.full_attention_blocks = {1};
+       })},
+      {"tied", on_modules([](Module& m) { m.tied |= m.kind == ModuleKind::language; })},
+      {"norms and biases of heads", on_modules([](Module& m) {
+         if (m.kind != ModuleKind::projector && m.kind != ModuleKind::diffusion)
+           m.qk_norm = m.qkv_bias = true;
+       })},
+      {"time, row and column", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) m.rope_sections = {1, 1, 1};
+       })},
+      {"tp4 over 2 key heads",
+       [](Draft& d) {
+         d.language.tp = 4;
+         on_modules([](Module& m) {
+           if (m.kind == ModuleKind::language) m.kv_heads = 2;
+         })(d);
+       }},
+      {"linear projectors", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::projector) m.projector_hidden = 0;
+       })},
+  };
+  return list;
+}
+
+// Ranks of each grid; the encoder takes those of the language module where it must.
+Case finish(Draft draft, std::string name) {
+  ModuleLayout &encoder = draft.encoder, &language = draft.language;
+  if (draft.schedule == ScheduleKind::one_f_one_b && language.vpp > 1)
+    draft.schedule = ScheduleKind::interleaved;
+  language.ranks *= language.tp * language.cp * language.pp;
+  switch (draft.placement) {
+    case Placement::homogeneous:
+      encoder = language;
+      break;
+    case Placement::colocated:
+    case Placement::mixed:
+      encoder.ranks = language.ranks;
+      break;
+    case Placement::non_colocated:
+      encoder.ranks *= encoder.tp * encoder.cp * encoder.pp;
+      language.first_rank = encoder.ranks;
+      break;
+  }
+  Case c = draft.rest;
+  c.name = std::move(name);
+  c.layout.placement = draft.placement;
+  c.layout.schedule = draft.schedule;
+  c.layout.microbatches = draft.microbatches;
+  c.layout.encoder_microbatches = draft.encoder_microbatches;
+  c.layout.bridge = draft.bridge;
+  c.layout.modules = {encoder, encoder};
+  if (c.deep) c.layout.modules.push_back(encoder);
+  if (c.audio) {
+    ModuleLayout audio = encoder;
+    if (draft.placement == Placement::non_colocated) {  // ranks of its own
+      audio.first_rank = encoder.ranks;
+      language.first_rank += audio.ranks;
+    }
+    c.layout.modules.insert(c.layout.modules.end(), 2, audio);
+  }
+  c.layout.modules.push_back(language);
+  if (!c.diffusion) return c;
+  ModuleLayout& diffusion = draft.diffusion;
+  if (draft.placement == Placement::homogeneous) {
+    diffusion = language;
+  } else {
+    if (draft.placement == Placement::colocated) c.layout.placement = Placement::mixed;
+    diffusion.first_rank = language.first_rank + language.ranks;
+    diffusion.ranks *= diffusion.tp * diffusion.cp * diffusion.pp;
+  }
+  c.layout.modules.push_back(diffusion);
+  return c;
+}
+
+bool fits(const Case& c) {
+  return world_size(c.layout) <= kMostRanks && !check_layout(make_scenario(c), c.layout);
+}
+
+}  // namespace
+
+Matrix parity_matrix() {
+  Matrix matrix;
+  const auto add = [&](const Draft& draft, const std::string& name) {
+    const Case c = finish(draft, name);
+    if (!fits(c)) {
+      ++matrix.refused;
+      return;
+    }
+    matrix.cases.push_back(c);
+  };
+  const std::vector<Feature>& list = features();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Draft one;
+    list[i].add(one);
+    add(one, list[i].name);
+    for (std::size_t k = i + 1; k < list.size(); ++k) {
+      Draft both = one;
+      list[k].add(both);
+      add(both, list[i].name + " + " + list[k].name);
+    }
+  }
+  return matrix;
+}
+
+}  // namespace polyphony::exec::testing

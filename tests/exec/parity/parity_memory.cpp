@@ -1,0 +1,173 @@
+#include "tests/exec/parity/parity_memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include "shared/layers/expand.h"
+#include "shared/program/expand_op.h"
+#include "tests/exec/support/row_plans.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+// Memory as steps in time: at one instant what ends goes first.
+class Curve {
+ public:
+  explicit Curve(Bytes before) : before_(before) {}
+  void from(Seconds from, Bytes bytes) { changes_.push_back({from, bytes}); }
+  void until(Seconds to, Bytes bytes) { changes_.push_back({to, Bytes(-bytes.value)}); }
+  Bytes peak() {
+    std::sort(changes_.begin(), changes_.end());
+    Bytes now = before_, most = before_;
+    for (const auto& [time, bytes] : changes_) most = std::max(most, now += bytes);
+    return most;
+  }
+
+ private:
+  Bytes before_;
+  std::vector<std::pair<Seconds, Bytes>> changes_;  // negative bytes sort first
+};
+
+class Times {
+ public:
+  explicit Times(const std::vector<OpTime>& times) {
+    for (const OpTime& time : times) times_[time.op] = time;
+  }
+  Seconds start(OpId op) const { return times_.at(op).start; }
+  Seconds end(OpId op) const { return times_.at(op).end; }
+
+ private:
+  std::map<OpId, OpTime> times_;
+};
+
+Seat seat_of(const Program& program, const Compute& what, Rank rank) {
+  const ParamGroup& group = program.params[what.params.value];
+  Seat seat{.tensor = group.shard.tensor_index, .context = 0};
+  if (group.context.valid()) {
+    const std::vector<Rank>& members = program.groups[group.context.value].members;
+    seat.context =
+        static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+  }
+  return seat;
+}
+
+Bytes plans_of(const Program& program, const Compute& what, Rank rank, const InputOf& input_of) {
+  return row_plan_bytes(program.model.modules[what.module.value], what.layers, input_of(what.work),
+                        chunk_context(program, what), seat_of(program, what, rank));
+}
+
+// What experts keep of rows beyond (or below) their even share.
+Bytes uneven_load(const Program& program, const Compute& what, const OpTraffic& traffic) {
+  const Module& module = program.model.modules[what.module.value];
+  const ChunkContext context = chunk_context(program, what);
+  const std::int64_t element = size_of(context.precision).value;
+  const bool trained = module.trainable == Trainable::full;
+  const std::int64_t per_row =
+      element * ((trained ? module.hidden : 0) +
+                 (trained ? 3 : 2) * module.expert_ffn / context.expert_tp) +
+      2 * 8;
+  std::int64_t bytes = 0;
+  bool there = true;  // and back, by turns
+  int layer = what.layers.begin;
+  for (const GroupCall& call : traffic.calls) {
+    if (call.kind != CollectiveKind::all_to_all) continue;
+    if (there) {
+      while (layers(module)[static_cast<std::size_t>(layer)] != LayerKind::decoder_block) ++layer;
+      const std::int64_t more = call.received.value - call.bytes.value;
+      if (recompute_of(LayerKind::decoder_block, layer, context.recompute, context.recomputed) !=
+          Recompute::full)
+        bytes += more / (element * module.hidden) * per_row;
+      ++layer;
+    }
+    there = !there;
+  }
+  return Bytes(bytes);
+}
+
+struct Life {
+  OpId made, freed;
+};
+
+// One output that several consumers read is one tensor in several buffers: it lives as the last of
+// them.
+void join_outputs(const Program& program, const Times& times, std::map<BufferId, Life>& lives) {
+  std::map<OpId, BufferId> outputs;
+  for (auto life = lives.begin(); life != lives.end();) {
+    const Buffer& buffer = program.buffers[life->first.value];
+    const auto& what = program.ops[life->second.made.value].what;
+    if (buffer.kind != BufferKind::boundary || !std::holds_alternative<Compute>(what)) {
+      ++life;
+      continue;
+    }
+    const auto [first, fresh] = outputs.try_emplace(life->second.made, life->first);
+    if (fresh) {
+      ++life;
+      continue;
+    }
+    OpId& freed = lives.at(first->second).freed;
+    if (!life->second.freed.valid() ||
+        (freed.valid() && times.end(freed) < times.end(life->second.freed)))
+      freed = life->second.freed;
+    life = lives.erase(life);
+  }
+}
+
+}  // namespace
+
+PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTime>& op_times,
+                       const std::vector<Block>& blocks, const InputOf& input_of,
+                       const Traffic& traffic) {
+  const Times times(op_times);
+  PeakMemory memory;
+  for (const Block& block : blocks)
+    if (!block.made.valid()) memory.measured_before += block.bytes;
+  Curve measured(memory.measured_before);
+  for (const Block& block : blocks) {
+    const bool freed = !block.live && block.freed.valid();
+    if (block.made.valid() && block.freed == block.made && !block.live) continue;
+    if (block.made.valid()) measured.from(times.start(block.made), block.bytes);
+    if (freed) measured.until(times.end(block.freed), block.bytes);
+  }
+  memory.measured = measured.peak();
+
+  std::map<BufferId, Life> lives;
+  std::map<BufferId, Bytes> plans;
+  const Range ops = program.rank_ops[rank.value];
+  std::uint32_t planned_op = OpId::kNone;
+  for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
+    const Op& op = program.ops[i];
+    for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
+      const auto& [buffer, use] = program.buffer_uses[u];
+      if (use == Use::allocate) lives[buffer].made = OpId(i);
+      if (use == Use::free) lives[buffer].freed = OpId(i);
+      if (use != Use::allocate || program.buffers[buffer.value].kind != BufferKind::tape) continue;
+      if (i == planned_op) continue;  // a tape in two parts
+      planned_op = i;
+      const auto& what = std::get<Compute>(op.what);
+      plans[buffer] = plans_of(program, what, rank, input_of);
+      if (const auto moved = traffic.find(OpId(i)); moved != traffic.end())
+        plans[buffer] += uneven_load(program, what, moved->second);
+    }
+  }
+  for (const ParamGroup& group : program.params)
+    if (group.rank == rank) memory.program_before += group.bytes;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& buffer = program.buffers[i];
+    const bool state = buffer.kind == BufferKind::gradient || buffer.kind == BufferKind::optimizer;
+    if (buffer.rank == rank && state && lives.count(BufferId(i)) == 0)
+      memory.program_before += buffer.bytes;
+  }
+  join_outputs(program, times, lives);
+  Curve planned(memory.program_before);
+  for (const auto& [buffer, life] : lives) {
+    if (life.made == life.freed) continue;
+    const Bytes bytes = program.buffers[buffer.value].bytes +
+                        (plans.count(buffer) > 0 ? plans.at(buffer) : Bytes(0));
+    planned.from(times.start(life.made), bytes);
+    if (life.freed.valid()) planned.until(times.end(life.freed), bytes);
+  }
+  memory.program = planned.peak();
+  return memory;
+}
+
+}  // namespace polyphony::exec::testing

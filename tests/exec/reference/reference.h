@@ -1,0 +1,56 @@
+// What the executor must compute, said again in the plainest way: the measure of
+// tests/exec/parity/parity.h.
+//   Each sample alone and unpadded, whole weights by name, dense attention masks, stock ATen
+//   operators, plain autograd, fp64. Nothing of exec/ computes here; only its data is used: initial
+//   values (exec/parameters/init.h) and the content of samples (exec/data/dataset.h). loss = Σ over all labels of
+//   −log softmax(logits)[label] ÷ labels of the batch; gradients are of that loss and, with
+//   experts, the balance term's.
+// Sources: ViT, arXiv 2010.11929 (pre-LayerNorm blocks, exact GELU); Llama 2, arXiv 2307.09288
+// (RMSNorm, RoPE, SwiGLU); clipping as torch.nn.utils.clip_grad_norm_; AdamW as torch.optim.AdamW.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "exec/data/dataset.h"
+#include "exec/data/latents.h"
+#include "shared/scenario/scenario.h"
+
+namespace polyphony::exec::testing {
+
+using Tensors = std::map<std::string, torch::Tensor>;  // whole parameters, by global name
+
+struct ReferenceStep {
+  double loss = 0;
+  double gradient_norm = 0;  // of all trained parameters, before clipping
+  double clip = 1;           // what gradients were multiplied by
+  Tensors gradients;         // before clipping, of every parameter that trains
+  Tensors parameters;        // after the update, all of them
+};
+
+class Reference {
+ public:
+  // Perturbed initial values (exec/parameters/init.h), rounded to `start`: what a run in that format begins
+  // with.
+  Reference(const Scenario& scenario, torch::Dtype start);
+
+  // `draw`: of the noise and times of latents.
+  ReferenceStep step(const Batch& batch, const Dataset& dataset, double rate, Draw draw = {});
+  // The most likely label at every labelled position, sample after sample.
+  std::vector<std::int64_t> predict(const Sample& sample, const Dataset& dataset) const;
+
+ private:
+  torch::Tensor flow_loss(const Sample& sample, const SampleContent& content,
+                          const torch::Tensor& hidden, const Tensors& leaves, const Batch& batch,
+                          Draw draw) const;
+
+  Model model_;
+  Training training_;
+  Tensors values_, first_, second_;
+  std::set<std::string> trained_, decayed_;
+  int steps_ = 0;
+};
+
+}  // namespace polyphony::exec::testing

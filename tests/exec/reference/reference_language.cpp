@@ -1,0 +1,147 @@
+// The language module of tests/exec/reference/reference_model.h.
+// Sources: Llama 2, arXiv 2307.09288; rotary sections: Qwen2-VL, arXiv 2409.12191.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tests/exec/reference/reference_model.h"
+
+namespace polyphony::exec::testing {
+
+using torch::Tensor;
+
+namespace {
+
+const auto kWide = torch::TensorOptions(torch::kFloat64);
+
+std::int64_t root(std::int64_t square) {
+  std::int64_t side = 0;
+  while (side * side < square) ++side;
+  return side;
+}
+
+}  // namespace
+
+const Module* SampleModel::find(ModuleKind kind) const {
+  for (const Module& module : model_.modules)
+    if (module.kind == kind) return &module;
+  return nullptr;
+}
+const Module* SampleModel::projector_of(ModuleKind source) const {
+  for (const Edge& edge : model_.edges)
+    if (edge.from_layer < 0 && model_.modules[edge.from.value].kind == source &&
+        model_.modules[edge.to.value].kind == ModuleKind::projector)
+      return &model_.modules[edge.to.value];
+  return nullptr;
+}
+
+std::int64_t SampleModel::sequence_rows(const Item& item) const {
+  if (item.modality == Modality::text) return item.tokens;
+  if (item.modality == Modality::latent) return 0;
+  const bool image = item.modality == Modality::image;
+  const Module* projector = projector_of(image ? ModuleKind::vision : ModuleKind::audio);
+  const int merge = projector ? projector->merge : 1;
+  return item.tokens / (image ? merge * merge : merge);
+}
+
+// Items in order: [T, H].
+Tensor SampleModel::sequence(const Module& language, const Sample& sample,
+                             const SampleContent& content) {
+  const Tensor tokens = torch::tensor(content.token_ids, torch::kInt64);
+  std::vector<Tensor> parts;
+  std::size_t image = 0, clip = 0;
+  std::int64_t token = 0;
+  for (const Item& item : sample.items) {
+    if (item.modality == Modality::image) {
+      parts.push_back(image_rows(content.images.at(image++), projector_of(ModuleKind::vision)));
+    } else if (item.modality == Modality::audio) {
+      parts.push_back(clip_rows(content.audio.at(clip++)));
+    } else if (item.modality == Modality::text) {
+      parts.push_back(torch::embedding(at(language.name + ".embedding.weight"),
+                                       tokens.narrow(0, token, item.tokens)));
+      token += item.tokens;
+    }
+  }
+  return torch::cat(parts);
+}
+
+// Inner features of the images, added where their tokens stand before a layer (DeepStack).
+Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleContent& content,
+                                 Tensor x) {
+  for (const Edge& edge : model_.edges) {
+    if (edge.to_layer != layer) continue;
+    const Module& projector = model_.modules[edge.from.value];
+    const auto into = std::find_if(model_.edges.begin(), model_.edges.end(),
+                                   [&](const Edge& e) { return e.to == edge.from; });
+    std::int64_t row = 0;
+    std::size_t image = 0;
+    for (const Item& item : sample.items) {
+      const std::int64_t rows = sequence_rows(item);
+      if (item.modality == Modality::image)
+        x = torch::cat({x.narrow(0, 0, row),
+                        x.narrow(0, row, rows) +
+                            image_rows(content.images.at(image++), &projector, into->from_layer),
+                        x.narrow(0, row + rows, x.size(0) - row - rows)});
+      row += rows;
+    }
+  }
+  return x;
+}
+
+// Frequency i turns by position · theta^(−2i/D), the position being time, row or column.
+Tensor SampleModel::text_angle(const Module& m, const Sample& sample) const {
+  std::vector<std::array<double, 3>> places;
+  double next = 0;
+  for (const Item& item : sample.items) {
+    const std::int64_t rows = sequence_rows(item);
+    if (item.modality == Modality::image && !m.rope_sections.empty()) {
+      const std::int64_t side = root(rows);
+      for (std::int64_t y = 0; y < side; ++y)
+        for (std::int64_t x = 0; x < side; ++x)
+          places.push_back({next, next + static_cast<double>(y), next + static_cast<double>(x)});
+      next += static_cast<double>(side);
+      continue;
+    }
+    for (std::int64_t i = 0; i < rows; ++i, next += 1) places.push_back({next, next, next});
+  }
+  std::vector<std::size_t> axis(static_cast<std::size_t>(m.head_dim / 2), 0);  // by frequency
+  if (!m.rope_sections.empty()) {
+    const auto low = static_cast<std::size_t>(m.rope_sections[0]),
+               middle = low + static_cast<std::size_t>(m.rope_sections[1]);
+    for (std::size_t i = low; i < axis.size(); ++i) axis[i] = i < middle ? 1 : 2;
+  }
+  Tensor angle = torch::zeros(
+      {static_cast<std::int64_t>(places.size()), static_cast<std::int64_t>(axis.size())}, kWide);
+  auto values = angle.accessor<double, 2>();
+  for (std::size_t t = 0; t < places.size(); ++t)
+    for (std::size_t i = 0; i < axis.size(); ++i)
+      values[static_cast<std::int64_t>(t)][static_cast<std::int64_t>(i)] =
+          places[t][axis[i]] *
+          std::pow(m.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(m.head_dim));
+  return angle;
+}
+
+Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {
+  balance_ = torch::zeros({}, kWide);
+  const Module& m = *find(ModuleKind::language);
+  Tensor x = sequence(m, sample, content);
+  const std::int64_t tokens = x.size(0);
+  const Attend causal{
+      torch::zeros({tokens, tokens}, kWide)
+          .masked_fill(torch::ones({tokens, tokens}, torch::kBool).triu(1), -INFINITY),
+      text_angle(m, sample)};
+  for (int b = 0; b < m.layers; ++b)
+    x = blocks(m, add_features(b + 1, sample, content, x), {causal}, b);
+  hidden_ = x;
+  std::vector<std::int64_t> rows;  // that predict a label
+  std::int64_t row = 0;
+  for (const Item& item : sample.items) {
+    row += sequence_rows(item);
+    for (std::int64_t label = item.loss_tokens; label > 0; --label) rows.push_back(row - label);
+  }
+  const Tensor normed = norm(m, m.name + ".head.norm", x);
+  return torch::linear(normed.index_select(0, torch::tensor(rows, torch::kInt64)),
+                       at(m.name + (m.tied ? ".embedding.weight" : ".head.output.weight")));
+}
+
+}  // namespace polyphony::exec::testing

@@ -1,0 +1,168 @@
+#include "tests/exec/support/counted_transport.h"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "shared/layers/expand.h"
+#include "shared/program/expand_op.h"
+#include "tests/exec/support/tensor_ledger.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+Bytes bytes_of(const torch::Tensor& tensor) {
+  return Bytes(static_cast<std::int64_t>(tensor.nbytes()));
+}
+
+class CountedCommunicator : public Communicator {
+ public:
+  CountedCommunicator(CountedTransport& transport, std::string name,
+                      std::unique_ptr<Communicator> inner)
+      : transport_(transport), name_(std::move(name)), inner_(std::move(inner)) {}
+  int index() const override { return inner_->index(); }
+  int size() const override { return inner_->size(); }
+  void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
+    note(reduction == Reduction::sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
+         tensor);
+    const LedgerScope quiet(nullptr);
+    inner_->all_reduce(tensor, reduction);
+  }
+  void all_gather(const torch::Tensor& mine, torch::Tensor& all,
+                  const std::vector<std::int64_t>& counts) override {
+    note(CollectiveKind::all_gather, all);
+    const LedgerScope quiet(nullptr);
+    inner_->all_gather(mine, all, counts);
+  }
+  void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
+                      const std::vector<std::int64_t>& counts) override {
+    note(CollectiveKind::reduce_scatter, all);
+    const LedgerScope quiet(nullptr);
+    inner_->reduce_scatter(all, mine, counts);
+  }
+  void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
+                  const std::vector<std::int64_t>& send_counts,
+                  const std::vector<std::int64_t>& receive_counts) override {
+    transport_.note({name_, CollectiveKind::all_to_all, bytes_of(send), bytes_of(receive)});
+    const LedgerScope quiet(nullptr);
+    inner_->all_to_all(send, receive, send_counts, receive_counts);
+  }
+
+ private:
+  void note(CollectiveKind kind, const torch::Tensor& whole) {
+    transport_.note({name_, kind, bytes_of(whole), {}});
+  }
+  CountedTransport& transport_;
+  std::string name_;
+  std::unique_ptr<Communicator> inner_;
+};
+
+std::string name_of(GroupId group) { return "group" + std::to_string(group.value); }
+
+bool same_messages(const Program& program, const Exchange& what,
+                   std::vector<SentMessage> messages) {
+  std::vector<SentMessage> wanted;
+  for (std::uint32_t i = what.messages.begin; i < what.messages.end; ++i) {
+    const MessageId id = program.exchange_messages[i];
+    const Message& message = program.messages[id.value];
+    wanted.push_back(
+        {id.value, what.sends ? message.destination : message.source, what.sends, message.bytes});
+  }
+  std::sort(wanted.begin(), wanted.end());
+  std::sort(messages.begin(), messages.end());
+  return wanted == messages;
+}
+
+// One op may be several calls: trained and frozen values are gathered apart.
+bool same_collective(const Collective& what, const std::vector<GroupCall>& calls) {
+  Bytes sum{};
+  for (const GroupCall& call : calls) {
+    if (call.kind != what.kind || call.group != name_of(what.group)) return false;
+    sum += call.bytes;
+  }
+  return !calls.empty() && sum == what.bytes;
+}
+
+bool same_inside(const Program& program, OpId op, const std::vector<GroupCall>& calls) {
+  const auto& compute = std::get<Compute>(program.ops[op.value].what);
+  const ParamGroup& group = program.params[compute.params.value];
+  const bool shares = program.layout.modules[compute.module.value].sp;
+  const std::vector<InnerCollective> wanted = expand(program, op).collectives;
+  if (wanted.size() != calls.size()) return false;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const GroupId over = wanted[i].group == GroupKind::tensor    ? group.tensor
+                         : wanted[i].group == GroupKind::context ? group.context
+                                                                 : group.expert;
+    if (calls[i].kind != wanted[i].kind || calls[i].group != name_of(over)) return false;
+    if (wanted[i].kind != CollectiveKind::all_to_all) {
+      if (calls[i].bytes != wanted[i].bytes) return false;
+      continue;
+    }
+    // On the way there what is sent, on the way back what comes.
+    const Bytes least = std::min(calls[i].bytes, calls[i].received);
+    const bool exact = calls[i].bytes == wanted[i].bytes || calls[i].received == wanted[i].bytes;
+    if (shares ? least > wanted[i].bytes : !exact) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> CountedTransport::make_group(const std::string& name,
+                                                           const std::vector<Rank>& members) {
+  const LedgerScope quiet(nullptr);
+  return std::make_unique<CountedCommunicator>(*this, name, inner_.make_group(name, members));
+}
+
+void CountedTransport::exchange(const std::vector<Transfer>& transfers) {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Transfer& transfer : transfers)
+      traffic_[open_op()].messages.push_back(
+          {transfer.tag, transfer.peer, transfer.sends, bytes_of(transfer.tensor)});
+  }
+  const LedgerScope quiet(nullptr);
+  inner_.exchange(transfers);
+}
+
+Traffic CountedTransport::take() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(traffic_, {});
+}
+
+void CountedTransport::note(const GroupCall& call) {
+  const std::scoped_lock lock(mutex_);
+  traffic_[open_op()].calls.push_back(call);
+}
+
+std::string wrong_traffic(const Program& program, Rank rank, const Traffic& traffic) {
+  const Range ops = program.rank_ops[rank.value];
+  for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
+    const OpId op(i);
+    const auto found = traffic.find(op);
+    const OpTraffic seen = found == traffic.end() ? OpTraffic{} : found->second;
+    const auto& what = program.ops[i].what;
+    bool same = false;
+    if (const auto* exchange = std::get_if<Exchange>(&what))
+      same = seen.calls.empty() && same_messages(program, *exchange, seen.messages);
+    else if (const auto* collective = std::get_if<Collective>(&what))
+      same = seen.messages.empty() && same_collective(*collective, seen.calls);
+    else if (std::holds_alternative<Compute>(what))
+      same = seen.messages.empty() && same_inside(program, op, seen.calls);
+    else
+      same = seen.messages.empty() && seen.calls.empty();
+    if (same) continue;
+    std::ostringstream text;
+    text << describe(program, op) << " on rank " << rank.value << " moved other bytes than the "
+         << "Program's:";
+    for (const SentMessage& message : seen.messages)
+      text << " message " << message.tag << " of " << message.bytes.value;
+    for (const GroupCall& call : seen.calls)
+      text << ' ' << name(call.kind) << " over " << call.group << " of " << call.bytes.value;
+    return text.str();
+  }
+  if (traffic.count(OpId{}) > 0) return "bytes moved outside any op";
+  return {};
+}
+
+}  // namespace polyphony::exec::testing

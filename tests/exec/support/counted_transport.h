@@ -1,0 +1,59 @@
+// A transport that notes what goes through it, by op, and keeps the memory of the one beneath out
+// of the rank's ledger (tests/exec/support/tensor_ledger.h): copies inside a transport are its own affair.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/transport/communicator.h"
+#include "shared/program/program.h"
+
+namespace polyphony::exec::testing {
+
+struct SentMessage {
+  std::uint64_t tag = 0;
+  Rank peer;
+  bool sends = false;
+  Bytes bytes{};
+  auto operator<=>(const SentMessage&) const = default;
+};
+struct GroupCall {
+  std::string group;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Bytes bytes{};     // of the whole array; all_to_all: sent
+  Bytes received{};  // all_to_all
+};
+struct OpTraffic {
+  std::vector<SentMessage> messages;
+  std::vector<GroupCall> calls;
+};
+using Traffic = std::map<OpId, OpTraffic>;
+
+class CountedTransport : public Transport {
+ public:
+  explicit CountedTransport(Transport& inner) : inner_(inner) {}
+  Rank rank() const override { return inner_.rank(); }
+  int world_size() const override { return inner_.world_size(); }
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override;
+  void exchange(const std::vector<Transfer>& transfers) override;
+  void barrier() override { inner_.barrier(); }
+  void abort(const std::string& reason) override { inner_.abort(reason); }
+
+  Traffic take();  // since the last call
+  void note(const GroupCall& call);
+
+ private:
+  Transport& inner_;
+  std::mutex mutex_;
+  Traffic traffic_;  // protected by mutex_
+};
+
+// The first op of the rank whose messages or collectives are not the Program's, in words; empty:
+// none. Exchanges between experts go where the router says: of those the bytes are an upper bound.
+std::string wrong_traffic(const Program& program, Rank rank, const Traffic& traffic);
+
+}  // namespace polyphony::exec::testing

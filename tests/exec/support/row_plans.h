@@ -1,0 +1,27 @@
+// Indices and tables by row that a chunk keeps from its forward to its backward. They are once per
+// chunk and work item, not per layer, and not in the Program's memory (shared/layers/sizes.h):
+// counted here from what the work item brings, by the functions that make them.
+//   blocks            rotary tables, rows of buckets and where padding is, orders of rows, masks of
+//                     a context group; with a balance term the sample of each row
+//   token embedding   places of all rows; ids of this rank's part of the table
+//   patch embedding   rows of the position table; places of class tokens
+//   audio embedding   rows that the second convolution reads
+//   encoder norm      with class tokens: the rows that stay
+//   projector         the order of merged rows
+//   head              labels of this rank's part of the vocabulary; its own loss rows
+//   diffusion         features of the items' times
+#pragma once
+
+#include "exec/work_input.h"
+#include "shared/layers/expand.h"
+
+namespace polyphony::exec::testing {
+
+// A rank's places in its tensor and context groups.
+struct Seat {
+  int tensor = 0, context = 0;
+};
+Bytes row_plan_bytes(const Module& module, LayerRange layers, const WorkInput& data,
+                     const ChunkContext& context, const Seat& seat);
+
+}  // namespace polyphony::exec::testing

@@ -1,0 +1,131 @@
+#include <signal.h>
+
+#include <doctest/doctest.h>
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "tests/exec/transport/rank_processes.h"
+#include "tests/exec/transport/transport_behaviour.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+using Call = std::function<void(Communicator&, torch::Tensor&, torch::Tensor&)>;
+
+void all_reduces(Communicator& group, torch::Tensor& all, torch::Tensor&) {
+  group.all_reduce(all, Reduction::sum);
+}
+void gathers(Communicator& group, torch::Tensor& all, torch::Tensor& mine) {
+  group.all_gather(mine, all,
+                   std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), mine.numel()));
+}
+void scatters(Communicator& group, torch::Tensor& all, torch::Tensor& mine) {
+  group.reduce_scatter(
+      all, mine, std::vector<std::int64_t>(static_cast<std::size_t>(group.size()), mine.numel()));
+}
+void exchanges(Communicator& group, torch::Tensor& all, torch::Tensor& mine) {
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(group.size()), mine.numel());
+  torch::Tensor received = torch::zeros_like(all);
+  group.all_to_all(all, received, counts, counts);
+}
+
+// The same call for ever, as training does; `victim` is killed after some of them.
+Role loses(std::uint32_t victim, std::int64_t count, const Call& call) {
+  return [=](Transport& transport) {
+    const auto group = transport.make_group("all", everyone(transport));
+    torch::Tensor mine = torch::ones({count}), all = torch::ones({count * group->size()});
+    for (int round = 0;; ++round) {
+      if (transport.rank().value == victim && round == 5) raise(SIGKILL);
+      call(*group, all, mine);
+    }
+  };
+}
+
+bool add_losses(const std::string& name, const Call& call) {
+  return add_role("lose rank 2 in " + name + " (direct)", loses(2, 100, call)) &&
+         add_role("lose rank 2 in " + name + " (messages)", loses(2, 100'000, call),
+                  messages_only());
+}
+
+const bool kRoles =
+    add_losses("all_reduce", all_reduces) && add_losses("all_gather", gathers) &&
+    add_losses("reduce_scatter", scatters) && add_losses("all_to_all", exchanges) &&
+    add_role("lose rank 0", loses(0, 100, all_reduces)) &&
+    // Rank 1 waits for rank 0, who waits for rank 2, who is killed: rank 1 must hear of it too.
+    add_role("lose the end of a chain",
+             [](Transport& transport) {
+               torch::Tensor tensor = torch::zeros({10});
+               transport.barrier();
+               if (transport.rank().value == 2) raise(SIGKILL);
+               transport.receive(tensor, Rank(transport.rank().value == 0 ? 2u : 0u), 1);
+             }) &&
+    add_role("rank 1 stops", [](Transport& transport) {
+      torch::Tensor tensor = torch::zeros({10});
+      if (transport.rank().value == 1) throw std::runtime_error("loss is not a number");
+      transport.receive(tensor, Rank(transport.rank().value == 0 ? 2u : 0u), 1);
+    });
+
+// Quick to despair, so that the test need not wait for the usual 15 s of silence.
+GlooOptions impatient() {
+  GlooOptions options;
+  options.liveness.beat = Seconds(0.1);
+  return options;
+}
+
+const bool kFrozen = add_role(
+    "rank 1 freezes",
+    [](Transport& transport) {
+      transport.barrier();
+      if (transport.rank().value == 1) raise(SIGSTOP);
+      transport.barrier();
+    },
+    impatient());
+
+void check_lost(const std::string& role, int ranks, std::uint32_t victim, int victim_status,
+                const std::string& reason = "", Seconds limit = Seconds(60),
+                StoreHost host = StoreHost::rank_0) {
+  const auto results = run_rank_processes(role, ranks, limit, host);
+  const std::string name = "lost rank " + std::to_string(victim) + ": " + reason;
+  double last = 0;
+  for (std::uint32_t rank = 0; rank < results.size(); ++rank) {
+    INFO("rank ", rank, ": ", results[rank].output);
+    CHECK(results[rank].exit_status == (rank == victim ? victim_status : 1));
+    if (rank != victim) CHECK(results[rank].output.find(name) != std::string::npos);
+    last = std::max(last, results[rank].ended.count());
+  }
+  MESSAGE(role, ": all ended ", last - results[victim].ended.count(), " s after the victim");
+  CHECK(last - results[victim].ended.count() < 10);
+}
+
+}  // namespace
+
+TEST_SUITE("lost peers") {
+  TEST_CASE("killed in a collective over direct connections") {
+    REQUIRE((kRoles && kFrozen));
+    for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
+      check_lost("lose rank 2 in " + std::string(name) + " (direct)", 4, 2, -SIGKILL);
+  }
+  TEST_CASE("killed in a collective over Gloo's messages") {
+    for (const char* name : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"})
+      check_lost("lose rank 2 in " + std::string(name) + " (messages)", 3, 2, -SIGKILL);
+  }
+  TEST_CASE("killed: the host of the store") { check_lost("lose rank 0", 3, 0, -SIGKILL); }
+  TEST_CASE("killed: rank 0, when the launcher hosts the store") {
+    check_lost("lose rank 0", 3, 0, -SIGKILL, "it gave no sign of life", Seconds(60),
+               StoreHost::launcher);
+  }
+  TEST_CASE("killed at the end of a chain of waiting") {
+    check_lost("lose the end of a chain", 3, 2, -SIGKILL);
+  }
+  // 30 beats of 0.1 s; the test itself ends the frozen one.
+  TEST_CASE("alive but silent") {
+    check_lost("rank 1 freezes", 3, 1, -SIGKILL, "it gave no sign of life for 3.0 s", Seconds(12));
+  }
+  TEST_CASE("an exception on one rank, with its reason") {
+    check_lost("rank 1 stops", 3, 1, 3, "it stopped: loss is not a number");
+  }
+}
+
+}  // namespace polyphony::exec

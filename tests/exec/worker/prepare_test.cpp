@@ -1,0 +1,94 @@
+#include "exec/worker/prepare.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/plan/lower.h"
+#include "shared/plan/plan.h"
+#include "shared/program/verify.h"
+#include "tests/exec/support/temp_folder.h"
+#include "tests/shared/support/mutate.h"
+
+using namespace polyphony;
+using namespace polyphony::exec;
+using testing::refusal;
+
+namespace {
+
+constexpr Bytes kMemory(std::int64_t{8} << 30);
+
+LaunchEnv ranks(int world_size) {
+  LaunchEnv launch;
+  launch.source = "test";
+  launch.world_size = launch.local_world_size = world_size;
+  return launch;
+}
+
+std::variant<Prepared, Infeasible> prepare_file(const std::string& path, int world_size,
+                                                Bytes memory = kMemory) {
+  return prepare(path, test::file_text, ranks(world_size), "nowhere", memory);
+}
+
+}  // namespace
+
+TEST_CASE("a right scenario is prepared, a wrong number of ranks refused") {
+  const auto outcome = prepare_file("scenarios/tiny.json", 2);
+  const auto* ready = std::get_if<Prepared>(&outcome);
+  REQUIRE(ready);
+  CHECK(ready->dataset->batch(0).samples.size() == 8);
+  CHECK(refusal([] { prepare_file("scenarios/tiny.json", 3); }) ==
+        "scenarios/tiny.json: /layout: the layout has 2 ranks but 3 were started (test) (start 2 "
+        "ranks, or change the layout)");
+  CHECK(refusal([] { prepare_file("scenarios/easy_vqa.json", 2); }).find("/layout: is missing") !=
+        std::string::npos);
+}
+
+TEST_CASE("what does not fit in memory is told before any rank meets another") {
+  // tiny.json: 65k parameters over two stages; 16 bytes each are 1 MB, so 1 MiB a rank holds one
+  // stage with its activations, 64 KiB does not.
+  CHECK(std::holds_alternative<Prepared>(prepare_file("scenarios/tiny.json", 2, Bytes(4 << 20))));
+  const auto outcome = prepare_file("scenarios/tiny.json", 2, Bytes(64 << 10));
+  const auto* no = std::get_if<Infeasible>(&outcome);
+  REQUIRE(no);
+  CHECK(no->reason.find("stage") != std::string::npos);
+  CHECK(no->reason.find("this machine has 0 MiB for each of its ranks") != std::string::npos);
+}
+
+TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never anything else") {
+  int ready = 0, refused = 0, infeasible = 0;
+  for (std::uint64_t i = 0; i < 2000; ++i) {
+    std::string path;
+    const std::string text = test::mutated_scenario(i, path);
+    const LoadText load = [&](const std::string& wanted) {
+      return wanted == path ? text : test::file_text(wanted);
+    };
+    CAPTURE(i);
+    CAPTURE(path);
+    try {
+      int world_size = 1;
+      try {  // as many ranks as the layout wants, so that the checks behind that one are reached
+        if (const Scenario scenario = read_scenario(text, path, test::file_text); scenario.layout)
+          world_size = polyphony::world_size(*scenario.layout);
+      } catch (const InputError&) {
+      }
+      const auto outcome = prepare(path, load, ranks(world_size), "nowhere", kMemory);
+      const auto* done = std::get_if<Prepared>(&outcome);
+      if (!done) {
+        ++infeasible;
+        continue;
+      }
+      ++ready;
+      const Layout& layout = *done->scenario.layout;
+      const Program program =
+          lower(done->scenario, layout, make_plan(done->scenario, layout), done->dataset->batch(0));
+      CHECK(verify(program).empty());
+    } catch (const InputError& error) {
+      ++refused;
+      CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    } catch (const std::exception& error) {
+      FAIL_CHECK("not an InputError: " << error.what() << "\n" << text);
+    }
+  }
+  MESSAGE(ready << " prepared, " << infeasible << " infeasible, " << refused << " refused");
+  CHECK(ready > 50);
+  CHECK(refused > 1000);
+}

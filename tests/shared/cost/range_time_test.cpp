@@ -1,0 +1,127 @@
+// Times of layer ranges beside the kernels and collectives that they expand to: ranges whose blocks
+// differ, and rows that edges bring a chunk once.
+#include <doctest/doctest.h>
+
+#include "shared/cost/cost_model.h"
+#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/small_diffusion.h"
+
+namespace polyphony {
+namespace {
+
+// 1 TFLOP/s, 1 GB/s: memory is what counts; efficiencies of 1, 1 us a launch.
+HardwareProfile slow_memory() {
+  HardwareProfile profile;
+  profile.device = {"slow", FlopsPerSecond(1e12), {}, {}, BytesPerSecond(1e9), Bytes(1 << 30)};
+  profile.gemm_efficiency = profile.attention_efficiency = profile.memory_efficiency = 1;
+  profile.dispatch = Seconds(1e-6);
+  return profile;
+}
+
+// Two ranks, 1 GB/s, 10 us a hop: of S bytes an all-reduce takes 20 us + S ns, others half.
+const Ring kPair{2, 1, BytesPerSecond(1e9), BytesPerSecond(1e9), Seconds(10e-6)};
+
+double collectives_time(const Expansion& inside) {
+  double total = 0;
+  for (const InnerCollective& one : inside.collectives) {
+    const bool reduced = one.kind == CollectiveKind::all_reduce;
+    total += (reduced ? 2 : 1) * (10e-6 + static_cast<double>(one.bytes.value) / 2e9);
+  }
+  return total;
+}
+
+void check_range(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                 const ChunkContext& context) {
+  const HardwareProfile profile = slow_memory();
+  const Expansion inside = expand(module, range, phase, size, context);
+  double expected = collectives_time(inside);
+  for (const Kernel& kernel : inside.kernels)
+    expected += kernel_time(profile, kernel, context.precision).count();
+  CHECK(range_time(module, range, phase, size, context, {kPair, {}, {}}, profile).count() ==
+        doctest::Approx(expected).epsilon(1e-12));
+}
+
+}  // namespace
+
+TEST_CASE("blocks inside windows and over whole images are priced apart") {
+  Module vision = examples::vision_12b();
+  vision.layers = 6;
+  vision.window = 2;
+  vision.full_attention_blocks = {2, 5};
+  const WorkSize size{.tokens = 256, .pairs = 65'536, .sequences = 1, .window_pairs = 1024};
+  check_range(vision, {0, 8}, Phase::forward, size, {});
+  check_range(vision, {1, 7}, Phase::backward, size, {});
+  // By hand: a whole block beside a window's, 4·5120 flops at 1e12 a pair more.
+  const auto time = [&](int begin) {
+    const LayerRange one{static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(begin + 1)};
+    return range_time(vision, one, Phase::forward, size, {}, {}, slow_memory()).count();
+  };
+  HardwareProfile arithmetic = slow_memory();
+  arithmetic.device.memory_rate = BytesPerSecond(1e30);
+  const auto flops_time = [&](LayerRange range) {
+    return range_time(vision, range, Phase::forward, size, {}, {}, arithmetic).count();
+  };
+  CHECK(time(3) >= time(2));
+  CHECK(flops_time({1, 7}) - 6 * flops_time({1, 2}) ==
+        doctest::Approx(2 * 4.0 * 5120 * (65'536 - 1024) / 1e12));
+}
+
+TEST_CASE("recomputed blocks are priced apart from the others of their chunk") {
+  const Module language = examples::llama_70b();
+  const WorkSize size{
+      .tokens = 64, .pairs = 2080, .text_tokens = 64, .loss_tokens = 64, .sequences = 1};
+  ChunkContext context{.recompute = Recompute::full, .recomputed = {3, 5}};
+  check_range(language, {0, 9}, Phase::backward, size, context);
+  // By hand: two forwards of a block more than without.
+  const auto time = [&](LayerRange range, Phase phase) {
+    return range_time(language, range, phase, size, context, {}, slow_memory()).count();
+  };
+  const double again = time({1, 9}, Phase::backward), block = time({1, 2}, Phase::forward);
+  context.recompute = Recompute::none;
+  CHECK(again - time({1, 9}, Phase::backward) == doctest::Approx(2 * block));
+}
+
+TEST_CASE("rows of edges come to a chunk once") {
+  const Module language = examples::llama_70b();
+  const WorkSize size{
+      .tokens = 64, .pairs = 2080, .text_tokens = 24, .loss_tokens = 8, .sequences = 1};
+  ChunkContext context{.tp = 2, .added_edges = 1};
+  check_range(language, {3, 9}, Phase::forward, size, context);
+  check_range(language, {3, 9}, Phase::backward, size, context);
+  // By hand, two launches of (2·64 + 3·40)·8192·4 bytes more than without.
+  const auto time = [&] {
+    return range_time(language, {3, 9}, Phase::forward, size, context, {}, slow_memory()).count();
+  };
+  const double with = time();
+  context.added_edges = 0;
+  CHECK(with - time() == doctest::Approx(2e-6 + (2 * 64 + 3 * 40) * 8192 * 4 / 1e9));
+  context.sp = true;
+  context.added_edges = 2;
+  check_range(language, {3, 9}, Phase::forward, size, context);
+  check_range(language, {3, 9}, Phase::backward, size, context);
+}
+
+TEST_CASE("what diffusion blocks read across comes to a chunk once") {
+  Module module = examples::small_diffusion();
+  module.heads = module.kv_heads = 2;
+  module.head_dim = 4;
+  module.layers = 4;
+  const WorkSize size{
+      .tokens = 20, .pairs = 200, .sequences = 2, .condition = 6, .cross_pairs = 60};
+  for (const bool sp : {false, true})
+    for (const LayerRange range : {LayerRange{0, 6}, LayerRange{1, 5}, LayerRange{2, 6}})
+      for (const Phase phase : {Phase::forward, Phase::backward})
+        check_range(module, range, phase, size, {.tp = 2, .sp = sp});
+}
+
+TEST_CASE("the first block of a LoRA module") {
+  Module language = examples::llama_70b();
+  language.trainable = Trainable::lora;
+  language.lora_rank = 8;
+  const WorkSize size{
+      .tokens = 64, .pairs = 2080, .text_tokens = 64, .loss_tokens = 64, .sequences = 1};
+  for (const bool wanted : {false, true})
+    check_range(language, {0, 9}, Phase::backward, size, {.tp = 2, .input_grad = wanted});
+}
+
+}  // namespace polyphony

@@ -1,0 +1,134 @@
+#include "shared/hardware/hardware.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/error.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+
+namespace polyphony {
+namespace {
+
+HardwareProfile round_numbers() {
+  HardwareProfile profile;
+  profile.name = "round";
+  profile.device = {"round", FlopsPerSecond(1e12), FlopsPerSecond(10e12),
+                    {},      BytesPerSecond(1e9),  Bytes(1 << 30)};
+  profile.gemm_efficiency = 0.5;
+  profile.gemm_half_size = 100;
+  profile.attention_efficiency = 0.25;
+  profile.memory_efficiency = 0.8;
+  profile.dispatch = Seconds(1e-6);
+  return profile;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_profile(text, "p.json");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("devices and profiles are found by name") {
+  for (const char* name :
+       {"A40", "A100-40", "A100-80", "H100", "H800", "H200", "H20", "B200", "GB200", "cpu-core"}) {
+    REQUIRE(find_device(name) != nullptr);
+    const HardwareProfile* profile = find_profile(default_profile(name));
+    REQUIRE(profile != nullptr);
+    CHECK(profile->device == find_device(name)->device);
+    CHECK_FALSE(profile->source.empty());
+    CHECK_FALSE(find_device(name)->source.empty());
+  }
+  CHECK(find_device("h100") == find_device("H100"));
+  CHECK(find_device("H101") == nullptr);
+  CHECK(find_profile("h101-roofline") == nullptr);
+  CHECK(device_names().size() == 10);
+}
+
+TEST_CASE("a device has the peaks its data sheet gives") {
+  const Device& h100 = find_device("H100")->device;
+  CHECK(peak(h100, NumberFormat::bf16).value == 989e12);
+  CHECK(peak(h100, NumberFormat::fp8).value == 1978e12);
+  CHECK(peak(h100, NumberFormat::tf32).value == 494.5e12);
+  CHECK(peak(h100, NumberFormat::nvfp4).value == 0);  // not supported
+  CHECK(peak(find_device("A100-80")->device, NumberFormat::fp8).value == 0);
+  CHECK(peak(find_device("cpu-core")->device, NumberFormat::bf16).value == 0);
+  CHECK(peak(find_device("B200")->device, NumberFormat::nvfp4).value == 9e15);
+  CHECK(find_device("H100")->fabric_link.rate.value == 50e9);  // 400 Gb/s
+}
+
+TEST_CASE("a kernel takes the longer of arithmetic and memory, and its launches") {
+  const HardwareProfile profile = round_numbers();
+  // m = n = k = 300: 54e6 flops; efficiency 0.5 · 300/400 = 0.375 of 1e12: 144 us; few bytes. One
+  // launch: 1 us.
+  const Kernel compute{.kind = KernelKind::gemm,
+                       .flops = Flops(54e6),
+                       .bytes = Bytes(8),
+                       .launches = 1,
+                       .m = 300,
+                       .n = 300,
+                       .k = 300};
+  CHECK(kernel_time(profile, compute, NumberFormat::fp32).count() == doctest::Approx(145e-6));
+  CHECK(kernel_time(profile, compute, NumberFormat::bf16).count() ==
+        doctest::Approx(15.4e-6));  // ten times the peak
+  // 800,000 bytes at 0.8e9 B/s: 1 ms; three launches.
+  const Kernel memory{.kind = KernelKind::elementwise, .bytes = Bytes(800'000), .launches = 3};
+  CHECK(kernel_time(profile, memory, NumberFormat::fp32).count() == doctest::Approx(1.003e-3));
+  // 25e6 flops at a quarter of 1e12: 100 us.
+  const Kernel attention{
+      .kind = KernelKind::attention, .flops = Flops(25e6), .bytes = Bytes(0), .launches = 0};
+  CHECK(kernel_time(profile, attention, NumberFormat::fp32).count() == doctest::Approx(100e-6));
+  // Nothing to do still costs its launch.
+  const Kernel empty{.kind = KernelKind::gemm, .launches = 1};
+  CHECK(kernel_time(profile, empty, NumberFormat::fp32).count() == doctest::Approx(1e-6));
+}
+
+TEST_CASE("profiles survive being written and read") {
+  for (HardwareProfile profile : shipped_profiles()) {
+    profile.corrections[{LayerKind::decoder_block, Phase::backward}] = 1.0 / 3;
+    profile.corrections[{LayerKind::encoder_norm, Phase::forward}] = 0.9;
+    CHECK(parse_profile(to_json(profile), "p.json") == profile);
+  }
+}
+
+TEST_CASE("profiles are refused by place") {
+  const std::string device =
+      R"("device": {"name": "d", "fp32": "1TFLOPS", "memory_rate": "1GBps", "memory": "1GiB"})";
+  const std::string head = R"({"profile": 1, "name": "p", )";
+  CHECK(refusal(head + device + "}") == "accepted");
+  const auto refused = [](const std::string& text, const char* pointer) {
+    const std::string line = refusal(text);
+    CAPTURE(line);
+    return line.find(std::string("p.json: ") + pointer) == 0;
+  };
+  CHECK(refused(head + device + R"(, "gemm_eficiency": 0.5})", "/gemm_eficiency"));
+  CHECK(refusal(head + device + R"(, "gemm_eficiency": 0.5})").find("gemm_efficiency") !=
+        std::string::npos);
+  CHECK(refused(head + device + R"(, "gemm_efficiency": 0})", "/gemm_efficiency"));
+  CHECK(refused(head + device + R"(, "gemm_efficiency": "0.5"})", "/gemm_efficiency"));
+  CHECK(refused(head + device + R"(, "dispatch": 3})", "/dispatch"));
+  CHECK(refused(head + device + R"(, "dispatch": "3GB"})", "/dispatch"));
+  CHECK(refused(head + device + R"(, "dispatch": "-3us"})", "/dispatch"));
+  CHECK(refused(head + device + R"(, "corrections": {"decoder_blok": {}}})",
+                "/corrections/decoder_blok"));
+  CHECK(refused(head + device + R"(, "corrections": {"decoder_block": {"forward": 0}}})",
+                "/corrections/decoder_block/forward"));
+  CHECK(refused(
+      head +
+          R"("device": {"name": "d", "fp32": "0TFLOPS", "memory_rate": "1GBps", "memory": "1GiB"}})",
+      "/device/fp32"));
+  CHECK(refused(
+      head +
+          R"("device": {"name": "d", "fp32": "1TFLOPS", "memory_rate": "0GBps", "memory": "1GiB"}})",
+      "/device/memory_rate"));
+  CHECK(refusal(head + R"("x": 1})") != "accepted");
+  CHECK(refusal("{") != "accepted");
+  CHECK(refusal("[]") != "accepted");
+  CHECK(refusal("") != "accepted");
+}
+
+}  // namespace polyphony

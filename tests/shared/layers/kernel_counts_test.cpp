@@ -1,0 +1,111 @@
+// Kernels of blocks and of an image encoder's ends, counted by hand: FLOPs and values of products,
+// of attention, and those that memory-bound kernels read and write, with their launches.
+#include "tests/shared/support/kernel_counts.h"
+
+namespace polyphony {
+
+using namespace test;
+
+TEST_CASE("a decoder block, kernel by kernel") {
+  const Module m = small_language();
+  // Weights: qkv 8·16, out 8·8, gate and up 8·32, down 16·8: 576. A product reads rows and weights
+  // and writes rows: 10·(8+16 + 8+8 + 8+32 + 16+8) + 576.
+  // Attention: 4·31·8; reads q (8), k, v (4 each), writes 8, of 10 rows.
+  // Passes, by row: norms 2·8 twice, rotation of q and k 9·12, SwiGLU 5·16, residual sums 3·8
+  // twice; launches 1 + 1, 10, 2, 1 + 1.
+  CHECK(counts(m, 1, Phase::forward, kTen) ==
+        Counts{2.0 * 10 * 576, 1040 + 576, 4.0 * 31 * 8, 240, 10 * (32 + 108 + 80 + 48), 16});
+  CHECK(counts(m, 1, Phase::recompute, kTen) == counts(m, 1, Phase::forward, kTen));
+  // Input gradients: the same products. Attention: reads q, o, do (8 each), k, v, writes dq, dk,
+  // dv: 4·8 + 4·4. Passes: SwiGLU 13·16 (4 launches), norms 3·8 and sums 3·8 twice, rotation 9·12.
+  CHECK(counts(m, 1, Phase::backward_input, kTen) ==
+        Counts{2.0 * 10 * 576, 1040 + 576, 8.0 * 31 * 8, 480, 10 * (208 + 96 + 108), 18});
+  // Weight gradients read x and dy and add to the gradient in place: twice the weights. Scales of
+  // RMSNorms: product of dy and x, its sum, added: x and dy read by each norm, 3 launches.
+  CHECK(counts(m, 1, Phase::backward_weight, kTen) ==
+        Counts{2.0 * 10 * 576, 1040 + 2 * 576, 0, 0, 10 * 32, 6});
+  // Selective recomputation: the rotation and attention again.
+  CHECK(counts(m, 1, Phase::backward_input, kTen, {.recompute = Recompute::selective}) ==
+        Counts{2.0 * 10 * 576, 1040 + 576, 12.0 * 31 * 8, 720, 10 * (208 + 96 + 2 * 108), 28});
+  // Full: the forward before the backward.
+  CHECK(counts(m, 1, Phase::backward_input, kTen, {.recompute = Recompute::full}) ==
+        Counts{4.0 * 10 * 576, 2 * (1040 + 576), 12.0 * 31 * 8, 720,
+               10 * (208 + 96 + 108 + 32 + 108 + 80 + 48), 34});
+}
+
+TEST_CASE("a decoder block without rotation; with norms of heads") {
+  Module m = small_language();
+  m.rope_theta = 0;
+  CHECK(counts(m, 1, Phase::forward, kTen).passed == 10 * (32 + 80 + 48));
+  m = small_language();
+  const Counts plain = counts(m, 1, Phase::forward, kTen),
+               plain_back = counts(m, 1, Phase::backward_input, kTen);
+  m.qk_norm = true;
+  // q, k and v copied (2·16); of q and k (12) squares and mean 1, scaled 2, weight 2, placed 2.
+  CHECK(counts(m, 1, Phase::forward, kTen).passed - plain.passed == 10 * (2 * 16 + 7 * 12));
+  CHECK(counts(m, 1, Phase::forward, kTen).launches - plain.launches == 5);
+  // dy∘w 2, part along x 4, scaled 2, less it 3, placed 2; all copied.
+  CHECK(counts(m, 1, Phase::backward_input, kTen).passed - plain_back.passed ==
+        10 * (13 * 12 + 2 * 16));
+  // dy∘x 3, scaled 2, summed 1.
+  CHECK(counts(m, 1, Phase::backward_weight, kTen).passed == 10 * (32 + 6 * 12));
+}
+
+TEST_CASE("LoRA's pairs beside the products of a block") {
+  Module m = small_language();
+  const Counts plain = counts(m, 1, Phase::forward, kTen);
+  m.trainable = Trainable::lora;
+  m.lora_rank = 2;
+  // h = A x, scaled (2·2 values a row), y += B h: of the four products 2·10·2·(in + out), in + out
+  // summed 104; values x, A, h; h, B, y read and written.
+  const Counts lora = counts(m, 1, Phase::forward, kTen);
+  CHECK(lora.flops - plain.flops == 2.0 * 10 * 2 * 104);
+  CHECK(lora.moved - plain.moved ==
+        10 * 40 + 2 * 40 + 4 * 10 * 2 + 4 * 10 * 2 + 2 * 64 + 2 * 10 * 64);
+  CHECK(lora.passed - plain.passed == 4 * 10 * 2 * 2);
+  CHECK(lora.launches - plain.launches == 4);
+  // Backward: g = Bᵀ dy, dx += Aᵀ g; only the pairs have weight gradients: dA = g xᵀ, dB = dy hᵀ.
+  const Counts back = counts(m, 1, Phase::backward_input, kTen);
+  CHECK(back.flops == 2.0 * 10 * (576 + 2 * 104));
+  CHECK(counts(m, 1, Phase::backward_weight, kTen) ==
+        Counts{2.0 * 10 * 2 * 104, 10 * (8 * 2 + 104) + 2 * 2 * 104, 0, 0, 0, 0});
+}
+
+TEST_CASE("an encoder block: biases, GELU, LayerNorm") {
+  const Module m = small_vision();
+  // Weights 8·24 + 64 + 8·12 + 12·8 = 448; rows 8·(8+24 + 8+8 + 8+12 + 12+8) = 704. Biases of
+  // column-cut products are added by them (24 + 12 values); of row-cut ones by a pass of 2·8 a row.
+  // Passes: norms 2·8 twice, GELU 2·12, sums 3·8 twice, the two biases.
+  CHECK(counts(m, 1, Phase::forward, kImages) ==
+        Counts{2.0 * 8 * 448, 704 + 448 + 36, 4.0 * 32 * 8, 8 * 4 * 8, 8 * (32 + 24 + 48 + 32), 7});
+  // GELU 3·12, norms and sums 3·8 twice each.
+  CHECK(counts(m, 1, Phase::backward_input, kImages) ==
+        Counts{2.0 * 8 * 448, 704 + 448, 8.0 * 32 * 8, 8 * 8 * 8, 8 * (36 + 96), 5});
+  // Bias gradients: column sums (a pass) and an addition; norms 2·8, 4 launches with a bias.
+  CHECK(counts(m, 1, Phase::backward_weight, kImages) ==
+        Counts{2.0 * 8 * 448, 704 + 2 * 448, 0, 0, 8 * (24 + 8 + 12 + 8 + 32), 16});
+}
+
+TEST_CASE("the ends of an image encoder") {
+  Module m = small_vision();
+  // Patches: 12 features to 8, its bias added by the product; positions added, 3·8 a row.
+  CHECK(counts(m, 0, Phase::forward, kImages) ==
+        Counts{2.0 * 8 * 12 * 8, 8 * 12 + 96 + 64 + 8, 0, 0, 8 * 24, 1});
+  CHECK(counts(m, 0, Phase::backward_input, kImages) == Counts{});
+  CHECK(counts(m, 0, Phase::backward_weight, kImages) ==
+        Counts{2.0 * 8 * 12 * 8, 8 * 12 + 64 + 2 * 96, 0, 0, 8 * 8 + 8 * 24, 3});
+  CHECK(counts(m, 2, Phase::forward, kImages) == Counts{0, 0, 0, 0, 8 * 16, 1});
+  CHECK(counts(m, 2, Phase::backward_input, kImages) == Counts{0, 0, 0, 0, 8 * 24, 1});
+  CHECK(counts(m, 2, Phase::backward_weight, kImages) == Counts{0, 0, 0, 0, 8 * 16, 4});
+  // A class token: the rows of 2 more copied behind it (2·8 of 10 rows), positions of 10 rows;
+  // after the last norm 8 rows copied out; backward zeros and the rows.
+  m.class_token = true;
+  CHECK(counts(m, 0, Phase::forward, kImages).passed == 10 * 16 + 10 * 24);
+  CHECK(counts(m, 2, Phase::forward, kImages).passed == 8 * 16 + 8 * 16);
+  CHECK(counts(m, 2, Phase::backward_input, kImages).passed == 8 * 24 + (10 + 16) * 8);
+  m.class_token = false;
+  m.rotary = true;  // no table of positions
+  CHECK(counts(m, 0, Phase::forward, kImages).passed == 0);
+}
+
+}  // namespace polyphony

@@ -1,0 +1,58 @@
+#include "shared/model/presets.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "shared/layers/parameters.h"
+
+using namespace polyphony;
+
+TEST_CASE("matrix parameters by hand") {
+  // Llama-3 70B: 80(2·8192·128·(64 + 8) + 3·8192·28672) + 2·128256·8192 = 80(150,994,944 +
+  // 704,643,072) + 2,101,346,304
+  const ModelPreset* preset = find_preset("llama-3.1-70b");
+  REQUIRE(preset != nullptr);
+  CHECK(matrix_parameters(preset->module) == 70'552'387'584.0);
+}
+
+TEST_CASE("every preset agrees with the published parameter count") {
+  std::set<std::string> names;
+  int exact = 0;
+  for (const ModelPreset& preset : model_presets()) {
+    CAPTURE(preset.name);
+    CHECK(names.insert(preset.name).second);
+    CHECK_FALSE(preset.source.empty());
+    CHECK(preset.count.tolerance <= 0.04);
+    const std::int64_t count = parameter_count(preset.module) + preset.count.beyond;
+    if (preset.count.tolerance == 0) {
+      CHECK(count == preset.count.published);
+      ++exact;
+    } else {
+      CHECK(std::abs(static_cast<double>(count) / static_cast<double>(preset.count.published) - 1) <
+            preset.count.tolerance);
+    }
+  }
+  CHECK(exact >= 25);
+}
+
+TEST_CASE("our parameter list has the matrices, and little more") {
+  for (const ModelPreset& preset : model_presets()) {
+    CAPTURE(preset.name);
+    const double count = static_cast<double>(parameter_count(preset.module));
+    const double matrices = matrix_parameters(preset.module);
+    CHECK(count > matrices);
+    CHECK(count < matrices * 1.01);  // norms, biases, patch and position embedding, convolutions
+  }
+}
+
+TEST_CASE("presets by kind and name") {
+  CHECK(find_preset("llama-4") == nullptr);
+  for (const std::string& name : preset_names(ModuleKind::vision))
+    CHECK(find_preset(name)->module.kind == ModuleKind::vision);
+  CHECK(preset_names(ModuleKind::vision).size() + preset_names(ModuleKind::audio).size() +
+            preset_names(ModuleKind::language).size() +
+            preset_names(ModuleKind::diffusion).size() ==
+        model_presets().size());
+}

@@ -1,0 +1,182 @@
+#include <doctest/doctest.h>
+
+#include "tests/shared/support/hand_made.h"
+#include "traces/compare/activity.h"
+#include "traces/compare/compare.h"
+
+using namespace polyphony;
+using namespace polyphony::traces;
+
+namespace {
+
+Timeline estimated(const Program& program, const hand_made::Lengths& lengths) {
+  const Compiled compiled = hand_made::compile_sound(program);
+  return estimate(program, compiled, hand_made::fixed_costs(program, compiled, lengths)).timeline;
+}
+
+double seconds(const PartTimes& times, Part part) {
+  return times[static_cast<std::size_t>(part)].count();
+}
+
+OpId find_op(const Program& program, Rank rank, StreamKind kind, std::size_t nth = 0) {
+  for (std::size_t op = 0; op < program.ops.size(); ++op) {
+    const Stream& stream = program.streams[program.ops[op].stream.value];
+    if (stream.rank == rank && stream.kind == kind && nth-- == 0) return OpId(op);
+  }
+  FAIL("no such op");
+  return {};
+}
+
+}  // namespace
+
+// 2 stages, 2 microbatches, 1F1B, F = 1, B = 2, messages free, one lane:
+//   rank 0: F0 0-1, F1 1-2, wait for B0 of rank 1, B0 4-6, wait for B1 of rank 1 (7), B1 7-9 busy 6
+//   rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7 busy 6
+// The step scalars (world collective) take no time either, so the step is 9 and both idle 3.
+TEST_CASE("parts of a 1F1B step by hand") {
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
+  const auto parts =
+      part_times(program, estimated(program, {Seconds(1), Seconds(2), Seconds(0), Seconds(0)}));
+  REQUIRE(parts.size() == 2);
+  for (const PartTimes& rank : parts) {
+    CHECK(seconds(rank, Part::forward) == doctest::Approx(2));
+    CHECK(seconds(rank, Part::backward) == doctest::Approx(4));
+    CHECK(seconds(rank, Part::recompute) == 0);
+    CHECK(seconds(rank, Part::optimizer) == 0);
+    CHECK(seconds(rank, Part::idle) == doctest::Approx(3));
+    CHECK(seconds(rank, Part::exchange) == 0);
+    CHECK(seconds(rank, Part::all_reduce) == 0);
+  }
+}
+
+// The same with messages of 0.5: F0 0-1, arrives 1.5; rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5,
+// B1 5.5-7.5. Rank 0: F1 1-2; gradient of B0 arrives 5: B0 5-7; gradient of B1 arrives 8: B1 8-10.
+// Four messages of 0.5 cross: 1-1.5, 4.5-5, 7.5-8, and F1's, handed over at 2 and received once the
+// receive stream is free: 2-2.5. Each rank sees all four: 2 s.
+TEST_CASE("messages count from when both ends had started") {
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
+  const Timeline timeline = estimated(program, {Seconds(1), Seconds(2), Seconds(0.5), Seconds(0)});
+  CHECK(timeline.makespan.count() == doctest::Approx(10));
+  const auto parts = part_times(program, timeline);
+  for (const PartTimes& rank : parts) {
+    CHECK(seconds(rank, Part::exchange) == doctest::Approx(2));
+    CHECK(seconds(rank, Part::idle) == doctest::Approx(4));
+  }
+  // Receives are posted early: recorded for long, at work for 0.5.
+  const OpId receive = find_op(program, Rank(1), StreamKind::receive);
+  const auto times = recorded(program, timeline);
+  CHECK((times[receive.value]->end - times[receive.value]->start).count() == doctest::Approx(1.5));
+  const Activity activity = find_activity(program, timeline);
+  REQUIRE(activity.of[receive.value].size() == 1);
+  const traces::Interval work = activity.intervals[activity.of[receive.value].begin];
+  CHECK((work.end - work.start).count() == doctest::Approx(0.5));
+}
+
+TEST_CASE(
+    "a send that ended before its receive started worked for no time, the receive for all of its "
+    "own") {
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1});
+  const OpId send = find_op(program, Rank(0), StreamKind::send);
+  const OpId receive = find_op(program, Rank(1), StreamKind::receive);
+  const Timeline timeline{{{send, Seconds(0), Seconds(1)}, {receive, Seconds(3), Seconds(4)}},
+                          Seconds(4)};
+  const Activity activity = find_activity(program, timeline);
+  CHECK(activity.of[send.value].size() == 0);
+  REQUIRE(activity.of[receive.value].size() == 1);
+  CHECK(activity.intervals[activity.of[receive.value].begin] ==
+        traces::Interval{Seconds(3), Seconds(4)});
+}
+
+// The receive ends at 2, the forward it feeds is stamped from 2.5 to 4: waking up took 0.5 of
+// its 2.
+TEST_CASE("time between a wait's end and the op's first stamp is the op's") {
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1});
+  const OpId receive = find_op(program, Rank(1), StreamKind::receive);
+  const OpId forward = find_op(program, Rank(1), StreamKind::compute);
+  const Timeline timeline{{{forward, Seconds(2.5), Seconds(4)}, {receive, Seconds(1), Seconds(2)}},
+                          Seconds(4)};
+  const Activity activity = find_activity(program, timeline);
+  REQUIRE(activity.of[forward.value].size() == 1);
+  CHECK(activity.intervals[activity.of[forward.value].begin] ==
+        traces::Interval{Seconds(2), Seconds(4)});
+}
+
+// The send is buffered and ends at 1.2; the receive, posted at 0, ends at 2 and holds up what it
+// feeds until then.
+TEST_CASE("a message lasts until its receive ends") {
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 1});
+  const OpId send = find_op(program, Rank(0), StreamKind::send);
+  const OpId receive = find_op(program, Rank(1), StreamKind::receive);
+  const Timeline timeline{{{send, Seconds(1), Seconds(1.2)}, {receive, Seconds(0), Seconds(2)}},
+                          Seconds(2)};
+  const Activity activity = find_activity(program, timeline);
+  REQUIRE(activity.of[receive.value].size() == 1);
+  CHECK(activity.intervals[activity.of[receive.value].begin] ==
+        traces::Interval{Seconds(1), Seconds(2)});
+  REQUIRE(activity.of[send.value].size() == 1);
+  CHECK(activity.intervals[activity.of[send.value].begin] ==
+        traces::Interval{Seconds(1), Seconds(1.2)});
+}
+
+TEST_CASE("a compute op with inner collectives waits for its group, and waiting is idle") {
+  const Program program = hand_made::pipeline({.stages = 1, .microbatches = 1, .tensor = 2});
+  const OpId first = find_op(program, Rank(0), StreamKind::compute);
+  const OpId second = find_op(program, Rank(1), StreamKind::compute);
+  REQUIRE(program.ops[first.value].group.valid());
+  // Rank 1 comes 2 s late; both end at 5.
+  const Timeline timeline{{{first, Seconds(0), Seconds(5)}, {second, Seconds(2), Seconds(5)}},
+                          Seconds(5)};
+  const auto parts = part_times(program, timeline);
+  CHECK(seconds(parts[0], Part::forward) == doctest::Approx(3));
+  CHECK(seconds(parts[0], Part::idle) == doctest::Approx(2));
+  CHECK(seconds(parts[1], Part::forward) == doctest::Approx(3));
+}
+
+TEST_CASE("the parts of the compute stream and its idle time add up to the step") {
+  const Program program = hand_made::pipeline({.stages = 4, .microbatches = 6, .lanes = 2});
+  const Timeline timeline =
+      estimated(program, {Seconds(1), Seconds(2), Seconds(0.3), Seconds(0.7)});
+  for (const PartTimes& rank : part_times(program, timeline)) {
+    const double sum = seconds(rank, Part::forward) + seconds(rank, Part::backward) +
+                       seconds(rank, Part::recompute) + seconds(rank, Part::optimizer) +
+                       seconds(rank, Part::idle);
+    CHECK(sum == doctest::Approx(timeline.makespan.count()));
+    CHECK(seconds(rank, Part::all_reduce) > 0);
+  }
+}
+
+TEST_CASE("step and part errors against the median of several steps") {
+  const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
+  const Timeline predicted =
+      estimated(program, {Seconds(1), Seconds(2), Seconds(0), Seconds(0)});  // 9 s
+  std::vector<Timeline> measured;
+  for (double scale : {1.0, 1.1, 1.2, 1.35, 4.0}) {
+    measured.push_back(
+        estimated(program, {Seconds(scale), Seconds(2 * scale), Seconds(0), Seconds(0)}));
+  }
+  const Comparison result = compare(program, predicted, measured);
+  CHECK(result.measured_step.median.count() == doctest::Approx(10.8));
+  CHECK(result.step_error == doctest::Approx((9 - 10.8) / 10.8));
+  // Quartiles of 9, 9.9, 10.8, 12.15, 36 are 9.9 and 12.15: half of 2.25 over 10.8.
+  CHECK(result.repeatability() == doctest::Approx(1.125 / 10.8));
+  CHECK(result.within(0.1));  // 16.7 % against twice 10.4 %
+  const PartComparison& forward = result.average[static_cast<std::size_t>(Part::forward)];
+  CHECK(forward.predicted.count() == doctest::Approx(2));
+  CHECK(forward.measured.count() == doctest::Approx(2.4));
+  CHECK(*forward.error == doctest::Approx(-0.4 / 2.4));
+  CHECK(forward.share_error == doctest::Approx(-0.4 / 10.8));
+  CHECK_FALSE(result.average[static_cast<std::size_t>(Part::exchange)].error.has_value());
+  CHECK(result.critical == Rank(std::size_t{0}));  // both idle 3: the lower number
+}
+
+TEST_CASE("quantiles interpolate linearly") {
+  const traces::Spread five = spread({Seconds(5), Seconds(1), Seconds(3), Seconds(2), Seconds(4)});
+  CHECK(five.median.count() == 3);
+  CHECK(five.p25.count() == 2);
+  CHECK(five.p75.count() == 4);
+  CHECK(five.p10.count() == doctest::Approx(1.4));
+  CHECK(five.p90.count() == doctest::Approx(4.6));
+  CHECK(five.repeatability() == doctest::Approx(1.0 / 3));
+  CHECK(spread({Seconds(2)}).repeatability() == 0);
+  CHECK(spread({}) == traces::Spread{});
+}

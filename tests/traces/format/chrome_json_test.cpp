@@ -1,0 +1,274 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "shared/error.h"
+#include "tests/shared/support/hand_made.h"
+#include "traces/format/chrome_json.h"
+
+using namespace polyphony;
+using namespace polyphony::traces;
+using nlohmann::json;
+
+namespace {
+
+// Two stages, two microbatches, F 1 s, B 2 s, messages 0.25 s, collectives 0.5 s.
+struct Ran {
+  Program program = hand_made::pipeline({.stages = 2, .microbatches = 2, .lanes = 2});
+  Timeline timeline;
+  Ran() {
+    const Compiled compiled = hand_made::compile_sound(program);
+    const auto costs = hand_made::fixed_costs(
+        program, compiled, {Seconds(1), Seconds(2), Seconds(0.25), Seconds(0.5)});
+    timeline = estimate(program, compiled, costs).timeline;
+  }
+  std::string text(TraceKind kind = TraceKind::predicted) const {
+    return write_trace(program, timeline, kind, 7);
+  }
+};
+
+Timeline part_of(const Program& program, const Timeline& whole, Rank rank) {
+  Timeline part{{}, whole.makespan};
+  for (const OpTime& time : whole.ops) {
+    if (program.rank_of(program.ops[time.op.value]) == rank) part.ops.push_back(time);
+  }
+  return part;
+}
+
+std::string message_of(const std::string& text, const Program& program) {
+  try {
+    read_trace(text, "step.json", program);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("a trace comes back as it was written") {
+  const Ran sample;
+  const Trace back = read_trace(sample.text(), "step.json", sample.program);
+  CHECK(back.timeline == sample.timeline);  // whole and quarter seconds are whole nanoseconds
+  CHECK(back.info == TraceInfo{TraceKind::predicted, hash(sample.program), 7, 4, std::nullopt});
+  CHECK(read_trace_info(sample.text(TraceKind::measured), "x").kind == TraceKind::measured);
+  CHECK(write_trace(sample.program, back.timeline, TraceKind::predicted, 7) == sample.text());
+}
+
+TEST_CASE("times are kept to the nanosecond") {
+  Ran sample;
+  for (OpTime& time : sample.timeline.ops) {
+    time.start = Seconds(time.start.count() / 3 + 1e-10);
+    time.end = Seconds(time.end.count() / 3 + 1e-10);
+  }
+  const Trace back = read_trace(sample.text(), "step.json", sample.program);
+  REQUIRE(back.timeline.ops.size() == sample.timeline.ops.size());
+  for (std::size_t i = 0; i < back.timeline.ops.size(); ++i) {
+    CHECK(std::abs((back.timeline.ops[i].start - sample.timeline.ops[i].start).count()) <= 0.6e-9);
+    CHECK(std::abs((back.timeline.ops[i].end - sample.timeline.ops[i].end).count()) <= 0.6e-9);
+  }
+}
+
+TEST_CASE("what Perfetto needs: ids apart, events of one thread never overlap, flows join") {
+  Ran sample;
+  for (OpTime& time : sample.timeline.ops) {  // thirds do not end on nanoseconds
+    time.start /= 3;
+    time.end /= 3;
+  }
+  const json root = json::parse(sample.text());
+  std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> threads;
+  std::map<int, std::pair<int, int>> flows;
+  std::map<int, int> pid_of_tid;
+  int names = 0;
+  const auto nanoseconds = [](const json& us) { return std::llround(us.get<double>() * 1000); };
+  for (const json& event : root.at("traceEvents")) {
+    const std::string ph = event.at("ph");
+    if (ph == "M") {
+      names += event.at("name") == "thread_name" ? 1 : 0;
+      continue;
+    }
+    const int pid = event.at("pid");
+    const int tid = event.at("tid");
+    CHECK(pid > 0);
+    CHECK(tid > static_cast<int>(sample.program.ranks));
+    CHECK(pid_of_tid.try_emplace(tid, pid).first->second == pid);
+    if (ph == "s") ++flows[event.at("id")].first;
+    if (ph == "f") ++flows[event.at("id")].second;
+    if (ph != "X") continue;
+    const std::int64_t start = nanoseconds(event.at("ts"));
+    threads[{pid, tid}].push_back({start, start + nanoseconds(event.at("dur"))});
+    CHECK(event.at("args").contains("op"));
+  }
+  CHECK(names == static_cast<int>(sample.program.streams.size()));
+  for (auto& [thread, events] : threads) {
+    std::sort(events.begin(), events.end());
+    for (std::size_t i = 1; i < events.size(); ++i) CHECK(events[i - 1].second <= events[i].first);
+  }
+  CHECK(flows.size() == sample.program.messages.size());
+  for (const auto& [id, ends] : flows) CHECK(ends == std::pair(1, 1));
+}
+
+TEST_CASE("an event says which op, module, phase and bytes it is") {
+  const Ran sample;
+  const json root = json::parse(sample.text());
+  bool compute = false, receive = false;
+  for (const json& event : root.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    const std::size_t op = event.at("args").at("op");
+    CHECK(event.at("name") == describe(sample.program, OpId(op)));
+    if (std::holds_alternative<Compute>(sample.program.ops[op].what)) {
+      compute = true;
+      CHECK(event.at("args").at("module") == "language");
+      CHECK(event.at("args").contains("work"));
+    }
+    if (event.at("cat") == "receive") {
+      receive = true;
+      CHECK(event.at("args").at("bytes") == 128);  // 4 rows of 8 floats
+    }
+  }
+  CHECK(compute);
+  CHECK(receive);
+}
+
+TEST_CASE("one rank's file carries the blank that HolisticTraceAnalysis looks for; parts merge") {
+  const Ran sample;
+  std::vector<Trace> parts;
+  std::vector<std::string> files;
+  for (std::size_t r = 0; r < sample.program.ranks; ++r) {
+    const Timeline part = part_of(sample.program, sample.timeline, Rank(r));
+    const std::string text = write_trace(sample.program, part, TraceKind::measured, 7);
+    CHECK(text.find("\"rank\": " + std::to_string(r) + ",") != std::string::npos);
+    files.push_back("rank" + std::to_string(r) + ".json");
+    parts.push_back(read_trace(text, files.back(), sample.program));
+    CHECK(parts.back().info.rank == Rank(r));
+    CHECK(parts.back().timeline == part);
+  }
+  CHECK(merge(sample.program, parts, files) == sample.timeline);
+
+  std::vector<Trace> late = parts;  // clocks that start at 5 s
+  for (Trace& part : late) {
+    for (OpTime& time : part.timeline.ops) {
+      time.start += Seconds(5);
+      time.end += Seconds(5);
+    }
+  }
+  CHECK(merge(sample.program, late, files) == sample.timeline);
+
+  CHECK_THROWS_WITH_AS(merge(sample.program, {parts[0], parts[1], parts[3]}, {"a", "b", "c"}),
+                       doctest::Contains("of rank 2"), InputError);
+  CHECK_THROWS_WITH_AS(merge(sample.program, {parts[0], parts[0]}, {"a", "b"}),
+                       "b: /traceEvents: op 0 is also in a (give each rank's file once)",
+                       InputError);
+  late[1].info.step = 8;
+  CHECK_THROWS_WITH_AS(merge(sample.program, late, files),
+                       "rank1.json: /polyphony/step: step or kind differs from that of rank0.json "
+                       "(give the files of one step)",
+                       InputError);
+}
+
+TEST_CASE("bad files are refused with file, pointer, what and how to fix") {
+  const Ran sample;
+  const Program& program = sample.program;
+  const std::string text = sample.text();
+  const std::string again = " (write the trace again; format: traces/README.md)";
+
+  CHECK(message_of("", program) == "step.json: the file ends in the middle, after 0 bytes" + again);
+  const std::string cut = text.substr(0, text.find("\"ph\": \"X\""));
+  const auto events = std::count(cut.begin(), cut.end(), '\n') - 4;  // lines before the first event
+  CHECK(message_of(cut, program) == "step.json: /traceEvents/" + std::to_string(events) +
+                                        ": the file ends in the middle, after " +
+                                        std::to_string(cut.size()) + " bytes" + again);
+  CHECK(message_of("{\"traceEvents\": [}", program) ==
+        "step.json: /traceEvents/0: not JSON: unexpected text at byte 18" + again);
+  CHECK(message_of("{\"schemaVersion\": 1, \"traceEvents\": []}", program) ==
+        "step.json: /polyphony: this is not a trace of Polyphony: the key is missing (give a file "
+        "that `polyphony "
+        "simulate` or `polyphony-worker` wrote)");
+  CHECK(message_of(replaced(text, "\"format\": 1", "\"format\": 2"), program) ==
+        "step.json: /polyphony/format: trace format 2 is not known (this version reads format 1)");
+  CHECK(message_of(replaced(text, "\"kind\": \"predicted\"", "\"kind\": \"guessed\""), program) ==
+        "step.json: /polyphony/kind: \"guessed\" is neither \"predicted\" nor \"measured\"" +
+            again);
+  Program other = program;
+  other.loss_tokens += 1;
+  CHECK(message_of(text, other) ==
+        "step.json: /polyphony/program: the trace is of another Program (another scenario, layout, "
+        "batch or version) "
+        "(give the scenario, layout and step it was made with)");
+  const auto count = std::to_string(program.ops.size());
+  CHECK(message_of(replaced(text, "\"ops\": " + count, "\"ops\": 99"), program) ==
+        "step.json: /polyphony/ops: the trace announces 99 ops and holds " + count + again);
+  const std::string first = "/traceEvents/" + std::to_string(events);
+  CHECK(message_of(replaced(text, "\"op\": 0,", "\"op\": 5000,"), program) ==
+        "step.json: " + first + "/args/op: op 5000 does not exist: the Program has " + count +
+            " ops" + again);
+  CHECK(message_of(replaced(text, "\"op\": 0,", "\"op\": -1,"), program) ==
+        "step.json: " + first + "/args/op: a whole number from 0 up is expected" + again);
+  CHECK(message_of(replaced(text, "\"op\": 0,", "\"op\": 1,"), program) != "accepted");
+  CHECK(message_of(replaced(text, "\"dur\": 1000000.000", "\"dur\": -1"), program) ==
+        "step.json: " + first + "/dur: a duration cannot be negative" + again);
+  CHECK(message_of(replaced(text, "\"dur\": 1000000.000", "\"dur\": 1e999"), program) ==
+        "step.json: " + first + "/dur: a number is out of range" + again);
+  CHECK(message_of(replaced(text, "\"dur\": 1000000.000", "\"dur\": 1e300"), program) ==
+        "step.json: " + first + "/dur: the time is out of range" + again);
+  CHECK(message_of(replaced(text, "\"ph\": \"X\"", "\"ph\": \"B\""), program) ==
+        "step.json: " + first + "/ph: event type \"B\" is not written by Polyphony" + again);
+}
+
+TEST_CASE("every cut of a trace is refused, none crashes") {
+  const Ran sample;
+  const std::string text = sample.text();
+  const std::size_t whole = text.find_last_of('}');
+  for (std::size_t bytes = 0; bytes < whole; bytes += 97) {
+    CHECK(message_of(text.substr(0, bytes), sample.program) != "accepted");
+  }
+}
+
+// Bytes changed, doubled or dropped at random: accepted or an InputError, never anything else.
+TEST_CASE("random damage is refused or harmless") {
+  const Ran sample;
+  const std::string text = sample.text();
+  std::mt19937_64 random(11);
+  int accepted = 0;
+  for (int i = 0; i < 1500; ++i) {
+    std::string damaged = text;
+    const std::size_t at = random() % text.size();
+    const std::size_t length = 1 + random() % 8;
+    switch (random() % 4) {
+      case 0:
+        damaged[at] = static_cast<char>(random() % 256);
+        break;
+      case 1:
+        damaged.erase(at, length);
+        break;
+      case 2:
+        damaged.insert(at, damaged.substr(at, length));
+        break;
+      default:
+        damaged[at] = "0123456789-{}[],\":eE."[random() % 21];
+        break;
+    }
+    try {
+      read_trace(damaged, "step.json", sample.program);
+      ++accepted;
+    } catch (const InputError& error) {
+      CHECK_FALSE(error.hint.empty());
+    }
+  }
+  CHECK(accepted < 1500);
+}
+
+TEST_CASE("a Timeline without ops is still a file") {
+  const Ran sample;
+  const std::string text = write_trace(sample.program, {}, TraceKind::measured, 0);
+  CHECK(read_trace(text, "empty.json", sample.program).timeline == Timeline{});
+}

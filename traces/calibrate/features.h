@@ -1,0 +1,63 @@
+// What the cost model makes of each activity of a Program, as a linear function of the profile's
+// parameters: the rows of a calibration.
+//   time = base + Σ_p (slope_p + product_p · dispatch) · θ_p
+//   θ: op_overhead, dispatch, message_latency, 1/message_efficiency, collective_latency,
+//      1/collective_efficiency, 1/fabric_efficiency, optimizer_overhead,
+//      1/optimizer_bytes_efficiency, and a correction per (layer kind, phase)
+// Slopes are differences of price() itself between probe profiles, so that fit and prediction
+// cannot drift apart. A ring over several nodes is as slow as its slower kind of link: only that
+// efficiency is fitted from it.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "shared/cost/cost_model.h"
+#include "shared/program/compile.h"
+#include "traces/calibrate/fit.h"
+
+namespace polyphony::traces {
+
+using CorrectionKey = std::pair<LayerKind, Phase>;
+
+// Numbers the parameters: the fixed ones, then corrections in the order of their keys.
+class ParameterList {
+ public:
+  enum Fixed : std::size_t {
+    op_overhead,
+    dispatch,
+    message_latency,
+    message_slowness,  // 1 / efficiency
+    collective_latency,
+    collective_slowness,
+    fabric_slowness,
+    optimizer_overhead,
+    optimizer_slowness,
+    fixed_count,
+  };
+  static bool is_slowness(std::size_t parameter);
+  // Every correction that some op of the Programs needs.
+  explicit ParameterList(const std::vector<const Program*>& programs);
+
+  std::size_t count() const { return fixed_count + keys_.size(); }
+  const std::vector<CorrectionKey>& corrections() const { return keys_; }
+  std::string text(std::size_t parameter) const;
+  // As shared/hardware/hardware_json.h names it; of a slowness, its efficiency.
+  std::string key(std::size_t parameter) const;
+  double of(const HardwareProfile& profile, std::size_t parameter) const;
+  // Sets every parameter; corrections of other keys stay.
+  void apply(const std::vector<double>& value, HardwareProfile& profile) const;
+
+ private:
+  std::vector<CorrectionKey> keys_;
+};
+
+struct Features {
+  std::vector<double> base;                 // by Compiled node, seconds
+  std::vector<std::vector<FitTerm>> terms;  // by Compiled node; without zeros
+};
+Features features(const Program& program, const Compiled& compiled, const Cluster& cluster,
+                  const HardwareProfile& profile, const ParameterList& parameters);
+
+}  // namespace polyphony::traces

@@ -1,0 +1,60 @@
+// From microbenchmark records to the hardware profile of this machine. JSON lines, one median time
+// each ("seconds"); the first line is {"record": "machine", "format": 1, "software": "torch 2.11"}.
+//   gemm m n k:        2mnk/(peak·e)·(1 + half_size/∛(mnk)) + dispatch
+//   attention flops:   flops/(peak·e) + dispatch
+//   memcpy bytes:      2·bytes/(memory rate·e) + its own call
+//   message bytes:     latency + bytes/(link rate·e)
+//   all_reduce ranks bytes:  2(n−1)·hop + 2(n−1)/n·bytes/(link rate·e)
+// Efficiencies are relative to the prior's device (fp32 peak) and to the node link given, so they
+// may exceed 1 where those are understated. What no record informs keeps its prior.
+// Does not model: cores or links shared by ranks, memory-bound products, caches.
+// Example lines: traces/README.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "shared/hardware/cluster.h"
+#include "shared/hardware/hardware.h"
+
+namespace polyphony::traces {
+
+struct GemmRecord {
+  std::int64_t m = 0, n = 0, k = 0;
+  Seconds time{};
+};
+struct AttentionRecord {
+  Flops flops{};
+  Seconds time{};
+};
+struct MemcpyRecord {
+  Bytes bytes{};
+  Seconds time{};
+};
+struct MessageRecord {
+  Bytes bytes{};
+  Seconds time{};
+};
+struct AllReduceRecord {
+  int ranks = 2;
+  Bytes bytes{};
+  Seconds time{};
+};
+using MachineRecord =
+    std::variant<GemmRecord, AttentionRecord, MemcpyRecord, MessageRecord, AllReduceRecord>;
+
+struct MachineRecords {
+  std::string software;
+  std::vector<MachineRecord> records;
+};
+// Throws InputError naming "file:line" and the key.
+MachineRecords read_machine_records(const std::string& text, const std::string& file);
+
+// `prior`: a profile of the same kind of device; `source` says where the records came from.
+HardwareProfile fit_machine(const HardwareProfile& prior, const Link& node_link,
+                            const MachineRecords& measured, const std::string& name,
+                            const std::string& source);
+
+}  // namespace polyphony::traces

@@ -1,0 +1,150 @@
+#include "traces/compare/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/error.h"
+#include "traces/compare/activity.h"
+
+namespace polyphony::traces {
+namespace {
+
+Part part_of_op(const Op& op) {
+  if (const auto* compute = std::get_if<Compute>(&op.what)) return part_of(compute->phase);
+  if (std::holds_alternative<Exchange>(op.what)) return Part::exchange;
+  const auto* collective = std::get_if<Collective>(&op.what);
+  return collective != nullptr && collective->params.valid() ? Part::all_reduce : Part::optimizer;
+}
+
+std::vector<PartComparison> beside(const PartTimes& predicted, const PartTimes& measured,
+                                   Seconds step) {
+  std::vector<PartComparison> rows;
+  for (std::size_t p = 0; p < kParts; ++p) {
+    PartComparison row{static_cast<Part>(p), predicted[p], measured[p], std::nullopt, 0};
+    const Seconds difference = predicted[p] - measured[p];
+    if (measured[p] > Seconds{}) row.error = difference / measured[p];
+    if (step > Seconds{}) row.share_error = difference / step;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// Median over the steps, by rank and part.
+std::vector<PartTimes> median_parts(const Program& program, const std::vector<Timeline>& steps) {
+  std::vector<std::vector<PartTimes>> all;
+  for (const Timeline& step : steps) all.push_back(part_times(program, step));
+  std::vector<PartTimes> result(program.ranks);
+  for (std::size_t rank = 0; rank < result.size(); ++rank) {
+    for (std::size_t p = 0; p < kParts; ++p) {
+      std::vector<Seconds> values;
+      for (const auto& step : all) values.push_back(step[rank][p]);
+      result[rank][p] = median(std::move(values));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+const char* name(Part part) {
+  switch (part) {
+    case Part::forward:
+      return "forward";
+    case Part::backward:
+      return "backward";
+    case Part::recompute:
+      return "recompute";
+    case Part::optimizer:
+      return "optimizer";
+    case Part::idle:
+      return "idle";
+    case Part::exchange:
+      return "exchange";
+    case Part::all_reduce:
+      return "all-reduce";
+  }
+  return "?";
+}
+
+Part part_of(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return Part::forward;
+    case Phase::backward:
+    case Phase::backward_input:
+    case Phase::backward_weight:
+      return Part::backward;
+    case Phase::recompute:
+      return Part::recompute;
+  }
+  return Part::forward;
+}
+
+std::vector<PartTimes> part_times(const Program& program, const Timeline& timeline) {
+  const Activity activity = find_activity(program, timeline);
+  using Intervals = std::array<std::vector<Interval>, kParts>;
+  std::vector<Intervals> at_work(program.ranks);
+  std::vector<std::vector<Interval>> computing(program.ranks);
+  for (std::size_t id = 0; id < program.ops.size(); ++id) {
+    const Op& op = program.ops[id];
+    const auto rank = program.rank_of(op).value;
+    const Part part = part_of_op(op);
+    const bool on_compute =
+        part == Part::optimizer || program.streams[op.stream.value].kind == StreamKind::compute;
+    for (auto i = activity.of[id].begin; i < activity.of[id].end; ++i) {
+      at_work[rank][static_cast<std::size_t>(part)].push_back(activity.intervals[i]);
+      if (on_compute) computing[rank].push_back(activity.intervals[i]);
+    }
+  }
+  std::vector<PartTimes> result(program.ranks);
+  for (std::size_t rank = 0; rank < result.size(); ++rank) {
+    for (std::size_t p = 0; p < kParts; ++p) result[rank][p] = union_length(at_work[rank][p]);
+    result[rank][static_cast<std::size_t>(Part::idle)] =
+        std::max(Seconds{}, timeline.makespan - union_length(computing[rank]));
+  }
+  return result;
+}
+
+PartTimes mean(const std::vector<PartTimes>& ranks) {
+  PartTimes sum{};
+  for (const PartTimes& rank : ranks) {
+    for (std::size_t p = 0; p < kParts; ++p) sum[p] += rank[p] / static_cast<double>(ranks.size());
+  }
+  return sum;
+}
+
+Rank critical_rank(const std::vector<PartTimes>& ranks) {
+  constexpr auto kIdle = static_cast<std::size_t>(Part::idle);
+  constexpr double kTie = 1e-9;  // rounding must not choose
+  std::size_t best = 0;
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank][kIdle] < ranks[best][kIdle] * (1 - kTie)) best = rank;
+  }
+  return Rank(best);
+}
+
+bool Comparison::within(double bar) const {
+  return std::abs(step_error) <= std::max(bar, 2 * repeatability());
+}
+
+Comparison compare(const Program& program, const Timeline& predicted,
+                   const std::vector<Timeline>& measured) {
+  POLYPHONY_CHECK(!measured.empty(), "no measured step");
+  Comparison result;
+  std::vector<Seconds> steps;
+  for (const Timeline& timeline : measured) steps.push_back(timeline.makespan);
+  result.predicted_step = predicted.makespan;
+  result.measured_step = spread(std::move(steps));
+  const Seconds step = result.measured_step.median;
+  if (step > Seconds{}) result.step_error = (predicted.makespan - step) / step;
+
+  const std::vector<PartTimes> predicted_parts = part_times(program, predicted);
+  const std::vector<PartTimes> measured_parts = median_parts(program, measured);
+  result.average = beside(mean(predicted_parts), mean(measured_parts), step);
+  result.critical = critical_rank(measured_parts);
+  result.on_critical =
+      beside(predicted_parts[result.critical.value], measured_parts[result.critical.value], step);
+  return result;
+}
+
+}  // namespace polyphony::traces

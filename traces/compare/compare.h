@@ -1,0 +1,68 @@
+// A predicted step beside measured steps of the same Program: step time and where it went.
+//   forward, backward (both halves), recompute: the compute stream at work on them
+//   optimizer: the update, and the step scalars (loss, global norm) that it waits for
+//   idle: of the compute stream, step - all of the above; waiting inside an op is idle (activity.h)
+//   exchange: time in which messages (pipeline and bridge) of the rank were under way, overlaps
+//     counted once
+//   all_reduce: likewise for the gradients' collectives on their own stream
+// exchange and all_reduce may overlap compute: only the other parts and idle add up to the step.
+// Relative errors are (predicted - measured) / measured.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
+#include "traces/compare/spread.h"
+
+namespace polyphony::traces {
+
+enum class Part : std::uint8_t {
+  forward,
+  backward,
+  recompute,
+  optimizer,
+  idle,
+  exchange,
+  all_reduce
+};
+inline constexpr std::size_t kParts = 7;
+const char* name(Part part);
+// Of the phases of a compute op.
+Part part_of(Phase phase);
+
+using PartTimes = std::array<Seconds, kParts>;  // by Part
+
+// By rank.
+std::vector<PartTimes> part_times(const Program& program, const Timeline& timeline);
+PartTimes mean(const std::vector<PartTimes>& ranks);
+// The rank whose compute stream idles least (the lowest of equals): what it does bounds the step.
+Rank critical_rank(const std::vector<PartTimes>& ranks);
+
+struct PartComparison {
+  Part part = Part::forward;
+  Seconds predicted{}, measured{};
+  std::optional<double> error;  // none when nothing was measured
+  double share_error = 0;       // (predicted - measured) / measured step
+};
+
+struct Comparison {
+  Seconds predicted_step{};
+  Spread measured_step;
+  double step_error = 0;
+  std::vector<PartComparison> average;  // over ranks, by Part
+  Rank critical;                        // of the measured steps
+  std::vector<PartComparison> on_critical;
+
+  double repeatability() const { return measured_step.repeatability(); }
+  // |step error| within max(bar, twice the repeatability).
+  bool within(double bar) const;
+};
+
+// `measured`: complete Timelines of at least one step. Parts are medians over the steps.
+Comparison compare(const Program& program, const Timeline& predicted,
+                   const std::vector<Timeline>& measured);
+
+}  // namespace polyphony::traces

@@ -1,0 +1,192 @@
+#include "traces/report/report_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "shared/program/memory.h"
+#include "shared/text/quantity_text.h"
+#include "traces/report/svg.h"
+#include "traces/report/svg_canvas.h"
+
+namespace polyphony::traces {
+namespace {
+
+// A capacity further away than this many peaks would flatten the curves.
+constexpr std::int64_t kDrawnCapacity = 4;
+
+std::string time_text(Seconds time) { return time == Seconds{} ? "–" : short_text(time); }
+
+std::string error_text(const PartComparison& row) { return row.error ? percent(*row.error) : "–"; }
+
+std::string plain(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+std::string plus_minus(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, "±%.1f %%", 100 * ratio);
+  return text;
+}
+
+// Overheads and latencies are times; slownesses and corrections are ratios.
+std::string parameter_text(const FittedParameter& parameter, double value) {
+  const std::string& name = parameter.name;
+  const bool time = name.find("latency") != std::string::npos ||
+                    name.find("overhead") != std::string::npos || name.starts_with("dispatch");
+  return time ? short_text(Seconds(value)) : plain(value);
+}
+
+}  // namespace
+
+Table comparison_table(const Comparison& comparison, const std::string& caption) {
+  const std::string critical = "rank " + std::to_string(comparison.critical.value);
+  Table table{caption,
+              {"", "predicted", "measured", "error", "error / step", critical + ", predicted",
+               critical + ", measured", critical + ", error"},
+              {},
+              0,
+              ""};
+  table.rows.push_back({"step", short_text(comparison.predicted_step),
+                        short_text(comparison.measured_step.median),
+                        percent(comparison.step_error)});
+  for (std::size_t p = 0; p < kParts; ++p) {
+    const PartComparison& row = comparison.average[p];
+    const PartComparison& there = comparison.on_critical[p];
+    table.rows.push_back({name(row.part), time_text(row.predicted), time_text(row.measured),
+                          error_text(row), percent(row.share_error), time_text(there.predicted),
+                          time_text(there.measured), error_text(there)});
+  }
+  table.note =
+      "Seconds per step and rank: averages over ranks, then the critical rank (least idle). "
+      "Measured: medians of " +
+      std::to_string(comparison.measured_step.count) + " steps, repeatability " +
+      plus_minus(comparison.repeatability()) +
+      " (half the interquartile range). Exchange and all-reduce may overlap compute.";
+  return table;
+}
+
+Figure comparison_figure(const Comparison& comparison, const std::string& title) {
+  Seconds largest = std::max(comparison.predicted_step, comparison.measured_step.median);
+  const Unit unit = time_unit(largest.count());
+  std::vector<Bars> groups{{"step",
+                            {comparison.predicted_step.count() / unit.size,
+                             comparison.measured_step.median.count() / unit.size}}};
+  for (const PartComparison& row : comparison.average) {
+    if (row.predicted == Seconds{} && row.measured == Seconds{}) continue;
+    groups.push_back(
+        {name(row.part), {row.predicted.count() / unit.size, row.measured.count() / unit.size}});
+  }
+  ChartOptions options;
+  options.title = title;
+  options.y_label = unit.name + " per step, averaged over ranks";
+  options.width = 600;
+  return {bar_chart({"predicted", "measured"}, groups, options), ""};
+}
+
+Table error_table(const std::vector<RunError>& runs, const std::string& caption) {
+  Table table{caption,
+              {"run", "measured step", "error before", "error after", "repeatability"},
+              {},
+              std::nullopt,
+              ""};
+  for (const RunError& run : runs) {
+    table.rows.push_back({run.label, short_text(run.measured), percent(run.before),
+                          percent(run.after), plus_minus(run.repeatability)});
+  }
+  table.note =
+      "Error of the predicted step time against the median of the measured steps, before and after "
+      "calibration.";
+  return table;
+}
+
+Figure error_figure(const std::vector<RunError>& runs) {
+  std::vector<Bars> groups;
+  for (const RunError& run : runs) {
+    groups.push_back(
+        {run.label,
+         {100 * std::abs(run.before), 100 * std::abs(run.after), 100 * run.repeatability}});
+  }
+  ChartOptions options;
+  options.title = "Step error before and after calibration";
+  options.y_label = "% of the measured step";
+  options.width = 600;
+  return {bar_chart({"before", "after", "repeatability"}, groups, options), ""};
+}
+
+Table calibration_table(const Calibration& calibration) {
+  Table table{"Fitted parameters of " + calibration.profile.name,
+              {"parameter", "before", "after", "standard error", "activities"},
+              {},
+              std::nullopt,
+              ""};
+  std::size_t kept = 0;
+  for (const FittedParameter& parameter : calibration.parameters) {
+    if (!parameter.informed) {
+      ++kept;
+      continue;
+    }
+    table.rows.push_back({parameter.name, parameter_text(parameter, parameter.prior),
+                          parameter_text(parameter, parameter.value),
+                          parameter_text(parameter, parameter.standard_error),
+                          std::to_string(parameter.rows)});
+  }
+  table.note = std::to_string(kept) +
+               " more parameters are not told apart by these traces and stay near where they were. "
+               "Ratios: layer kind and "
+               "phase, measured over modelled time; the others as named.";
+  return table;
+}
+
+SideBySide gantts(const Program& program, const Timeline& predicted, const Timeline& measured) {
+  GanttOptions options;
+  options.width = 620;
+  options.most_ranks = 16;
+  options.span = std::max(predicted.makespan, measured.makespan);
+  options.title = "Predicted";
+  Figure left{gantt(program, predicted, options), ""};
+  options.title = "Measured";
+  Figure right{gantt(program, measured, options), ""};
+  return {{std::move(left), std::move(right)}};
+}
+
+Figure loss_figure(
+    const std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>>& runs) {
+  std::vector<Series> series;
+  for (const auto& [label, points] : runs) series.push_back({label, points, false});
+  ChartOptions options;
+  options.title = "Loss";
+  options.x_label = "step";
+  options.y_label = "loss per token";
+  options.width = 760;
+  return {line_chart(series, options), ""};
+}
+
+Figure memory_figure(const Program& program, const Timeline& timeline, Bytes capacity,
+                     std::size_t most_ranks) {
+  const std::vector<RankMemory> memory = predict_memory(program, timeline);
+  std::vector<Rank> ranks;
+  for (std::size_t r = 0; r < memory.size(); ++r) ranks.push_back(Rank(r));
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](Rank a, Rank b) { return memory[a.value].peak > memory[b.value].peak; });
+  ranks.resize(std::min(ranks.size(), most_ranks));
+  ChartOptions options;
+  options.title = "Memory over one step";
+  options.width = 760;
+  std::string caption =
+      "Parameters, gradients and optimizer state are held throughout; activations come and go.";
+  if (ranks.size() < memory.size()) {
+    caption = "The " + std::to_string(ranks.size()) + " ranks with the largest peaks. " + caption;
+  }
+  const Bytes peak = ranks.empty() ? Bytes{} : memory[ranks.front().value].peak;
+  std::optional<Bytes> line;
+  if (capacity.value > 0 && capacity <= kDrawnCapacity * peak) line = capacity;
+  if (capacity.value > 0 && !line) {
+    caption += " Largest peak " + short_text(peak) + " of " + short_text(capacity) + ".";
+  }
+  return {memory_chart(program, timeline, ranks, line, options), caption};
+}
+
+}  // namespace polyphony::traces
