@@ -33,13 +33,14 @@ class LayerParameters {
   }
   // Rows laid out per key/value head (Cut::heads); `columns` 0: a bias.
   void fused(const std::string& suffix, const Module& m, std::int64_t columns) {
-    const std::int64_t rows = (std::int64_t{m.heads} + 2 * m.kv_heads) * m.head_dim;
+    const int queries = (m.attention_gate ? 2 : 1) * m.heads;
+    const std::int64_t rows = (std::int64_t{queries} + 2 * m.kv_heads) * m.head_dim;
     if (columns > 0)
       matrix(suffix, rows, columns, Cut::heads);
     else
       vector(suffix, rows, Cut::heads, Initial::zeros);
     out_.back().key_value_heads = m.kv_heads;
-    out_.back().group_heads = m.heads / m.kv_heads;
+    out_.back().group_heads = queries / m.kv_heads;
     out_.back().head_dim = m.head_dim;
   }
   // One matrix per expert.

@@ -37,16 +37,15 @@ void latent_attention(const Module& m, LayerParameters& add) {
   add.matrix("out.weight", m.hidden, std::int64_t{m.heads} * value_width(m), Cut::columns);
 }
 
-// Of each key head, one after the other, all of its rows: [q | k | v of its value heads | z of
-// them] of linear_in, [q | k | v] of the convolution, [β | decay] of linear_rates.
+// Of each key head all of its rows together: in the matrix [q | k | v of its value heads | their
+// gates | their β | their decays], in the convolution [q | k | v].
 void linear_attention(const Module& m, LayerParameters& add) {
   const std::int64_t keys = m.linear_key_heads, values = m.linear_value_heads,
                      width = m.linear_head_dim;
-  add.matrix("linear_in.weight", 2 * (keys + values) * width, m.hidden, Cut::rows);
-  add.matrix("linear_rates.weight", 2 * values, m.hidden, Cut::rows);
-  add.vector("linear_rates.bias", values, Cut::rows, Initial::ones);     // of decays alone
-  add.vector("linear_decay.weight", values, Cut::rows, Initial::zeros);  // logarithms
+  add.matrix("linear_in.weight", 2 * (keys + values) * width + 2 * values, m.hidden, Cut::rows);
   add.matrix("linear_conv.weight", (2 * keys + values) * width, m.linear_conv, Cut::rows);
+  add.vector("linear_decay.weight", values, Cut::rows, Initial::zeros);
+  add.vector("linear_decay.bias", values, Cut::rows, Initial::ones);
   add.head_norm("linear_norm", m.linear_head_dim);
   add.matrix("out.weight", m.hidden, values * width, Cut::columns);
 }
@@ -60,7 +59,6 @@ void self_attention(const Module& m, LayerParameters& add) {
     add.head_norm("k_norm", m.head_dim);
   }
   if (m.attention_sinks) add.vector("sinks.weight", m.heads, Cut::rows, Initial::zeros);
-  if (m.attention_gate) add.matrix("attention_gate.weight", width, m.hidden, Cut::rows);
   add.matrix_and_bias("out", m.hidden, width, Cut::columns, m.attention_bias);
 }
 

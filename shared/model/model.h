@@ -146,8 +146,7 @@ struct Module {
   int sliding_window = 0;        // Mixer::window: rows that a row sees, itself included
   double local_rope_theta = 0;   // of these blocks; 0: rope_theta
   bool attention_sinks = false;  // a learned logit of every head beside its scores, of no value
-  bool attention_gate =
-      false;  // full attention's output times the sigmoid of a matrix of the input
+  bool attention_gate = false;   // attention's output times the sigmoid of a product of the input
   // Mixer::linear: key heads, each with linear_value_heads / linear_key_heads value heads, all of
   // width linear_head_dim; before, a convolution by channel over linear_conv rows.
   int linear_key_heads = 0;
