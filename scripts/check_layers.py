@@ -37,6 +37,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"search": "closed-form bound, candidates"},
     ],
     "traces": [
+        {"import": "what other tools print or record, as values"},
         {"format": "trace files, written and read"},
         {"compare": "when an op is at work; two Timelines side by side"},
         {"calibrate": "features, fits, machine records, certainty"},
