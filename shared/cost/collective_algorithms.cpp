@@ -13,10 +13,16 @@ constexpr NcclProtocol kTrees[] = {{us(6.8), us(0.6), us(5.0), 0.46},
                                    {us(14.0), us(1.25), us(8.5), 0.85},
                                    {us(8.4), us(4.0), us(14.0), 0.92}};
 
+constexpr NcclProtocol kSwitch[] = {{us(0), us(25), us(0), 1}};  // Simple alone
+
 bool exchanges(const Ring&, CollectiveKind kind) { return kind == CollectiveKind::all_to_all; }
 bool goes_round(const Ring& ring, CollectiveKind kind) { return !exchanges(ring, kind); }
 bool grows_trees(const Ring& ring, CollectiveKind kind) {
   return reduces_all(kind) && ring.nodes > 1;
+}
+
+bool switch_reduces(const Ring& ring, CollectiveKind kind) {
+  return reduces_all(kind) && ring.nodes == 1 && ring.in_switch > 0;
 }
 
 // To all at once.
@@ -35,10 +41,16 @@ Hops tree_steps(const Ring& ring, CollectiveKind) {
   return {2 * (local - 1), 2 * std::log2(static_cast<double>(ring.nodes))};
 }
 
+Hops one_hop(const Ring&, CollectiveKind) { return {1, 0}; }
+double switch_gain(const Ring& ring) {
+  return ring.in_switch * 2 * (ring.ranks - 1) / (ring.ranks + 1);
+}
+
 constexpr CollectiveAlgorithm kAlgorithms[] = {
     {"exchange", kRings, exchanges, exchange_hops},
     {"ring", kRings, goes_round, ring_steps},
     {"tree", kTrees, grows_trees, tree_steps},
+    {"in-switch", kSwitch, switch_reduces, one_hop, switch_gain},
 };
 
 }  // namespace

@@ -89,7 +89,8 @@ double distinct_share(int places, const Choices& of) {
 
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others, const Choices& choices) {
-  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl, 1};
+  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl,
+            profile.in_switch_efficiency};
   const int n = ring.ranks;
   if (n < 2) return ring;
   int between = 0, over_bus = 0;
@@ -105,6 +106,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   ring.rate = inside;
   if (between + over_bus < n) ring.hop = profile.collective_latency + cluster.node_link.latency;
   if (over_bus > 0) {
+    ring.in_switch = 0;
     const BytesPerSecond bus = cluster.bus.rate * profile.collective_efficiency;
     ring.rate = over_bus == n ? bus : std::min(inside, bus);
     ring.hop = std::max(ring.hop, profile.collective_latency + cluster.bus.latency);
@@ -170,9 +172,11 @@ Protocol choose_protocol(const Ring& ring, CollectiveKind kind, Bytes bytes) {
   for (const CollectiveAlgorithm& algorithm : collective_algorithms()) {
     if (!algorithm.runs(ring, kind)) continue;
     const Hops hops = algorithm.hops(ring, kind);
+    const double gain = algorithm.gain(ring);
     for (const NcclProtocol& p : algorithm.protocols) {
-      const Protocol offered{p.base + hops.inside * p.inside + hops.between * p.between, p.share};
-      const Seconds time = offered.latency + moved / (rate_of(ring, kind) * p.share);
+      const Protocol offered{p.base + hops.inside * p.inside + hops.between * p.between,
+                             p.share * gain};
+      const Seconds time = offered.latency + moved / (rate_of(ring, kind) * offered.share);
       if (least.count() > 0 && time >= least) continue;
       least = time;
       best = offered;

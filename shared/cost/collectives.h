@@ -41,7 +41,8 @@ struct Ring {
   BytesPerSecond exchange{};  // of an all-to-all
   Seconds hop{};              // without NCCL
   bool nccl = false;
-  double channels = 1;  // NICs that carry a ring between two nodes
+  double in_switch = 0;  // HardwareProfile::in_switch_efficiency, where one switch joins all
+  double channels = 1;   // NICs that carry a ring between two nodes
 };
 enum class Others : std::uint8_t { idle, alike };
 // Of an all-to-all's rows: to how many experts, of how many; 0: one copy each.

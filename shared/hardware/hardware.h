@@ -46,6 +46,8 @@ struct HardwareProfile {
   double message_efficiency = 0.8;  // of the link rate
   Seconds collective_latency{};     // per ring hop, as seen by all
   double collective_efficiency = 0.8;
+  double in_switch_efficiency =
+      0;  // of what all-reduces in the switch could gain; 0: there are none
   double fabric_efficiency =
       0.9;  // of the fabric link rate between nodes, messages and collectives alike
   Seconds optimizer_overhead{};  // per update op
