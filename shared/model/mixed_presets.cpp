@@ -62,7 +62,8 @@ Module by_sigmoids(Module m, int groups = 0, int chosen = 0) {
 }
 
 Module gpt_oss(int layers, int experts) {
-  Module m = with_experts(stack(layers, 2880, 64, 8, 64, 0, 201088, 150000), {experts, 4, 2880, 0, 0});
+  Module m =
+      with_experts(stack(layers, 2880, 64, 8, 64, 0, 201088, 150000), {experts, 4, 2880, 0, 0});
   m.attention_bias = m.expert_bias = m.attention_sinks = true;
   m.activation = Activation::clamped;
   m.mixers = {Mixer::window, Mixer::full};

@@ -1,7 +1,5 @@
 #include "shared/model/presets.h"
 
-#include "shared/layers/parameters.h"
-
 namespace polyphony {
 namespace {
 
@@ -143,55 +141,6 @@ const ModelPreset* find_preset(const std::string& name) {
   for (const ModelPreset& preset : model_presets())
     if (preset.name == name) return &preset;
   return nullptr;
-}
-
-namespace {
-
-double attention_matrices(const Module& m, AttentionKind kind) {
-  const double hidden = m.hidden, heads = m.heads, head_dim = m.head_dim;
-  switch (kind) {
-    case AttentionKind::full:
-    case AttentionKind::window:
-      return hidden * head_dim * ((m.attention_gate ? 3 : 2) * heads + 2 * m.kv_heads);
-    case AttentionKind::latent: {
-      const double wide = heads * (head_dim + m.rotary_dim), values = heads * value_width(m);
-      const double queries = m.query_rank > 0 ? m.query_rank * (hidden + wide) : hidden * wide;
-      return queries + hidden * (m.key_value_rank + m.rotary_dim) +
-             m.key_value_rank * (heads * head_dim + values) + hidden * values;
-    }
-    case AttentionKind::linear: {
-      const double keys = m.linear_key_heads, values = m.linear_value_heads,
-                   width = m.linear_head_dim;
-      return hidden * (2 * (keys + values) * width + 2 * values + values * width) +
-             (2 * keys + values) * width * m.linear_conv;
-    }
-  }
-  return 0;
-}
-
-double feed_forward_matrices(const Module& m, FeedForwardKind kind) {
-  const double matrices = m.gated ? 3.0 * m.hidden : 2.0 * m.hidden;
-  if (kind == FeedForwardKind::dense) return matrices * m.ffn;
-  return matrices * (static_cast<double>(m.experts) * m.expert_ffn + m.shared_ffn) +
-         static_cast<double>(m.hidden) * m.experts;
-}
-
-}  // namespace
-
-double matrix_parameters(const Module& module) {
-  const double hidden = module.hidden, head_dim = module.head_dim;
-  double blocks = 0;
-  for (int block = 0; block < module.layers; ++block) {
-    const BlockKind kind = block_at(module, block);
-    blocks += attention_matrices(module, kind.attention) +
-              feed_forward_matrices(module, kind.feed_forward);
-  }
-  const double embeddings =
-      module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
-  const double modulation = module.modulation * (kTimeFeatures + 6 * hidden);
-  const double across =
-      module.condition > 0 ? 2 * (hidden + module.condition) * head_dim * module.heads : 0;
-  return blocks + module.layers * (modulation + across) + embeddings;
 }
 
 }  // namespace polyphony
