@@ -110,8 +110,9 @@ StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayo
 
 ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
                                     const ModuleLayout& layout) const {
-  ChunkContext context = chunk_context(scenario_.model, module, layer_at(module, position).begin,
-                                       layout, scenario_.training.precision);
+  ChunkContext context =
+      chunk_context(scenario_.model, module, layers_at(module, position).front().begin, layout,
+                    scenario_.training.precision);
   context.recomputed = kAllLayers;
   if (position != kRecomputed) context.recompute = Recompute::none;
   context.added_edges = 0;  // of inner layers: not counted
@@ -122,15 +123,20 @@ ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
   return context;
 }
 
-LayerRange StageCosts::layer_at(ModuleId module, std::size_t position) const {
+std::vector<LayerRange> StageCosts::layers_at(ModuleId module, std::size_t position) const {
+  const auto alone = [](int layer) {
+    return LayerRange{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  };
   const int last = stack_[module.value] - 1;
-  // Of an encoder's blocks one that attends inside windows, if there is any: the cheapest.
+  if (position == kFirst) return {alone(0)};
+  if (position == kLast) return {alone(last)};
   const Module& of = scenario_.model.modules[module.value];
-  int block = 0;
-  while (block + 1 < of.layers && sees_all(of, block)) ++block;
-  if (of.window == 0) block = 0;
-  const int layer = position == kFirst ? 0 : position == kLast ? last : std::min(1 + block, last);
-  return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  std::map<BlockKind, int> kinds;
+  for (int block = 0; block < of.layers; ++block) kinds.try_emplace(block_at(of, block), block);
+  std::vector<LayerRange> layers;
+  for (const auto& [kind, block] : kinds) layers.push_back(alone(1 + block));
+  if (layers.empty()) layers.push_back(alone(std::min(1, last)));
+  return layers;
 }
 
 const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch,
@@ -140,7 +146,8 @@ const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t b
   if (added) {
     for (std::size_t position = 0; position < kPositions; ++position) {
       if (position == kRecomputed && layout.recompute == Recompute::none) continue;
-      known->second[position] = time_layer((*view.loads)[branch][id.value], id, position, layout);
+      known->second[position] =
+          time_position((*view.loads)[branch][id.value], id, position, layout);
     }
   }
   return known->second;
@@ -156,11 +163,19 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
   const Module& module = scenario_.model.modules[id.value];
   for (std::size_t position = 0; position < kPositions; ++position) {
     const ChunkContext context = context_at(id, position, layout);
-    const LayerRange layer = layer_at(id, position);
-    tapes.largest[position] = tape_bytes(module, layer, load.largest, context);
-    tapes.lane[position] = tape_bytes(module, layer, load.total, context);
+    const std::vector<LayerRange> kinds = layers_at(id, position);
+    const auto least = [&](auto bytes_of) {  // of unlike blocks
+      Bytes bytes = bytes_of(kinds.front());
+      for (const LayerRange& layer : kinds) bytes = std::min(bytes, bytes_of(layer));
+      return bytes;
+    };
+    tapes.largest[position] =
+        least([&](LayerRange layer) { return tape_bytes(module, layer, load.largest, context); });
+    tapes.lane[position] =
+        least([&](LayerRange layer) { return tape_bytes(module, layer, load.total, context); });
     if (position == kRecomputed)
-      tapes.rebuilt = workspace_bytes(module, layer, load.largest, context);
+      tapes.rebuilt = least(
+          [&](LayerRange layer) { return workspace_bytes(module, layer, load.largest, context); });
   }
   return tapes;
 }
@@ -179,10 +194,23 @@ const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, std::size_t stag
   return known->second;
 }
 
-LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, std::size_t position,
-                                  const ModuleLayout& layout) const {
+LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::size_t position,
+                                     const ModuleLayout& layout) const {
+  const std::vector<LayerRange> kinds = layers_at(id, position);
+  LayerTimes least = time_layer(load, id, kinds.front(), position, layout);
+  for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
+    const LayerTimes times = time_layer(load, id, kinds[kind], position, layout);
+    for (Seconds LayerTimes::* part :
+         {&LayerTimes::lane, &LayerTimes::forward, &LayerTimes::backward, &LayerTimes::full_forward,
+          &LayerTimes::full_backward})
+      least.*part = std::min(least.*part, times.*part);
+  }
+  return least;
+}
+
+LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRange layer,
+                                  std::size_t position, const ModuleLayout& layout) const {
   const Module& module = scenario_.model.modules[id.value];
-  const LayerRange layer = layer_at(id, position);
   const ChunkContext context = context_at(id, position, layout);
   std::vector<Rank> members;
   for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
@@ -234,9 +262,15 @@ HeldElements StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
   const auto [known, added] = parameters_.try_emplace({chunk.module.value, tp});
   if (added) {
     const Module& module = scenario_.model.modules[chunk.module.value];
-    for (std::size_t position = 0; position < kPositions; ++position)
-      known->second[position] =
-          held_elements(parameters(module, layer_at(chunk.module, position)), {.tensor = tp});
+    for (std::size_t position = 0; position < kPositions; ++position) {
+      const std::vector<LayerRange> kinds = layers_at(chunk.module, position);
+      HeldElements least = held_elements(parameters(module, kinds.front()), {.tensor = tp});
+      for (const LayerRange& layer : kinds) {
+        const HeldElements held = held_elements(parameters(module, layer), {.tensor = tp});
+        least = {std::min(least.trained, held.trained), std::min(least.frozen, held.frozen)};
+      }
+      known->second[position] = least;
+    }
   }
   const Counts counts = count_layers(chunk, {});
   HeldElements total;
