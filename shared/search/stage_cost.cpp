@@ -6,7 +6,7 @@
 #include "shared/layers/held_sizes.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
-#include "shared/plan/lower.h"
+#include "shared/plan/step_plan.h"
 
 namespace polyphony {
 
