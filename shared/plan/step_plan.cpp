@@ -128,6 +128,10 @@ StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Pl
   return step;
 }
 
+Turns turns_of(const Layout& layout, const Plan& plan, int rank) {
+  return Orders(layout, plan).make(carried(plan, rank));
+}
+
 std::vector<std::vector<Rank>> rank_sets(const Plan& plan) {
   int world = 0;
   for (const Branch& branch : plan.branches)

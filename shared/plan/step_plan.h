@@ -36,6 +36,9 @@ struct StepPlan {
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch);
 
+// Of one rank of a plan whose stages are not looked at: grids and works are enough.
+Turns turns_of(const Layout& layout, const Plan& plan, int rank);
+
 // Connected components of ranks under the cells (tensor, context and expert groups together) of all
 // branches that they carry: ranks that compute together, so that they need one order. Ascending.
 std::vector<std::vector<Rank>> rank_sets(const Plan& plan);

@@ -19,7 +19,8 @@ namespace {
 // Whether a holds at least as much as b in every stage.
 bool covers(const std::vector<InFlight>& a, const std::vector<InFlight>& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i].tapes < b[i].tapes || a[i].weights < b[i].weights) return false;
+    if (a[i].tapes < b[i].tapes || a[i].weights < b[i].weights || a[i].both > b[i].both)
+      return false;
   return true;
 }
 
@@ -54,11 +55,14 @@ StagesInFlight in_flight(const Turns& order, int branch) {
         keep();
         --here.tapes;
         break;
-      case TurnKind::backward_input:
+      case TurnKind::backward_input:  // while it runs, both
+        keep();
+        ++here.weights;
+        ++here.both;
+        grown = true;
         keep();
         --here.tapes;
-        ++here.weights;
-        grown = true;
+        --here.both;
         break;
       case TurnKind::backward_weight:
         keep();

@@ -15,9 +15,10 @@ namespace polyphony {
 // needs n + lead forwards before it.
 int forward_lead(const Turns& order, int branch, int stage);
 
-// Of one stage at one moment: works between F and B or I, and works between I and W.
+// Of one stage while a turn runs: works from F to B or I, works from I to W, and works in both, whose
+// I runs.
 struct InFlight {
-  std::uint16_t tapes = 0, weights = 0;
+  std::uint16_t tapes = 0, weights = 0, both = 0;
   bool operator==(const InFlight&) const = default;
 };
 // By stage that the order visits, in their order. A rank may hold most of one stage when it holds

@@ -121,10 +121,10 @@ TEST_CASE("what is in flight by stage: moments that no other covers") {
   using Moments = std::vector<std::vector<InFlight>>;
   const StagesInFlight whole = in_flight(schedules::one_f_one_b({4, 1, 8}, 1));
   CHECK(whole.stages == std::vector<std::uint16_t>{1});
-  CHECK(whole.moments == Moments{{{3, 0}}});
-  // Rank 1 of 2: F I F I W F I W … W W: a tape with a weight part that waits, then two that wait.
+  CHECK(whole.moments == Moments{{{3}}});
+  // Rank 1 of 2: F I F I W F I W … W W: while an I runs its tape and two weight parts are there.
   const StagesInFlight split = in_flight(schedules::zero_bubble({2, 1, 4}, 1));
-  CHECK(split.moments == Moments{{{1, 1}}, {{0, 2}}});
+  CHECK(split.moments == Moments{{{1, 1}}, {{1, 2, 1}}});
   const StagesInFlight v = in_flight(schedules::zero_bubble_v({2, 2, 6}, 0));
   CHECK(v.stages == std::vector<std::uint16_t>{0, 3});
   for (const auto& moment : v.moments) CHECK(moment[0].tapes + moment[1].tapes <= 4);
