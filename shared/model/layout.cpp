@@ -25,20 +25,6 @@ const char* name(Placement placement) {
   return "?";
 }
 
-const char* name(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::gpipe:
-      return "gpipe";
-    case ScheduleKind::one_f_one_b:
-      return "1f1b";
-    case ScheduleKind::interleaved:
-      return "interleaved";
-    case ScheduleKind::zero_bubble:
-      return "zero-bubble";
-  }
-  return "?";
-}
-
 const char* name(Shard shard) {
   switch (shard) {
     case Shard::none:

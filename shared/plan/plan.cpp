@@ -150,8 +150,8 @@ class Units {
 };
 
 Branch make_branch(const Scenario& scenario, const Layout& layout, const Batch& batch,
-                   const std::vector<ModuleId>& modules, const ModuleLayout& grid,
-                   int microbatches) {
+                   const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
+                   const Schedule& schedule) {
   Units units(scenario, layout, batch);
   for (const ModuleId id : modules) units.add_module(id);
   std::vector<int> sizes = grid.blocks;
@@ -170,6 +170,8 @@ Branch make_branch(const Scenario& scenario, const Layout& layout, const Batch& 
   }
   POLYPHONY_CHECK(next == units.units().size(),
                   next << " of " << units.units().size() << " blocks placed");
+  for (int s = 0; s < grid.pp * grid.vpp; ++s)
+    branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
   return branch;
 }
 
@@ -184,6 +186,11 @@ int works_of(const Layout& layout, const ModuleLayout& grid, const ModuleLayout&
 
 }  // namespace
 
+int cell_ranks(const ModuleLayout& grid) {
+  const int experts = grid.experts_tp() == 1 ? grid.ep : grid.ep * grid.tp;
+  return std::max(grid.tp * grid.cp, grid.ep > 1 ? experts : 1);
+}
+
 Plan make_plan(const Scenario& scenario, const Layout& layout) {
   const Batch batch = typical_batch(scenario);
   const Model& model = scenario.model;
@@ -191,18 +198,20 @@ Plan make_plan(const Scenario& scenario, const Layout& layout) {
   for (std::size_t m = 0; m < model.modules.size(); ++m)
     if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
   const ModuleId language = language_module(model);
+  const Schedule &own = schedule(layout.schedule), &others = schedule(own.following);
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
-    plan.branches.push_back(
-        make_branch(scenario, layout, batch, owners, layout.modules.back(), layout.microbatches));
+    plan.branches.push_back(make_branch(scenario, layout, batch, owners, layout.modules.back(),
+                                        layout.microbatches, own));
     return plan;
   }
   for (const ModuleId id : owners) {
-    const ModuleLayout& own = layout.modules[id.value];
+    const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
-    const int works = id < language ? works_of(layout, own, grid) : layout.microbatches;
-    plan.branches.push_back(make_branch(scenario, layout, batch, {id}, own, works));
+    const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
+    plan.branches.push_back(make_branch(scenario, layout, batch, {id}, module_grid, works,
+                                        id == language ? own : others));
   }
   return plan;
 }
