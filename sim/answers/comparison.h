@@ -1,14 +1,13 @@
-// Recorded runs beside their predictions: the rows that `compare`, `calibrate`, `rehearse` and the
-// report print.
+// Recorded runs beside their predictions: what `compare`, `calibrate`, `rehearse` and the report
+// show.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "shared/hardware/hardware.h"
-#include "sim/answers/predict.h"
 #include "sim/answers/recorded.h"
+#include "sim/prediction/predict.h"
 #include "traces/compare/compare.h"
 
 namespace polyphony::sim {
@@ -21,9 +20,5 @@ struct RunComparison {
 };
 
 RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile);
-
-// Step times of all, then the parts of each.
-std::string comparison_text(const std::vector<RunComparison>& runs, double bar);
-nlohmann::json comparison_json(const std::vector<RunComparison>& runs, double bar);
 
 }  // namespace polyphony::sim

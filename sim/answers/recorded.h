@@ -14,7 +14,7 @@
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 #include "shared/scenario/scenario.h"
-#include "sim/answers/predict.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 

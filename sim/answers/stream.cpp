@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "shared/program/stage_name.h"
 #include "shared/statistics.h"
 #include "sim/runner/worker_pool.h"
 
@@ -114,6 +115,8 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
                            const std::vector<Sample>& recorded, const HardwareProfile& profile,
                            const StreamOptions& options) {
   BatchStream stream;
+  stream.profile = profile.name;
+  stream.predictor = options.predictor;
   stream.device = scenario.cluster.device.memory;
   const auto predicted = [&](std::uint64_t number) {
     return predict(scenario, layout, stream_batch(scenario, recorded, number), profile,
@@ -148,6 +151,26 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
                               (answer.is_object() ? answer.value("error", "?") : "?"));
   }
   return stream;
+}
+
+const StreamBatch& BatchStream::worst() const {
+  return *std::max_element(
+      batches.begin(), batches.end(),
+      [&](const StreamBatch& a, const StreamBatch& b) { return peak(a) < peak(b); });
+}
+
+std::vector<Seconds> BatchStream::sorted_steps() const {
+  std::vector<Seconds> steps;
+  for (const StreamBatch& batch : batches) steps.push_back(batch.step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<Bytes> BatchStream::sorted_peaks(std::size_t stage) const {
+  std::vector<Bytes> peaks;
+  for (const StreamBatch& batch : batches) peaks.push_back(batch.peaks[stage]);
+  std::sort(peaks.begin(), peaks.end());
+  return peaks;
 }
 
 double exponential_tail(std::vector<Bytes> values, Bytes limit) {

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "shared/hardware/hardware_json.h"
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "traces/calibrate/calibrate.h"
@@ -34,7 +34,7 @@ int calibrate_command(int argc, char** argv) {
   std::string source = "traces of";
   for (const std::string& folder : args.texts("runs")) {
     const RecordedRun& run = recorded.emplace_back(load_recorded(folder));
-    measured.push_back({describe_layout(run.scenario, *run.scenario.layout), &run.program,
+    measured.push_back({describe(run.scenario.model, *run.scenario.layout), &run.program,
                         run.scenario.cluster, run.steps});
     for (const Program& program : run.step_programs)
       measured.back().step_programs.push_back(&program);
@@ -45,29 +45,7 @@ int calibrate_command(int argc, char** argv) {
       traces::calibrate(prior, measured, args.text("name"), prior.software, source);
   if (args.has("out")) write_file(args.text("out"), to_json(fitted.profile) + "\n");
   if (args.json()) {
-    nlohmann::json parameters = nlohmann::json::array(), runs = nlohmann::json::array();
-    for (const traces::FittedParameter& p : fitted.parameters)
-      parameters.push_back({{"name", p.name},
-                            {"prior", p.prior},
-                            {"value", p.value},
-                            {"standard_error", p.standard_error},
-                            {"rows", p.rows},
-                            {"informed", p.informed}});
-    for (const traces::RunError& r : fitted.runs)
-      runs.push_back(
-          {{"run", r.label},
-           {"measured_seconds", r.measured.count()},
-           {"before", r.before},
-           {"after", r.after},
-           {"repeatability", r.repeatability},
-           {"jitter_repeatability",
-            r.jitter_repeatability ? nlohmann::json(*r.jitter_repeatability) : nlohmann::json()}});
-    std::cout << nlohmann::json{{"parameters", parameters},
-                                {"runs", runs},
-                                {"step_error", fitted.profile.step_error},
-                                {"profile", nlohmann::json::parse(to_json(fitted.profile))}}
-                     .dump(2)
-              << "\n";
+    std::cout << to_json(fitted).dump(2) << "\n";
     return 0;
   }
   Table table({"parameter", "prior", "fitted", "+-", "activities"});

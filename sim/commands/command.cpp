@@ -94,7 +94,7 @@ bool Arguments::json() const { return text("format") == "json"; }
 
 int Arguments::jobs() const {
   const int asked = integer("jobs");
-  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : cores_here();
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
@@ -102,16 +102,14 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
   for (const Override& override : overrides)
     if (!of_profile(override)) own.push_back(override);
   Scenario scenario = read_scenario(read_file(path), path, read_file, own);
-  for (const std::string& note : scenario.notes) std::cerr << path << ": note: " << note << "\n";
+  print_notes(scenario, scenario.notes);
   return scenario;
 }
 
-void note_shared_cores(const Scenario& scenario) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (scenario.cluster.device.name != "cpu-core" || scenario.cluster.ranks() <= cores) return;
-  std::cerr << scenario.file << ": note: " << scenario.cluster.ranks() << " ranks share " << cores
-            << " cores here; the prediction gives each rank a core of its own (polyphony rehearse "
-               "plays such layouts truly)\n";
+int cores_here() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::cerr << scenario.file << ": note: " << note << "\n";
 }
 
 namespace {

@@ -56,9 +56,10 @@ class Arguments {
 
 // Overrides of "profile." are left for load_profile().
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
-// Says on stderr when a prediction for this machine has more ranks than cores: that is not
-// modelled.
-void note_shared_cores(const Scenario& scenario);
+// Of this machine.
+int cores_here();
+// What an answer says of itself, on stderr.
+void print_notes(const Scenario& scenario, const std::vector<std::string>& notes);
 // A shipped name or a file; empty: the scenario's own, else that of its device.
 HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
                              const std::vector<Override>& overrides = {});

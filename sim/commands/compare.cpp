@@ -1,8 +1,9 @@
 // polyphony compare: recorded runs beside their predictions.
 #include <iostream>
 
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/comparison_table.h"
 
 namespace polyphony::sim {
 
@@ -28,7 +29,7 @@ int compare_command(int argc, char** argv) {
     rows.push_back(compare_run(run, load_profile(run.scenario, args.text("profile"))));
   }
   if (args.json())
-    std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";
+    std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else
     std::cout << comparison_text(rows, args.real("bar"));
   return 0;

@@ -5,8 +5,9 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/comparison_table.h"
 #include "sim/commands/console.h"
 #include "sim/commands/worker_options.h"
 
@@ -80,7 +81,7 @@ int rehearse_command(int argc, char** argv) {
   }
   const std::vector<RunComparison> rows{compare_run(load_recorded(folder), pace.profile)};
   if (args.json())
-    std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";
+    std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else
     std::cout << "compute paced to " << number_text(pace.scale, 1) << " times the profile's, on "
               << cores << " cores\n\n"

@@ -83,8 +83,6 @@ traces::Section accuracy_section(const std::vector<std::string>& folders) {
   return {"Training", {table}};
 }
 
-std::string ratio_text(double ratio) { return (ratio >= 0 ? "+" : "") + percent_text(ratio); }
-
 }  // namespace
 
 int report_command(int argc, char** argv) {
@@ -136,8 +134,8 @@ int report_command(int argc, char** argv) {
     errors.rows.push_back({folder, before.layout + (run.pace ? " (paced)" : ""),
                            seconds_text(before.comparison.measured_step.median),
                            "±" + percent_text(before.comparison.repeatability()),
-                           ratio_text(before.comparison.step_error),
-                           after ? ratio_text(after->comparison.step_error) : "-"});
+                           signed_percent_text(before.comparison.step_error),
+                           after ? signed_percent_text(after->comparison.step_error) : "-"});
     traces::Section section{before.layout + (run.pace ? ", paced ranks" : ""), {}};
     section.blocks.push_back(
         traces::gantts(run.program, best.prediction.timeline, run.steps[run.steps.size() / 2]));

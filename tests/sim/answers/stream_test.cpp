@@ -7,8 +7,8 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_json.h"
-#include "sim/answers/jitter.h"
 #include "sim/commands/console.h"
+#include "sim/prediction/jitter.h"
 
 namespace polyphony::tests {
 namespace {

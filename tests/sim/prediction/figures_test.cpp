@@ -1,7 +1,7 @@
 // The figures of a prediction, of a Program made by hand (energy and price: what_if_test.cpp).
 #include <doctest/doctest.h>
 
-#include "sim/answers/predict.h"
+#include "sim/prediction/figures.h"
 #include "tests/shared/support/hand_made.h"
 
 namespace polyphony::sim {

@@ -1,0 +1,27 @@
+#include "sim/answers/answers_json.h"
+
+namespace polyphony::sim {
+
+nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const RunComparison& run : runs) {
+    nlohmann::json parts;
+    for (const traces::PartComparison& part : run.comparison.average)
+      parts[traces::name(part.part)] = {{"predicted_seconds", part.predicted.count()},
+                                        {"measured_seconds", part.measured.count()},
+                                        {"share_error", part.share_error}};
+    rows.push_back({{"run", run.folder},
+                    {"layout", run.layout},
+                    {"predicted_seconds", run.comparison.predicted_step.count()},
+                    {"measured_seconds", run.comparison.measured_step.median.count()},
+                    {"steps", run.comparison.measured_step.count},
+                    {"error", run.comparison.step_error},
+                    {"repeatability", run.comparison.repeatability()},
+                    {"bar", bar},
+                    {"within", run.comparison.within(bar)},
+                    {"parts", parts}});
+  }
+  return rows;
+}
+
+}  // namespace polyphony::sim
