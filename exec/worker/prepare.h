@@ -19,9 +19,10 @@ struct Prepared {
   std::unique_ptr<Dataset> dataset;
 };
 
-// `data_path`: of downloaded data sets. `memory`: what a rank can have; the stage that needs most
-// must fit, by the closed form of shared/search/bound.h. Errors: InputError. Infeasible: right, but
-// this program or machine cannot run it.
+// `data_path`: of downloaded data sets. `memory`: what a rank can have. The first step's Program
+// must fit, with its buffers in the order of the estimate (shared/cost/cost.h) that the shipped
+// profile of the cluster's device gives: what `polyphony simulate --estimate` prints of that batch.
+// Errors: InputError. Infeasible: right, but this program or machine cannot run it.
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory);

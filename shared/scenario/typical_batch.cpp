@@ -2,7 +2,7 @@
 
 namespace polyphony {
 
-Batch typical_batch(const Scenario& scenario) {
+Batch batch_of_step(const Scenario& scenario, std::uint64_t step) {
   std::int32_t patches = 0, clip = 0, latent = 0;
   for (const Module& module : scenario.model.modules) {
     if (module.kind == ModuleKind::vision)
@@ -11,7 +11,7 @@ Batch typical_batch(const Scenario& scenario) {
     if (module.kind == ModuleKind::diffusion) latent = module.latent_tokens;
   }
   if (const auto* synthetic = std::get_if<SyntheticData>(&scenario.data.source))
-    return draw_batch(*synthetic, scenario.data.global_batch, patches, scenario.data.seed, 0);
+    return draw_batch(*synthetic, scenario.data.global_batch, patches, scenario.data.seed, step);
   Batch batch;
   Sample sample;
   if (patches > 0) sample.items.push_back({Modality::image, patches, 0});
@@ -27,5 +27,7 @@ Batch typical_batch(const Scenario& scenario) {
     batch.samples[i].id = static_cast<std::uint32_t>(i);
   return batch;
 }
+
+Batch typical_batch(const Scenario& scenario) { return batch_of_step(scenario, 0); }
 
 }  // namespace polyphony

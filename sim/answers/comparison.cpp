@@ -1,17 +1,16 @@
 #include "sim/answers/comparison.h"
 
 namespace polyphony::sim {
-RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile) {
-  auto outcome = predict(run.scenario, *run.scenario.layout, run.program.batch, profile,
-                         Predictor::simulate, run.pace);
+
+RunComparison compare_run(const traces::Measurement& measured, const HardwareProfile& profile) {
+  auto outcome = predict(measured.scenario, *measured.scenario.layout, measured.program.batch,
+                         profile, Predictor::simulate, measured.pace);
   if (const auto* no = std::get_if<Infeasible>(&outcome))
-    throw InputError(run.folder + "/scenario.json", "/cluster", no->reason,
+    throw InputError(measured.scenario_file, "/cluster", no->reason,
                      "name a cluster with that link");
-  RunComparison result{run.folder,
-                       describe(run.scenario.model, *run.scenario.layout),
-                       std::move(std::get<Prediction>(outcome)),
-                       {}};
-  result.comparison = traces::compare(run.program, result.prediction.timeline, run.steps);
+  RunComparison result{
+      measured.source, measured.layout(), std::move(std::get<Prediction>(outcome)), {}};
+  result.comparison = traces::compare(measured.program, result.prediction.timeline, measured.steps);
   return result;
 }
 

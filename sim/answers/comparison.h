@@ -1,24 +1,24 @@
-// Recorded runs beside their predictions: what `compare`, `calibrate`, `rehearse` and the report
-// show.
+// A measured step beside its prediction: what `compare`, `rehearse` and the report show.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "shared/hardware/hardware.h"
-#include "sim/answers/recorded.h"
 #include "sim/prediction/predict.h"
 #include "traces/compare/compare.h"
+#include "traces/evidence/measurement.h"
 
 namespace polyphony::sim {
 
 struct RunComparison {
-  std::string folder;
+  std::string source;  // of the measurement: its folder
   std::string layout;
-  Prediction prediction;  // of the recorded Program
+  Prediction prediction;  // of the measured Program
   traces::Comparison comparison;
 };
 
-RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile);
+// Errors: InputError where the cluster lacks a link that the run used.
+RunComparison compare_run(const traces::Measurement& measured, const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

@@ -10,7 +10,7 @@ nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar) {
       parts[traces::name(part.part)] = {{"predicted_seconds", part.predicted.count()},
                                         {"measured_seconds", part.measured.count()},
                                         {"share_error", part.share_error}};
-    rows.push_back({{"run", run.folder},
+    rows.push_back({{"run", run.source},
                     {"layout", run.layout},
                     {"predicted_seconds", run.comparison.predicted_step.count()},
                     {"measured_seconds", run.comparison.measured_step.median.count()},

@@ -6,6 +6,7 @@
 #include "shared/cost/model_flops.h"
 #include "shared/program/stage_name.h"
 #include "shared/program/work.h"
+#include "shared/text/figure_text.h"
 #include "sim/prediction/effects.h"
 #include "sim/prediction/fitting.h"
 
@@ -96,8 +97,8 @@ std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& predi
 std::optional<std::string> shared_cores_note(const Scenario& scenario, int cores) {
   const int ranks = scenario.cluster.ranks();
   if (cores == 0 || scenario.cluster.device.name != "cpu-core" || ranks <= cores) return {};
-  return std::to_string(ranks) + " ranks share " + std::to_string(cores) +
-         " cores here; the prediction gives each rank a core of its own (polyphony rehearse plays "
+  return std::to_string(ranks) + " ranks share " + counted(cores, "core", "cores") +
+         " here; the prediction gives each rank a core of its own (polyphony rehearse plays "
          "such layouts truly)";
 }
 

@@ -1,4 +1,4 @@
-#include "shared/plan/stack_sizes.h"
+#include "shared/hardware/software.h"
 #include "sim/answers/answers_json.h"
 #include "traces/compare/spread.h"
 

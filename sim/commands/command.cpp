@@ -136,14 +136,4 @@ HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
   return overridden(named_profile(scenario, name), overrides);
 }
 
-const Layout& require_layout(const Scenario& scenario) {
-  if (!scenario.layout)
-    throw InputError(scenario.file, "/layout", "is missing",
-                     "`polyphony sweep --save DIR` writes scenarios with the best layouts");
-  if (const auto no = check_layout(scenario, *scenario.layout))
-    throw InputError(scenario.file, "/layout", no->reason,
-                     "`polyphony sweep` lists the legal layouts");
-  return *scenario.layout;
-}
-
 }  // namespace polyphony::sim

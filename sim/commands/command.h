@@ -63,7 +63,5 @@ void print_notes(const Scenario& scenario, const std::vector<std::string>& notes
 // A shipped name or a file; empty: the scenario's own, else that of its device.
 HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
                              const std::vector<Override>& overrides = {});
-// The scenario's layout, checked. InputError when there is none or it is illegal.
-const Layout& require_layout(const Scenario& scenario);
 
 }  // namespace polyphony::sim

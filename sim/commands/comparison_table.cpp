@@ -8,7 +8,7 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
   Table steps({"run", "predicted", "measured", "error", "repeatability",
                "within " + percent_text(bar, 0), "layout"});
   for (const RunComparison& run : runs)
-    steps.add({run.folder, seconds_text(run.comparison.predicted_step),
+    steps.add({run.source, seconds_text(run.comparison.predicted_step),
                seconds_text(run.comparison.measured_step.median),
                signed_percent_text(run.comparison.step_error),
                "±" + percent_text(run.comparison.repeatability()),

@@ -9,7 +9,9 @@
 #include "sim/commands/command.h"
 #include "sim/commands/comparison_table.h"
 #include "sim/commands/console.h"
+#include "sim/commands/measurements.h"
 #include "sim/commands/worker_options.h"
+#include "traces/evidence/run_folder.h"
 
 namespace polyphony::sim {
 
@@ -52,7 +54,7 @@ int rehearse_command(int argc, char** argv) {
   if (pace.scale <= 0) pace.scale = std::max(2.0, 3.0 * world_size(layout) / cores);
   const std::string folder = args.text("out");
   const std::string resolved = prepare_folder(scenario, layout, folder, EarlierRun::remove);
-  write_file(folder + "/pace.json", pace_text(pace));
+  write_file(folder + "/pace.json", traces::pace_text(pace));
   write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
   const std::string steps = std::to_string(args.integer("steps"));
   LaunchOptions options;
@@ -79,7 +81,8 @@ int rehearse_command(int argc, char** argv) {
     if (!result.what.empty()) std::cerr << "rehearse: " << result.what << "\n";
     return result.exit_code;
   }
-  const std::vector<RunComparison> rows{compare_run(load_recorded(folder), pace.profile)};
+  const std::vector<RunComparison> rows{
+      compare_run(traces::read_run_folder(folder, disk_files()), pace.profile)};
   if (args.json())
     std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else

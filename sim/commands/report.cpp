@@ -7,6 +7,7 @@
 #include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/commands/measurements.h"
 #include "traces/report/report.h"
 #include "traces/report/report_parts.h"
 
@@ -92,11 +93,10 @@ int report_command(int argc, char** argv) {
                  "RUN...",
                  "  polyphony report runs/a runs/b --profile machine.json --calibrated "
                  "calibrated.json --sweep sweep.json --out report.html");
-  args.add()("runs", "folders of `polyphony run` and `rehearse`",
-             cxxopts::value<std::vector<std::string>>())(
-      "profile", "profile before calibration; default: each scenario's",
-      cxxopts::value<std::string>()->default_value(""))("calibrated", "profile after calibration",
-                                                        cxxopts::value<std::string>())(
+  add_measurement_options(args);
+  args.add()("profile", "profile before calibration; default: each scenario's",
+             cxxopts::value<std::string>()->default_value(""))(
+      "calibrated", "profile after calibration", cxxopts::value<std::string>())(
       "calibrated-on", "the runs it was fitted to",
       cxxopts::value<std::string>()->default_value(""))(
       "sweep", "JSON of `polyphony sweep --format json`; several, by commas",
@@ -106,7 +106,6 @@ int report_command(int argc, char** argv) {
       "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
       "bar", "within this share, or twice the repeatability",
       cxxopts::value<double>()->default_value("0.1"));
-  args.positional({"runs"});
   if (args.parse(argc, argv)) return 0;
   traces::Report page{"Polyphony report",
                       "Predicted beside measured",
@@ -122,8 +121,7 @@ int report_command(int argc, char** argv) {
                        ""};
   std::vector<traces::Section> details;
   std::size_t within = 0, total = 0;
-  for (const std::string& folder : args.texts("runs")) {
-    const RecordedRun run = load_recorded(folder);
+  for (const traces::Measurement& run : read_measurements(args)) {
     const RunComparison before = compare_run(run, load_profile(run.scenario, args.text("profile")));
     std::optional<RunComparison> after;
     if (args.has("calibrated"))
@@ -131,7 +129,7 @@ int report_command(int argc, char** argv) {
     const RunComparison& best = after ? *after : before;
     ++total;
     within += best.comparison.within(args.real("bar")) ? 1 : 0;
-    errors.rows.push_back({folder, before.layout + (run.pace ? " (paced)" : ""),
+    errors.rows.push_back({run.source, before.layout + (run.pace ? " (paced)" : ""),
                            seconds_text(before.comparison.measured_step.median),
                            "±" + percent_text(before.comparison.repeatability()),
                            signed_percent_text(before.comparison.step_error),

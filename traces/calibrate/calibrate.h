@@ -21,6 +21,7 @@
 #include "shared/hardware/hardware.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
+#include "traces/evidence/measurement.h"
 
 namespace polyphony::traces {
 
@@ -32,6 +33,9 @@ struct MeasuredRun {
   // By step, where batches differ: the same ops with other sizes. Empty: `program` every time.
   std::vector<const Program*> step_programs = {};
 };
+
+// Refers to the measurement.
+MeasuredRun measured_run(const Measurement& measurement);
 
 struct FittedParameter {
   std::string name;
