@@ -61,7 +61,7 @@ TEST_CASE("one MFU: of tensor parallelism as of none, folded as unfolded") {
   grid.ranks = 8;
   const Batch batch = typical_batch(scenario);
   const double model = model_flops(scenario.model, batch, scenario.training.precision).value;
-  for (const auto [tp, pp] : {std::pair(1, 1), std::pair(2, 2)}) {
+  for (const auto& [tp, pp] : {std::pair(1, 1), std::pair(2, 2)}) {
     grid.tp = tp;
     grid.pp = pp;
     Layout layout = *scenario.layout;
