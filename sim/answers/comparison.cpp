@@ -17,6 +17,8 @@ RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile
                      "name a cluster with that link");
   RunComparison result{run.folder,
                        describe_layout(run.scenario, *run.scenario.layout),
+                       profile.name,
+                       profile.stack.name,
                        std::move(std::get<Prediction>(outcome)),
                        {}};
   result.comparison = traces::compare(run.program, result.prediction.timeline, run.steps);
@@ -34,7 +36,8 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                run.comparison.within(bar) ? "yes" : "no", run.layout});
   std::string out = steps.text();
   for (const RunComparison& run : runs) {
-    out += "\n" + run.layout + ", mean of ranks\n";
+    out += "\n" + run.layout + ", mean of ranks (profile " + run.profile + ", stack " + run.stack +
+           ")\n";
     Table parts({"part", "predicted", "measured", "error", "of step"});
     for (const traces::PartComparison& part : run.comparison.average)
       if (part.predicted.count() > 0 || part.measured.count() > 0)
@@ -56,6 +59,8 @@ nlohmann::json comparison_json(const std::vector<RunComparison>& runs, double ba
                                         {"share_error", part.share_error}};
     rows.push_back({{"run", run.folder},
                     {"layout", run.layout},
+                    {"profile", run.profile},
+                    {"stack", run.stack},
                     {"predicted_seconds", run.comparison.predicted_step.count()},
                     {"measured_seconds", run.comparison.measured_step.median.count()},
                     {"steps", run.comparison.measured_step.count},

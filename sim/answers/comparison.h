@@ -16,7 +16,8 @@ namespace polyphony::sim {
 struct RunComparison {
   std::string folder;
   std::string layout;
-  Prediction prediction;  // of the recorded Program
+  std::string profile, stack;  // that it was predicted with
+  Prediction prediction;       // of the recorded Program
   traces::Comparison comparison;
 };
 

@@ -40,10 +40,13 @@ RecordedRun load_recorded(const std::string& folder) {
                      "`polyphony run --out FOLDER --trace-steps 5:15` makes one");
   RecordedRun run;
   run.folder = folder;
-  run.scenario = load_scenario(folder + "/scenario.json");
+  run.scenario = read_scenario_file(folder + "/scenario.json");
   run.pace = read_pace(folder + "/pace.json");
-  const Layout& layout = require_layout(run.scenario);
+  // The steps say what they trained on; folders from before runs wrote their split balanced FLOPs.
+  const Layout layout = require_layout(run.scenario);
+  if (!is_split(run.scenario.model, layout)) read_samples(run.scenario);
   const Plan plan = make_plan(run.scenario, layout);
+  run.scenario.layout = with_blocks(layout, plan);
   const std::string batches_file = folder + "/trace/batches.jsonl";
   const std::vector<StepBatch> batches = parse_batches(read_file(batches_file), batches_file);
   if (batches.empty())

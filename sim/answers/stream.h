@@ -46,14 +46,8 @@ struct StreamOptions {
   Predictor predictor = Predictor::estimate;
   std::function<void(double share)> progress;
 };
-// `recorded`: the samples of a recorded data source.
 BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
-                           const std::vector<Sample>& recorded, const HardwareProfile& profile,
-                           const StreamOptions& options);
-
-// The global batch of a step from the scenario's own source.
-Batch stream_batch(const Scenario& scenario, const std::vector<Sample>& recorded,
-                   std::uint64_t step);
+                           const HardwareProfile& profile, const StreamOptions& options);
 
 struct MemoryRisk {
   std::size_t exceeded = 0;

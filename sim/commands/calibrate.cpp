@@ -18,12 +18,11 @@ int calibrate_command(int argc, char** argv) {
       "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n  polyphony "
       "compare runs/b runs/c --profile calibrated.json");
   args.add()("runs", "folders of `polyphony run --trace-steps`",
-             cxxopts::value<std::vector<std::string>>())(
-      "profile", "prior: a shipped name or a file; default: the first scenario's",
-      cxxopts::value<std::string>()->default_value(""))("out", "file for the fitted profile",
-                                                        cxxopts::value<std::string>())(
+             cxxopts::value<std::vector<std::string>>())("out", "file for the fitted profile",
+                                                         cxxopts::value<std::string>())(
       "name", "name of the fitted profile",
       cxxopts::value<std::string>()->default_value("calibrated"));
+  args.add_profile("prior");
   args.positional({"runs"});
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
@@ -40,7 +39,7 @@ int calibrate_command(int argc, char** argv) {
       measured.back().step_programs.push_back(&program);
     source += " " + folder;
   }
-  const HardwareProfile prior = load_profile(recorded.front().scenario, args.text("profile"));
+  const HardwareProfile prior = load_profile(recorded.front().scenario, args.profile());
   const traces::Calibration fitted =
       traces::calibrate(prior, measured, args.text("name"), prior.software, source);
   if (args.has("out")) write_file(args.text("out"), to_json(fitted.profile) + "\n");

@@ -13,10 +13,9 @@ int compare_command(int argc, char** argv) {
                  "polyphony compare runs/a --profile machine.json");
   args.add()("runs", "folders of `polyphony run --trace-steps`",
              cxxopts::value<std::vector<std::string>>())(
-      "profile", "hardware profile: a shipped name or a file; default: each scenario's",
-      cxxopts::value<std::string>()->default_value(""))(
       "bar", "a step counts as predicted within this share, or twice the repeatability",
       cxxopts::value<double>()->default_value("0.1"));
+  args.add_profile();
   args.positional({"runs"});
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
@@ -25,7 +24,7 @@ int compare_command(int argc, char** argv) {
   std::vector<RunComparison> rows;
   for (const std::string& folder : args.texts("runs")) {
     const RecordedRun run = load_recorded(folder);
-    rows.push_back(compare_run(run, load_profile(run.scenario, args.text("profile"))));
+    rows.push_back(compare_run(run, load_profile(run.scenario, args.profile())));
   }
   if (args.json())
     std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";

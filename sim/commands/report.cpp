@@ -95,10 +95,8 @@ int report_command(int argc, char** argv) {
                  "  polyphony report runs/a runs/b --profile machine.json --calibrated "
                  "calibrated.json --sweep sweep.json --out report.html");
   args.add()("runs", "folders of `polyphony run` and `rehearse`",
-             cxxopts::value<std::vector<std::string>>())(
-      "profile", "profile before calibration; default: each scenario's",
-      cxxopts::value<std::string>()->default_value(""))("calibrated", "profile after calibration",
-                                                        cxxopts::value<std::string>())(
+             cxxopts::value<std::vector<std::string>>())("calibrated", "profile after calibration",
+                                                         cxxopts::value<std::string>())(
       "calibrated-on", "the runs it was fitted to",
       cxxopts::value<std::string>()->default_value(""))(
       "sweep", "JSON of `polyphony sweep --format json`; several, by commas",
@@ -108,6 +106,7 @@ int report_command(int argc, char** argv) {
       "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
       "bar", "within this share, or twice the repeatability",
       cxxopts::value<double>()->default_value("0.1"));
+  args.add_profile("profile before calibration");
   args.positional({"runs"});
   if (args.parse(argc, argv)) return 0;
   traces::Report page{"Polyphony report",
@@ -126,10 +125,11 @@ int report_command(int argc, char** argv) {
   std::size_t within = 0, total = 0;
   for (const std::string& folder : args.texts("runs")) {
     const RecordedRun run = load_recorded(folder);
-    const RunComparison before = compare_run(run, load_profile(run.scenario, args.text("profile")));
+    const RunComparison before = compare_run(run, load_profile(run.scenario, args.profile()));
     std::optional<RunComparison> after;
     if (args.has("calibrated"))
-      after = compare_run(run, load_profile(run.scenario, args.text("calibrated")));
+      after = compare_run(
+          run, load_profile(run.scenario, {args.text("calibrated"), args.text("stack")}));
     const RunComparison& best = after ? *after : before;
     ++total;
     within += best.comparison.within(args.real("bar")) ? 1 : 0;

@@ -87,6 +87,7 @@ nlohmann::json to_json(const Answer& answer) {
   const Figures& result = answer.result;
   nlohmann::json json{{"layout", answer.layout},
                       {"profile", answer.profile.name},
+                      {"stack", answer.profile.stack.name},
                       {"predictor", answer.prediction.simulated ? "simulate" : "estimate"},
                       {"step_seconds", result.step.count()},
                       {"estimate_seconds", answer.prediction.estimate.step().count()},
@@ -108,7 +109,7 @@ void print(const Answer& answer) {
   const Figures& result = answer.result;
   std::cout << answer.layout << "\n"
             << "step " << seconds_text(result.step) << " (±"
-            << percent_text(answer.profile.step_error, 0) << ", profile " << answer.profile.name
+            << percent_text(answer.profile.step_error, 0) << ", " << describe(answer.profile)
             << ")   " << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
             << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n"
             << spent_text(result);
@@ -159,11 +160,10 @@ int simulate_command(int argc, char** argv) {
       "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
       "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
-      cxxopts::value<std::string>()->default_value(""))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
+  args.add_profile();
   args.add_overrides();
   add_chance_options(args);
   add_stream_options(args);
@@ -172,7 +172,7 @@ int simulate_command(int argc, char** argv) {
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
   const Layout& layout = require_layout(scenario);
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
   const auto outcome = predict(scenario, layout, typical_batch(scenario), profile, predictor);
@@ -180,7 +180,7 @@ int simulate_command(int argc, char** argv) {
   const auto& prediction = std::get<Prediction>(outcome);
   std::optional<Unchanged> unchanged;
   if (!overrides.empty())
-    unchanged = answer_unchanged(args.require("scenario"), args.text("profile"), predictor);
+    unchanged = answer_unchanged(args.require("scenario"), args.profile(), predictor);
   const auto sure = find_chance(args, scenario, layout, prediction, profile);
   if (const auto* no = std::get_if<Infeasible>(&sure)) return refuse(scenario, *no);
   write_pictures(args, scenario, layout, prediction);

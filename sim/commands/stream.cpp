@@ -19,12 +19,6 @@ using nlohmann::json;
 constexpr double kQuantiles[] = {0.5, 0.95, 0.999};
 constexpr const char* kKeys[] = {"p50", "p95", "p99.9"};
 
-std::vector<Sample> recorded_samples(const Scenario& scenario) {
-  const auto* recorded = std::get_if<RecordedData>(&scenario.data.source);
-  if (recorded == nullptr) return {};
-  return parse_samples(read_file(recorded->path), recorded->path);
-}
-
 std::vector<Seconds> sorted_steps(const BatchStream& stream) {
   std::vector<Seconds> steps;
   for (const StreamBatch& batch : stream.batches) steps.push_back(batch.step);
@@ -108,6 +102,7 @@ json to_json(const BatchStream& stream, const HardwareProfile& profile, Predicto
   const MemoryRisk risk = memory_risk(stream, steps);
   return {{"batches", stream.batches.size()},
           {"profile", profile.name},
+          {"stack", profile.stack.name},
           {"predictor", predictor == Predictor::simulate ? "simulate" : "estimate"},
           {"step", step},
           {"stages", stages},
@@ -152,7 +147,7 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   {
     Progress progress("batches");
     options.progress = [&](double share) { progress.show(share); };
-    stream = predict_stream(scenario, layout, recorded_samples(scenario), profile, options);
+    stream = predict_stream(scenario, layout, profile, options);
   }
   if (stream.batches.empty()) {
     std::cerr << scenario.file << ": " << (stream.failed.empty() ? "?" : stream.failed.front())
@@ -165,7 +160,7 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   } else {
     const std::vector<Seconds> times = sorted_steps(stream);
     std::cout << count_text(static_cast<std::int64_t>(stream.batches.size()))
-              << " batches estimated (profile " << profile.name << "): step ";
+              << " batches estimated (" << describe(profile) << "): step ";
     for (const double q : kQuantiles)
       std::cout << (q > kQuantiles[0] ? ", " : "") << quantile_text(times, q);
     std::cout << "\n\n";

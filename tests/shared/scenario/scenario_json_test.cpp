@@ -126,6 +126,37 @@ TEST_CASE("neither layout nor search: everything may be searched") {
   CHECK(scenario.search->placement.empty());
 }
 
+TEST_CASE("a user's own file need not say what it is about") {
+  std::string text = test::file_text("scenarios/tiny.json");
+  const auto begin = text.find("\"about\""), end = text.find("\"model\"");
+  REQUIRE(begin < end);
+  text.erase(begin, end - begin);
+  const Scenario scenario = read_scenario(text, "s.json", test::file_text);
+  CHECK(scenario.about.empty());
+  CHECK(resolved_text(scenario).find("about") == std::string::npos);
+}
+
+TEST_CASE("a layout says how rows go between grids") {
+  std::string text = test::file_text("scenarios/tiny_non_colocated.json");
+  const std::string placement = "\"placement\": \"non-colocated\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"bridge\": \"leader\"");
+  const std::string file = "scenarios/tiny_non_colocated.json";
+  Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->bridge == Bridge::leader);
+  CHECK_FALSE(check_layout(scenario, *scenario.layout).has_value());
+  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
+  ModuleLayout& language = scenario.layout->modules.back();
+  language.tp = language.ranks;
+  language.pp = 1;
+  language.blocks.clear();
+  language.sp = true;
+  const auto refused = check_layout(scenario, *scenario.layout);
+  REQUIRE(refused.has_value());
+  CHECK(refused->reason.find("with sequence parallelism no rank has all rows to lead with") !=
+        std::string::npos);
+}
+
 TEST_CASE("extends: the nearest file that holds the value is blamed") {
   const std::string base = test::file_text("scenarios/tiny.json");
   const std::string change =
