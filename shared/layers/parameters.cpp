@@ -3,91 +3,26 @@
 #include <cmath>
 
 #include "shared/error.h"
+#include "shared/layers/layer_parameters.h"
 #include "shared/layers/lora.h"
 #include "shared/random.h"
 
 namespace polyphony {
 namespace {
 
-// Initial deviations. Matrices keep the variance of what passes: 1/√(inputs) (LeCun et al.,
-// "Efficient BackProp", 1998, §4.6). Tokens enter with variance 1, as T5's do (Raffel et al., arXiv
-// 1910.10683); positions are a small addition, 0.02 (Dosovitskiy et al., arXiv 2010.11929).
-constexpr double kTokenDeviation = 1.0;
-constexpr double kPositionDeviation = 0.02;
-
-// Adds the parameters of one layer, all under "<module>.<layer>.".
-class LayerParameters {
- public:
-  LayerParameters(std::vector<Parameter>& out, std::string prefix, int layer)
-      : out_(out), prefix_(std::move(prefix)), layer_(layer) {}
-
-  void matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
-    const double deviation = 1 / std::sqrt(static_cast<double>(columns));
-    out_.push_back(
-        {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, true});
-  }
-  void matrix_and_bias(const std::string& name, std::int64_t rows, std::int64_t columns, Cut cut,
-                       bool bias) {
-    matrix(name + ".weight", rows, columns, cut);
-    if (bias)
-      vector(name + ".bias", rows, cut == Cut::rows ? cut : Cut::replicated, Initial::zeros);
-  }
-  // Rows laid out per key/value head (Cut::heads); `columns` 0: a bias.
-  void fused(const std::string& suffix, const Module& m, std::int64_t columns) {
-    const std::int64_t rows = (std::int64_t{m.heads} + 2 * m.kv_heads) * m.head_dim;
-    if (columns > 0)
-      matrix(suffix, rows, columns, Cut::heads);
-    else
-      vector(suffix, rows, Cut::heads, Initial::zeros);
-    out_.back().key_value_heads = m.kv_heads;
-    out_.back().group_heads = m.heads / m.kv_heads;
-    out_.back().head_dim = m.head_dim;
-  }
-  // One matrix per expert.
-  void experts(const std::string& suffix, const Module& m, std::int64_t rows, std::int64_t columns,
-               Cut cut) {
-    matrix(suffix, rows, columns, cut);
-    out_.back().shape.insert(out_.back().shape.begin(), m.experts);
-    out_.back().expert = true;
-  }
-  void table(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
-             double deviation) {  // embeddings: no decay
-    out_.push_back(
-        {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, false});
-  }
-  void zero_matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns) {
-    out_.push_back(
-        {prefix_ + suffix, layer_, {rows, columns}, Cut::replicated, Initial::zeros, 0.0, true});
-  }
-  void vector(const std::string& suffix, std::int64_t size, Cut cut, Initial initial) {
-    out_.push_back({prefix_ + suffix, layer_, {size}, cut, initial, 0.0, false});
-  }
-  void norm(const std::string& name, const Module& m) {
-    vector(name + ".weight", m.hidden, Cut::replicated, Initial::ones);
-    if (m.norm == Norm::layer) vector(name + ".bias", m.hidden, Cut::replicated, Initial::zeros);
-  }
-  // One weight for all heads: every tensor-parallel rank sees its own heads only.
-  void head_norm(const std::string& name, const Module& m) {
-    vector(name + ".weight", m.head_dim, Cut::replicated, Initial::ones);
-    out_.back().partial = Partial::always;
-  }
-
- private:
-  std::vector<Parameter>& out_;
-  std::string prefix_;
-  int layer_;
-};
-
 void sparse_feed_forward(const Module& m, LayerParameters& add) {
-  add.matrix("router.weight", m.experts, m.hidden, Cut::replicated);
-  add.experts("experts.gate_up.weight", m, 2 * std::int64_t{m.expert_ffn}, m.hidden, Cut::rows);
+  const std::int64_t inner = 2 * std::int64_t{m.expert_ffn};
+  add.matrix_and_bias("router", m.experts, m.hidden, Cut::replicated, m.expert_bias);
+  add.experts("experts.gate_up.weight", m, inner, m.hidden, Cut::rows);
+  if (m.expert_bias) add.expert_bias("experts.gate_up.bias", m, inner, Cut::rows);
   add.experts("experts.down.weight", m, m.hidden, m.expert_ffn, Cut::columns);
+  if (m.expert_bias) add.expert_bias("experts.down.bias", m, m.hidden, Cut::replicated);
   if (m.shared_ffn == 0) return;
   add.matrix("shared.gate_up.weight", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows);
   add.matrix("shared.down.weight", m.hidden, m.shared_ffn, Cut::columns);
 }
 
-void latent_projections(const Module& m, LayerParameters& add) {
+void latent_attention(const Module& m, LayerParameters& add) {
   const std::int64_t queries = std::int64_t{m.heads} * (m.head_dim + m.rotary_dim);
   if (m.query_rank > 0) {
     add.matrix("q_down.weight", m.query_rank, m.hidden, Cut::replicated);
@@ -96,25 +31,55 @@ void latent_projections(const Module& m, LayerParameters& add) {
   add.matrix("q_up.weight", queries, m.query_rank > 0 ? m.query_rank : m.hidden, Cut::rows);
   add.matrix("kv_down.weight", m.key_value_rank + m.rotary_dim, m.hidden, Cut::replicated);
   add.vector("kv_down_norm.weight", m.key_value_rank, Cut::replicated, Initial::ones);
-  add.matrix("kv_up.weight", 2 * std::int64_t{m.heads} * m.head_dim, m.key_value_rank, Cut::rows);
+  // By head [k | v].
+  add.matrix("kv_up.weight", std::int64_t{m.heads} * (m.head_dim + value_width(m)),
+             m.key_value_rank, Cut::rows);
+  add.matrix("out.weight", m.hidden, std::int64_t{m.heads} * value_width(m), Cut::columns);
 }
 
-void transformer_block(const Module& m, LayerParameters add) {
+// Of each key head all of its rows together: in the matrix [q | k | v of its value heads | their
+// gates | their β | their decays], in the convolution [q | k | v].
+void linear_attention(const Module& m, LayerParameters& add) {
+  const std::int64_t keys = m.linear_key_heads, values = m.linear_value_heads,
+                     width = m.linear_head_dim;
+  add.matrix("linear_in.weight", 2 * (keys + values) * width + 2 * values, m.hidden, Cut::rows);
+  add.matrix("linear_conv.weight", (2 * keys + values) * width, m.linear_conv, Cut::rows);
+  add.vector("linear_decay.weight", values, Cut::rows, Initial::zeros);
+  add.vector("linear_decay.bias", values, Cut::rows, Initial::ones);
+  add.head_norm("linear_norm", m.linear_head_dim);
+  add.matrix("out.weight", m.hidden, values * width, Cut::columns);
+}
+
+void self_attention(const Module& m, LayerParameters& add) {
   const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
-  add.norm("norm1", m);
-  if (m.key_value_rank > 0) {
-    latent_projections(m, add);
-  } else {
-    add.fused("qkv.weight", m, m.hidden);
-    if (m.attention_bias || m.qkv_bias) add.fused("qkv.bias", m, 0);
-  }
+  add.fused("qkv.weight", m, m.hidden);
+  if (m.attention_bias || m.qkv_bias) add.fused("qkv.bias", m, 0);
   if (m.qk_norm) {
-    add.head_norm("q_norm", m);
-    add.head_norm("k_norm", m);
+    add.head_norm("q_norm", m.head_dim);
+    add.head_norm("k_norm", m.head_dim);
   }
+  if (m.attention_sinks) add.vector("sinks.weight", m.heads, Cut::rows, Initial::zeros);
   add.matrix_and_bias("out", m.hidden, width, Cut::columns, m.attention_bias);
+}
+
+void transformer_block(const Module& m, int block, LayerParameters add) {
+  const BlockKind kind = block_at(m, block);
+  add.norm("norm1", m);
+  switch (kind.attention) {
+    case AttentionKind::full:
+    case AttentionKind::window:
+      self_attention(m, add);
+      break;
+    case AttentionKind::latent:
+      latent_attention(m, add);
+      break;
+    case AttentionKind::linear:
+      linear_attention(m, add);
+      break;
+  }
+  if (m.post_norms) add.norm("post_norm1", m);
   add.norm("norm2", m);
-  if (m.experts > 0) {
+  if (kind.feed_forward == FeedForwardKind::experts) {
     sparse_feed_forward(m, add);
   } else if (m.gated) {
     add.matrix_and_bias("gate_up", 2 * std::int64_t{m.ffn}, m.hidden, Cut::rows, m.mlp_bias);
@@ -123,6 +88,7 @@ void transformer_block(const Module& m, LayerParameters add) {
     add.matrix_and_bias("fc1", m.ffn, m.hidden, Cut::rows, m.mlp_bias);
     add.matrix_and_bias("fc2", m.hidden, m.ffn, Cut::columns, m.mlp_bias);
   }
+  if (m.post_norms) add.norm("post_norm2", m);
 }
 
 // Shifts, scales and gates (`parts` of them) from the features of time. Blocks begin as the
@@ -194,7 +160,7 @@ std::vector<Parameter> parameters(const Module& module, LayerRange range) {
         break;
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
-        transformer_block(module, {out, block, layer});
+        transformer_block(module, layer - 1, {out, block, layer});
         break;
       case LayerKind::encoder_norm:
         LayerParameters(out, module.name + ".", layer).norm("norm", module);

@@ -8,6 +8,15 @@
 //   [q heads of the group | k | v]; tp ≤ K gives each rank whole groups, tp > K (K divides tp, tp
 //   divides A) its share of one group's q heads and a copy of its k and v. gate_up is laid out with
 //   gate and up rows interleaved (row 2i gate i, row 2i+1 up i).
+//   Latent attention: q_down [Rq, H] and kv_down [Rkv + R, H] whole on every rank, their norms too;
+//   q_up [A(D + R), Rq], kv_up [A(D + Dv), Rkv] by head, the latter [k | v] (R rotary_dim, Dv
+//   value_dim). Under tensor parallelism a rank has A/t heads.
+//   Linear attention, of K key and V value heads of width D, r = V/K, each key head's rows together:
+//   linear_in [2(K + V)D + 2V, H] with [q | k | v of its r value heads | their output gates | their β
+//   | their decays], linear_conv [(2K + V)D, taps] with [q | k | v], linear_decay.weight [V]
+//   (logarithms) and .bias [V], linear_norm [D] of every value head's output, out [H, V·D]. A rank
+//   has K/t key heads with their value heads.
+//   Sinks [A], a head's own. With a gate each query head of qkv is followed by its gate.
 //   Experts' parameters have the expert as dimension 0; the other dimensions are cut as said above.
 //   A router is whole on every rank. Where tensor-parallel ranks have their own rows between blocks
 //   its gradient is a partial sum, like a norm's; else every rank has the whole of it, even when

@@ -75,6 +75,7 @@ std::int64_t matrix_bytes(const Held& held, const Parameter& parameter) {
   if (parameter.expert) {
     const std::vector<std::int64_t> local =
         parameter.local_shape({.tensor = held.context.expert_tp});
+    if (local.size() < 3) return 0;  // a bias
     return element * expert_slots(held) * (local[1] + local[2]);
   }
   const std::vector<std::int64_t> local = parameter.local_shape({.tensor = held.context.tp});
@@ -111,7 +112,7 @@ std::int64_t input_bytes(const Held& held, const Parameter& parameter) {
   if (parameter.expert) {
     const std::vector<std::int64_t> local =
         parameter.local_shape({.tensor = held.context.expert_tp});
-    return element * expert_slots(held) * local[2];
+    return local.size() < 3 ? 0 : element * expert_slots(held) * local[2];
   }
   const bool gathered = held.context.sp && held.context.tp > 1 && parameter.cut != Cut::columns;
   if (gathered) return 0;

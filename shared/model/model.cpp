@@ -1,5 +1,7 @@
 #include "shared/model/model.h"
 
+#include <algorithm>
+
 #include "shared/error.h"
 
 namespace polyphony {
@@ -34,6 +36,34 @@ std::vector<LayerKind> layers(const Module& module) {
       break;
   }
   return stack;
+}
+
+BlockKind block_at(const Module& module, int block) {
+  BlockKind kind;
+  const std::vector<int>& whole = module.full_attention_blocks;
+  Mixer mixer = Mixer::full;
+  if (!module.mixers.empty())
+    mixer = module.mixers[static_cast<std::size_t>(block) % module.mixers.size()];
+  else if (module.window > 0 && std::find(whole.begin(), whole.end(), block) == whole.end())
+    mixer = Mixer::window;
+  switch (mixer) {
+    case Mixer::full:
+      kind.attention = module.key_value_rank > 0 ? AttentionKind::latent : AttentionKind::full;
+      break;
+    case Mixer::window:
+      kind.attention = AttentionKind::window;
+      break;
+    case Mixer::linear:
+      kind.attention = AttentionKind::linear;
+      break;
+  }
+  const bool sparse = module.experts > 0 && block >= module.dense_blocks;
+  kind.feed_forward = sparse ? FeedForwardKind::experts : FeedForwardKind::dense;
+  return kind;
+}
+
+int value_width(const Module& module) {
+  return module.value_dim > 0 ? module.value_dim : module.head_dim;
 }
 
 int output_width(const Module& module) {
@@ -143,6 +173,54 @@ const char* name(Norm norm) {
       return "rms";
     case Norm::layer:
       return "layer";
+  }
+  return "?";
+}
+
+const char* name(Mixer mixer) {
+  switch (mixer) {
+    case Mixer::full:
+      return "full";
+    case Mixer::window:
+      return "window";
+    case Mixer::linear:
+      return "linear";
+  }
+  return "?";
+}
+
+const char* name(Activation activation) {
+  switch (activation) {
+    case Activation::silu:
+      return "silu";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::clamped:
+      return "clamped";
+  }
+  return "?";
+}
+
+const char* name(RouterScores scores) {
+  switch (scores) {
+    case RouterScores::softmax:
+      return "softmax";
+    case RouterScores::sigmoid:
+      return "sigmoid";
+  }
+  return "?";
+}
+
+const char* name(AttentionKind kind) {
+  switch (kind) {
+    case AttentionKind::full:
+      return "full";
+    case AttentionKind::window:
+      return "window";
+    case AttentionKind::latent:
+      return "latent";
+    case AttentionKind::linear:
+      return "linear";
   }
   return "?";
 }

@@ -28,6 +28,19 @@ enum class Trainable : std::uint8_t { full, frozen, lora };
 // LayerNorm has a bias, RMSNorm none.
 enum class Norm : std::uint8_t { rms, layer };
 
+// How the rows of a sequence meet in a block: every row sees itself and all before it; itself and
+// those just before it (Module::sliding_window); a running state that each row reads and corrects
+// (the gated delta rule, arXiv 2412.06464).
+enum class Mixer : std::uint8_t { full, window, linear };
+
+// Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g); GPT-OSS' (u + 1)·g·σ(1.702 g)
+// with g at most 7 and u in [−7, 7]. Without a gate it is GELU.
+enum class Activation : std::uint8_t { silu, gelu, clamped };
+
+// What makes a token's weights of the experts out of router logits: softmax over those chosen; or
+// their sigmoids, divided by their sum (DeepSeek-V3, arXiv 2412.19437, §2.1.2).
+enum class RouterScores : std::uint8_t { softmax, sigmoid };
+
 enum class LayerKind : std::uint8_t {
   patch_embedding,
   audio_embedding,
@@ -57,18 +70,20 @@ struct Module {
   Trainable trainable = Trainable::full;
 
   // Transformer stacks (vision, audio, language). kv_heads == heads in encoders.
-  int layers = 0;               // blocks
-  int hidden = 0;               // H
-  int heads = 0;                // A
-  int kv_heads = 0;             // K
-  int head_dim = 0;             // D; A·D may differ from H
-  int ffn = 0;                  // F
-  bool gated = false;           // three matrices (SwiGLU) instead of two (GELU)
-  bool attention_bias = false;  // bias on q, k, v and out
-  bool qkv_bias = false;        // bias on q, k and v, whatever attention_bias says
-  bool mlp_bias = false;        // biases of the feed-forward matrices
+  int layers = 0;                            // blocks
+  int hidden = 0;                            // H
+  int heads = 0;                             // A
+  int kv_heads = 0;                          // K
+  int head_dim = 0;                          // D; A·D may differ from H
+  int ffn = 0;                               // F
+  bool gated = false;                        // three matrices (SwiGLU) instead of two (GELU)
+  Activation activation = Activation::silu;  // where gated
+  bool attention_bias = false;               // bias on q, k, v and out
+  bool qkv_bias = false;                     // bias on q, k and v, whatever attention_bias says
+  bool mlp_bias = false;                     // biases of the feed-forward matrices
   bool qk_norm = false;  // RMSNorm of every query and key head before rotation; one weight [D] each
   Norm norm = Norm::rms;
+  bool post_norms = false;  // norms of what attention and feed-forward part add to the rows
   // Vision input.
   int image_size = 0;  // pixels, square
   int patch = 0;       // pixels
@@ -107,13 +122,37 @@ struct Module {
   int expert_ffn = 0;           // width of one expert
   int shared_ffn = 0;           // width of the expert that every token visits; 0: none
   double balance_weight = 0.0;  // of the load-balance term (exec/layers/balance.h)
-  // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1): keys and values are made of a row of
-  // key_value_rank, and of rotary_dim numbers that every head's key ends in; queries of rows of
-  // query_rank (0: of the input), heads of head_dim + rotary_dim. Values have head_dim. 0: none.
-  // Simulation only; no activation memory.
+  int dense_blocks = 0;  // the first so many have a dense feed-forward part of width F all the same
+  RouterScores router_scores = RouterScores::softmax;
+  double routed_scale = 1.0;  // of what the chosen experts say together, the shared one beside
+  // A token chooses among the experts of groups_per_token of expert_groups groups, those whose two
+  // largest scores have the largest sum; 0: among all.
+  int expert_groups = 0;
+  int groups_per_token = 0;
+  bool expert_bias = false;  // of the router and of the experts' matrices
+  // Latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1), where key_value_rank is not 0: keys and
+  // values are made of a row of key_value_rank, and of rotary_dim numbers that every head's key ends
+  // in; queries of rows of query_rank (0: of the input), heads of head_dim + rotary_dim. Values have
+  // value_dim (0: head_dim).
   int key_value_rank = 0;
   int query_rank = 0;
+  int value_dim = 0;
+  // Numbers of a query and key that are rotated: with latent attention those beyond head_dim, else
+  // the first ones of head_dim; 0: all of these.
   int rotary_dim = 0;
+  // Unlike blocks of a language module (block_at()): mixers by block, repeated over the stack;
+  // empty: all full.
+  std::vector<Mixer> mixers = {};
+  int sliding_window = 0;        // Mixer::window: rows that a row sees, itself included
+  double local_rope_theta = 0;   // of these blocks; 0: rope_theta
+  bool attention_sinks = false;  // a learned logit of every head beside its scores, of no value
+  bool attention_gate = false;   // attention's output times the sigmoid of a product of the input
+  // Mixer::linear: key heads, each with linear_value_heads / linear_key_heads value heads, all of
+  // width linear_head_dim; before, a convolution by channel over linear_conv rows.
+  int linear_key_heads = 0;
+  int linear_value_heads = 0;
+  int linear_head_dim = 0;
+  int linear_conv = 0;
   // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
   double lora_alpha = 0.0;
@@ -142,6 +181,19 @@ struct Model {
 
 // The layer stack of a module, as above.
 std::vector<LayerKind> layers(const Module& module);
+
+// What a block is made of: a part where rows meet, and a part where they do not.
+enum class AttentionKind : std::uint8_t { full, window, latent, linear };
+enum class FeedForwardKind : std::uint8_t { dense, experts };
+struct BlockKind {
+  AttentionKind attention = AttentionKind::full;
+  FeedForwardKind feed_forward = FeedForwardKind::dense;
+  auto operator<=>(const BlockKind&) const = default;
+};
+// Of block 0, 1, … of a stack; everything in which blocks differ follows from it.
+BlockKind block_at(const Module& module, int block);
+// Width of a head's values.
+int value_width(const Module& module);
 // Rows of width `output_width` that leave the module for one image of `patches` patches or `tokens`
 // tokens.
 int output_width(const Module& module);
@@ -163,5 +215,9 @@ const char* name(ModuleKind kind);
 const char* name(LayerKind kind);
 const char* name(Trainable trainable);
 const char* name(Norm norm);
+const char* name(Mixer mixer);
+const char* name(Activation activation);
+const char* name(RouterScores scores);
+const char* name(AttentionKind kind);
 
 }  // namespace polyphony

@@ -29,19 +29,27 @@ class Digest {
 
 auto fields(const Module& value) {
   const auto& [name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
-               attention_bias, qkv_bias, mlp_bias, qk_norm, norm, image_size, patch, channels,
-               class_token, rotary, window, full_attention_blocks, mel_bins, audio_tokens, vocab,
-               tied, rope_theta, rope_sections, source, merge, projector_in, projector_hidden,
-               projector_out, latent_channels, latent_tokens, modulation, condition, loss_weight,
-               experts, experts_per_token, expert_ffn, shared_ffn, balance_weight, key_value_rank,
-               query_rank, rotary_dim, lora_rank, lora_alpha] = value;
+               activation, attention_bias, qkv_bias, mlp_bias, qk_norm, norm, post_norms,
+               image_size, patch, channels, class_token, rotary, window, full_attention_blocks,
+               mel_bins, audio_tokens, vocab, tied, rope_theta, rope_sections, source, merge,
+               projector_in, projector_hidden, projector_out, latent_channels, latent_tokens,
+               modulation, condition, loss_weight, experts, experts_per_token, expert_ffn,
+               shared_ffn, balance_weight, dense_blocks, router_scores, routed_scale, expert_groups,
+               groups_per_token, expert_bias, key_value_rank, query_rank, value_dim, rotary_dim,
+               mixers, sliding_window, local_rope_theta, attention_sinks, attention_gate,
+               linear_key_heads, linear_value_heads, linear_head_dim, linear_conv, lora_rank,
+               lora_alpha] = value;
   return std::tie(name, kind, trainable, layers, hidden, heads, kv_heads, head_dim, ffn, gated,
-                  attention_bias, qkv_bias, mlp_bias, qk_norm, norm, image_size, patch, channels,
-                  class_token, rotary, window, full_attention_blocks, mel_bins, audio_tokens, vocab,
-                  tied, rope_theta, rope_sections, source, merge, projector_in, projector_hidden,
-                  projector_out, latent_channels, latent_tokens, modulation, condition, loss_weight,
-                  experts, experts_per_token, expert_ffn, shared_ffn, balance_weight,
-                  key_value_rank, query_rank, rotary_dim, lora_rank, lora_alpha);
+                  activation, attention_bias, qkv_bias, mlp_bias, qk_norm, norm, post_norms,
+                  image_size, patch, channels, class_token, rotary, window, full_attention_blocks,
+                  mel_bins, audio_tokens, vocab, tied, rope_theta, rope_sections, source, merge,
+                  projector_in, projector_hidden, projector_out, latent_channels, latent_tokens,
+                  modulation, condition, loss_weight, experts, experts_per_token, expert_ffn,
+                  shared_ffn, balance_weight, dense_blocks, router_scores, routed_scale,
+                  expert_groups, groups_per_token, expert_bias, key_value_rank, query_rank,
+                  value_dim, rotary_dim, mixers, sliding_window, local_rope_theta, attention_sinks,
+                  attention_gate, linear_key_heads, linear_value_heads, linear_head_dim,
+                  linear_conv, lora_rank, lora_alpha);
 }
 auto fields(const Edge& value) {
   const auto& [from, to, to_layer, from_layer] = value;
