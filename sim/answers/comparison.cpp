@@ -25,6 +25,13 @@ RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile
   return result;
 }
 
+nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared) {
+  nlohmann::json ranks = nlohmann::json::array();
+  for (const traces::CoreShare& rank : shared)
+    ranks.push_back({{"rank", rank.rank.value}, {"recorded_over_processor", rank.ratio()}});
+  return ranks;
+}
+
 std::string comparison_text(const std::vector<RunComparison>& runs, double bar) {
   Table steps({"run", "predicted", "measured", "error", "repeatability",
                "within " + percent_text(bar, 0), "layout"});
@@ -45,6 +52,9 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                    seconds_text(part.measured), part.error ? signed_percent(*part.error) : "-",
                    signed_percent(part.share_error)});
     out += parts.text();
+    if (!run.comparison.shared_cores.empty())
+      out += "shared cores: " + traces::describe(run.comparison.shared_cores) +
+             "; measure it again on an idle machine\n";
   }
   return out;
 }
@@ -68,6 +78,7 @@ nlohmann::json comparison_json(const std::vector<RunComparison>& runs, double ba
                     {"repeatability", run.comparison.repeatability()},
                     {"bar", bar},
                     {"within", run.comparison.within(bar)},
+                    {"shared_cores", shared_cores_json(run.comparison.shared_cores)},
                     {"parts", parts}});
   }
   return rows;

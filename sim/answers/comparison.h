@@ -23,6 +23,7 @@ struct RunComparison {
 
 RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile);
 
+nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared);
 // Step times of all, then the parts of each.
 std::string comparison_text(const std::vector<RunComparison>& runs, double bar);
 nlohmann::json comparison_json(const std::vector<RunComparison>& runs, double bar);

@@ -59,6 +59,7 @@ int calibrate_command(int argc, char** argv) {
            {"before", r.before},
            {"after", r.after},
            {"repeatability", r.repeatability},
+           {"shared_cores", shared_cores_json(r.shared_cores)},
            {"jitter_repeatability",
             r.jitter_repeatability ? nlohmann::json(*r.jitter_repeatability) : nlohmann::json()}});
     std::cout << nlohmann::json{{"parameters", parameters},
@@ -86,6 +87,11 @@ int calibrate_command(int argc, char** argv) {
               "±" + percent_text(r.repeatability),
               r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
   std::cout << runs.text();
+  for (const traces::RunError& r : fitted.runs)
+    if (!r.shared_cores.empty())
+      std::cout << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
+                << ". Its ops are judged by their processor time, its step is not; measure it "
+                   "again on an idle machine\n";
   if (const auto& jitter = fitted.profile.certainty.jitter) {
     std::cout << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
     for (std::size_t kind = 0; kind < kActivityKinds; ++kind)

@@ -25,7 +25,8 @@ Layout pipeline(const Scenario& scenario, int tp, int pp, int microbatches) {
   return layout;
 }
 
-LayerCosts costs_of(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
+LayerCosts costs_of(const Scenario& scenario, const Layout& layout,
+                    const HardwareProfile& profile) {
   return layer_costs(scenario, layout, module_sizes(scenario.model, typical_batch(scenario)),
                      profile);
 }
