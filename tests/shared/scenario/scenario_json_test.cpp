@@ -203,6 +203,25 @@ TEST_CASE("hf: the configuration's own file is blamed") {
         "s.json: /model/language/hf: llama/config.json: no such file (check the path)");
 }
 
+TEST_CASE("hf: what a configuration leaves open is a note, until the scenario says it") {
+  const std::string config =
+      R"({"model_type": "qwen2_vl", "hidden_size": 64, "vision_config": {"depth": 2, "embed_dim": 32,
+          "hidden_size": 64, "mlp_ratio": 4, "num_heads": 4, "patch_size": 14}})";
+  const auto notes = [&](const std::string& more) {
+    const std::string text =
+        with(R"("layers": 2, "hidden": 32, "heads": 4, "ffn": 64, "patch": 4, "image_size": 16)",
+             R"("hf": "config.json")" + more);
+    std::string all;
+    for (const std::string& note :
+         read_scenario(text, "s.json", files({{"config.json", config}})).notes)
+      all += note + "\n";
+    return all;
+  };
+  CHECK(notes("").find("names no image size: 448 pixels") != std::string::npos);
+  CHECK(notes(R"(, "image_size": 224)").find("image size") == std::string::npos);
+  CHECK(notes(R"(, "image_size": 224)").find("temporal patches") != std::string::npos);
+}
+
 TEST_CASE("refusals: file, pointer, what, hint") {
   struct Case {
     const char* from;
