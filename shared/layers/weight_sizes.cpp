@@ -2,9 +2,8 @@
 // trained parameter: inputs and output gradients of
 //   matrix [out, in]     rows·(in + out), as cut; of experts by slot; a router's input is the
 //                        shared expert's too
-//   norm                 2·H and its statistics of each row; of heads q, k and v and their
-//   gradients embedding            the gradient of all rows; of patches that of its output, class
-//   tokens' too
+//   norm                 2·H and its statistics of each row; of heads q, k and v and their gradients
+//   embedding            the gradient of all rows; of patches that of its output, class tokens' too
 // Gradients that two layers share (a residual sum passes its own on) are counted where they are
 // made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
 // tests/exec/layers/tape_test.cpp; of a diffusion module the norms behind modulations are left out (it has

@@ -35,11 +35,5 @@ std::vector<ModelPreset> diffusion_presets();
 std::vector<std::string> preset_names(ModuleKind kind);
 // Nothing when there is no such name.
 const ModelPreset* find_preset(const std::string& name);
-// Attention, feed-forward and embedding matrices of a module, from its dimensions alone.
-//   block = 2·H·A·D + 2·H·K·D + g·H·F, g = 3 when gated, else 2;  embeddings V·H, twice unless tied
-//   with E experts of width X and one of width S that all tokens visit: F = E·X + S, and the
-//   router's E·H diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's
-//   width
-double matrix_parameters(const Module& module);
 
 }  // namespace polyphony

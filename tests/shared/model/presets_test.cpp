@@ -9,6 +9,30 @@
 
 using namespace polyphony;
 
+namespace {
+
+// Attention, feed-forward and embedding matrices of a module, from its dimensions alone.
+//   block = 2·H·A·D + 2·H·K·D + g·H·F, g = 3 when gated, else 2;  embeddings V·H, twice unless tied
+//   with E experts of width X and one of width S that all tokens visit: F = E·X + S, and the router's E·H
+//   diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's width
+double matrix_parameters(const Module& module) {
+  const double hidden = module.hidden, head_dim = module.head_dim;
+  const double attention = 2 * hidden * head_dim * (module.heads + module.kv_heads);
+  const double width =
+      module.experts == 0
+          ? module.ffn
+          : static_cast<double>(module.experts) * module.expert_ffn + module.shared_ffn;
+  const double feed_forward = (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
+  const double embeddings =
+      module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
+  const double modulation = module.modulation * (kTimeFeatures + 6 * hidden);
+  const double across =
+      module.condition > 0 ? 2 * (hidden + module.condition) * head_dim * module.heads : 0;
+  return module.layers * (attention + feed_forward + modulation + across) + embeddings;
+}
+
+}  // namespace
+
 TEST_CASE("matrix parameters by hand") {
   // Llama-3 70B: 80(2·8192·128·(64 + 8) + 3·8192·28672) + 2·128256·8192 = 80(150,994,944 +
   // 704,643,072) + 2,101,346,304
