@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "shared/ids.h"
+#include "shared/units.h"
 
 namespace polyphony {
 
@@ -76,6 +77,10 @@ struct Layout {
   Bridge bridge = Bridge::sharded;
   bool operator==(const Layout&) const = default;
 };
+
+// What every layer of every module costs the stage that holds it, by ModuleId and position in the
+// module's stack: seconds of forward and backward (shared/cost/layer_costs.h).
+using LayerCosts = std::vector<std::vector<Seconds>>;
 
 int world_size(const Layout& layout);
 const char* name(Placement placement);

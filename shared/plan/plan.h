@@ -47,7 +47,14 @@ const Layout& require_layout(const Scenario& scenario);
 // Why the executor cannot run what the simulator can ("simulation only"), or nothing.
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 
-Plan make_plan(const Scenario& scenario, const Layout& layout);
+// Whether `blocks` say how the layout's stages are split, or there is nothing to split.
+bool is_split(const Model& model, const Layout& layout);
+// Stages that the layout does not split are split so that the dearest is as cheap as can be.
+// Without costs: FLOPs of a typical batch are taken for them.
+Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts& costs = {});
+// The layout with the plan's split as its `blocks`: what travels with a run, so that nobody plans
+// another.
+Layout with_blocks(Layout layout, const Plan& plan);
 
 // The plan of one rank per pipeline stage (tensor, context and lane index 0), which stands for all
 // that do the same at the same time; its batch is one lane's. Groups keep their true members, so

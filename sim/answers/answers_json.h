@@ -12,6 +12,7 @@
 #include "sim/answers/sweep.h"
 #include "sim/answers/what_if.h"
 #include "traces/calibrate/calibrate.h"
+#include "traces/compare/shared_cores.h"
 
 namespace polyphony::sim {
 
@@ -25,6 +26,8 @@ nlohmann::json to_json(const traces::Calibration& fitted);
 // Keys that stand beside those of the changed answer.
 nlohmann::json to_json(const WhatIf& what_if);
 
+// Ranks that did not have their core to themselves.
+nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared);
 // Of one prediction: dollars and kWh, of a step and of a million tokens.
 nlohmann::json spent_json(const Figures& figures);
 

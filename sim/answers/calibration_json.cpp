@@ -19,6 +19,7 @@ nlohmann::json to_json(const traces::Calibration& fitted) {
          {"before", r.before},
          {"after", r.after},
          {"repeatability", r.repeatability},
+         {"shared_cores", shared_cores_json(r.shared_cores)},
          {"jitter_repeatability",
           r.jitter_repeatability ? nlohmann::json(*r.jitter_repeatability) : nlohmann::json()}});
   return {{"parameters", parameters},

@@ -8,8 +8,12 @@ RunComparison compare_run(const traces::Measurement& measured, const HardwarePro
   if (const auto* no = std::get_if<Infeasible>(&outcome))
     throw InputError(measured.scenario_file, "/cluster", no->reason,
                      "name a cluster with that link");
-  RunComparison result{
-      measured.source, measured.layout(), std::move(std::get<Prediction>(outcome)), {}};
+  RunComparison result{measured.source,
+                       measured.layout(),
+                       profile.name,
+                       profile.stack.name,
+                       std::move(std::get<Prediction>(outcome)),
+                       {}};
   result.comparison = traces::compare(measured.program, result.prediction.timeline, measured.steps);
   return result;
 }

@@ -14,7 +14,8 @@ namespace polyphony::sim {
 struct RunComparison {
   std::string source;  // of the measurement: its folder
   std::string layout;
-  Prediction prediction;  // of the measured Program
+  std::string profile, stack;  // that it was predicted with
+  Prediction prediction;       // of the measured Program
   traces::Comparison comparison;
 };
 

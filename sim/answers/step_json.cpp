@@ -62,6 +62,7 @@ json to_json(const StepAnswer& answer) {
   const Figures& figures = answer.figures;
   json result{{"layout", answer.layout},
               {"profile", answer.profile.name},
+              {"stack", answer.profile.stack.name},
               {"predictor", answer.prediction.simulated ? "simulate" : "estimate"},
               {"step_seconds", figures.step.count()},
               {"estimate_seconds", answer.prediction.estimate.step().count()},

@@ -33,7 +33,7 @@ struct StreamBatch {
   std::vector<StreamSample> samples;  // that hold most of it
 };
 struct BatchStream {
-  std::string profile;  // its name
+  std::string profile, stack;  // their names
   Predictor predictor = Predictor::estimate;
   std::vector<std::string> stages;
   std::vector<StreamBatch> batches;
@@ -53,14 +53,8 @@ struct StreamOptions {
   Predictor predictor = Predictor::estimate;
   std::function<void(double share)> progress;
 };
-// `recorded`: the samples of a recorded data source.
 BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
-                           const std::vector<Sample>& recorded, const HardwareProfile& profile,
-                           const StreamOptions& options);
-
-// The global batch of a step from the scenario's own source.
-Batch stream_batch(const Scenario& scenario, const std::vector<Sample>& recorded,
-                   std::uint64_t step);
+                           const HardwareProfile& profile, const StreamOptions& options);
 
 struct MemoryRisk {
   std::size_t exceeded = 0;

@@ -36,6 +36,7 @@ json to_json(const BatchStream& stream, int steps) {
   const MemoryRisk risk = memory_risk(stream, steps);
   return {{"batches", stream.batches.size()},
           {"profile", stream.profile},
+          {"stack", stream.stack},
           {"predictor", stream.predictor == Predictor::simulate ? "simulate" : "estimate"},
           {"step", step},
           {"stages", stages},

@@ -133,6 +133,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
                      "write a \"layout\" and compare with `polyphony simulate`");
   Sweep result;
   result.profile = profile.name;
+  result.stack = profile.stack.name;
   result.stated_error = profile.step_error;
   const Batch batch = typical_batch(scenario);
   std::map<Placement, std::vector<Candidate>> waiting =

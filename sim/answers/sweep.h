@@ -28,7 +28,7 @@ struct SweepOptions {
 };
 
 struct Sweep {
-  std::string profile;              // its name
+  std::string profile, stack;       // their names
   double stated_error = 0;          // and its step_error
   std::vector<Candidate> ranked;    // simulated ones, fastest first
   std::vector<Rejection> rejected;  // illegal combinations

@@ -38,6 +38,7 @@ json to_json(const Sweep& sweep) {
     rejected.push_back(
         {{"placement", name(r.placement)}, {"count", r.count}, {"example", r.example}});
   return {{"profile", sweep.profile},
+          {"stack", sweep.stack},
           {"stated_error", sweep.stated_error},
           {"legal", sweep.listed},
           {"too_large", sweep.too_large},

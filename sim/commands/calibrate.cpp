@@ -18,9 +18,8 @@ int calibrate_command(int argc, char** argv) {
       "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n  polyphony "
       "compare runs/b runs/c --profile calibrated.json");
   add_measurement_options(args);
-  args.add()("profile", "prior: a shipped name or a file; default: the first scenario's",
-             cxxopts::value<std::string>()->default_value(""))("out", "file for the fitted profile",
-                                                               cxxopts::value<std::string>())(
+  args.add_profile("prior");
+  args.add()("out", "file for the fitted profile", cxxopts::value<std::string>())(
       "name", "name of the fitted profile",
       cxxopts::value<std::string>()->default_value("calibrated"));
   if (args.parse(argc, argv)) return 0;
@@ -34,7 +33,7 @@ int calibrate_command(int argc, char** argv) {
     measured.push_back(traces::measured_run(measurement));
     source += " " + measurement.source;
   }
-  const HardwareProfile prior = load_profile(measurements.front().scenario, args.text("profile"));
+  const HardwareProfile prior = load_profile(measurements.front().scenario, args.profile());
   const traces::Calibration fitted =
       traces::calibrate(prior, measured, args.text("name"), prior.software, source);
   if (args.has("out")) write_file(args.text("out"), to_json(fitted.profile) + "\n");
@@ -59,6 +58,11 @@ int calibrate_command(int argc, char** argv) {
               "±" + percent_text(r.repeatability),
               r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
   std::cout << runs.text();
+  for (const traces::RunError& r : fitted.runs)
+    if (!r.shared_cores.empty())
+      std::cout << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
+                << ". Its ops are judged by their processor time, its step is not; measure it "
+                   "again on an idle machine\n";
   if (const auto& jitter = fitted.profile.certainty.jitter) {
     std::cout << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
     for (std::size_t kind = 0; kind < kActivityKinds; ++kind)

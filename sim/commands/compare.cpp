@@ -15,17 +15,16 @@ int compare_command(int argc, char** argv) {
                  "polyphony compare runs/a --profile machine.json\n  polyphony compare "
                  "runs/a/trace/step-9.rank-*.json --scenario scenario.json     one step alone");
   add_measurement_options(args);
-  args.add()("profile", "hardware profile: a shipped name or a file; default: each scenario's",
-             cxxopts::value<std::string>()->default_value(""))(
-      "bar", "a step counts as predicted within this share, or twice the repeatability",
-      cxxopts::value<double>()->default_value("0.1"));
+  args.add_profile();
+  args.add()("bar", "a step counts as predicted within this share, or twice the repeatability",
+             cxxopts::value<double>()->default_value("0.1"));
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
     throw InputError("polyphony compare", "", "needs at least one RUN",
                      "polyphony compare --help shows an example");
   std::vector<RunComparison> rows;
   for (const traces::Measurement& measured : read_measurements(args))
-    rows.push_back(compare_run(measured, load_profile(measured.scenario, args.text("profile"))));
+    rows.push_back(compare_run(measured, load_profile(measured.scenario, args.profile())));
   if (args.json())
     std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else

@@ -15,7 +15,8 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                run.comparison.within(bar) ? "yes" : "no", run.layout});
   std::string out = steps.text();
   for (const RunComparison& run : runs) {
-    out += "\n" + run.layout + ", mean of ranks\n";
+    out += "\n" + run.layout + ", mean of ranks (profile " + run.profile + ", stack " + run.stack +
+           ")\n";
     Table parts({"part", "predicted", "measured", "error", "of step"});
     for (const traces::PartComparison& part : run.comparison.average)
       if (part.predicted.count() > 0 || part.measured.count() > 0)
@@ -23,6 +24,9 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                    seconds_text(part.measured), part.error ? signed_percent_text(*part.error) : "-",
                    signed_percent_text(part.share_error)});
     out += parts.text();
+    if (!run.comparison.shared_cores.empty())
+      out += "shared cores: " + traces::describe(run.comparison.shared_cores) +
+             "; measure it again on an idle machine\n";
   }
   return out;
 }

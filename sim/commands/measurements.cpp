@@ -9,7 +9,8 @@
 namespace polyphony::sim {
 
 traces::Files disk_files() {
-  return {read_file, [](const std::string& path) { return std::filesystem::exists(path); }};
+  return {read_file, [](const std::string& path) { return std::filesystem::exists(path); },
+          [](Scenario& scenario) { read_samples(scenario); }};
 }
 
 void add_measurement_options(Arguments& args) {

@@ -94,9 +94,8 @@ int report_command(int argc, char** argv) {
                  "  polyphony report runs/a runs/b --profile machine.json --calibrated "
                  "calibrated.json --sweep sweep.json --out report.html");
   add_measurement_options(args);
-  args.add()("profile", "profile before calibration; default: each scenario's",
-             cxxopts::value<std::string>()->default_value(""))(
-      "calibrated", "profile after calibration", cxxopts::value<std::string>())(
+  args.add_profile("profile before calibration");
+  args.add()("calibrated", "profile after calibration", cxxopts::value<std::string>())(
       "calibrated-on", "the runs it was fitted to",
       cxxopts::value<std::string>()->default_value(""))(
       "sweep", "JSON of `polyphony sweep --format json`; several, by commas",
@@ -122,10 +121,11 @@ int report_command(int argc, char** argv) {
   std::vector<traces::Section> details;
   std::size_t within = 0, total = 0;
   for (const traces::Measurement& run : read_measurements(args)) {
-    const RunComparison before = compare_run(run, load_profile(run.scenario, args.text("profile")));
+    const RunComparison before = compare_run(run, load_profile(run.scenario, args.profile()));
     std::optional<RunComparison> after;
     if (args.has("calibrated"))
-      after = compare_run(run, load_profile(run.scenario, args.text("calibrated")));
+      after = compare_run(
+          run, load_profile(run.scenario, {args.text("calibrated"), args.text("stack")}));
     const RunComparison& best = after ? *after : before;
     ++total;
     within += best.comparison.within(args.real("bar")) ? 1 : 0;

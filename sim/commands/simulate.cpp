@@ -103,7 +103,7 @@ void print(const StepAnswer& answer) {
   const Figures& figures = answer.figures;
   std::cout << answer.layout << "\n"
             << "step " << seconds_text(figures.step) << " (±"
-            << percent_text(answer.profile.step_error, 0) << ", profile " << answer.profile.name
+            << percent_text(answer.profile.step_error, 0) << ", " << describe(answer.profile)
             << ")   " << count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank))
             << " tokens/s/rank   MFU " << percent_text(figures.model_flops_utilization) << "\n"
             << spent_text(figures);
@@ -151,11 +151,10 @@ int simulate_command(int argc, char** argv) {
       "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
       "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
-      cxxopts::value<std::string>()->default_value(""))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
+  args.add_profile();
   args.add_overrides();
   args.add()("jitter",
              "steps drawn with the profile's jitter, and their percentiles: up to 32 on SimGrid, "
@@ -168,7 +167,7 @@ int simulate_command(int argc, char** argv) {
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
   const Layout& layout = require_layout(scenario);
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
   const auto outcome = [&] {
@@ -188,7 +187,7 @@ int simulate_command(int argc, char** argv) {
   std::optional<WhatIf> what_if;
   if (!overrides.empty())
     what_if = {texts_of(overrides),
-               answer_unchanged(args.require("scenario"), args.text("profile"), predictor),
+               answer_unchanged(args.require("scenario"), args.profile(), predictor),
                answer.figures};
   write_pictures(args, answer);
   print_notes(scenario, answer.notes);

@@ -10,12 +10,6 @@
 namespace polyphony::sim {
 namespace {
 
-std::vector<Sample> recorded_samples(const Scenario& scenario) {
-  const auto* recorded = std::get_if<RecordedData>(&scenario.data.source);
-  if (recorded == nullptr) return {};
-  return parse_samples(read_file(recorded->path), recorded->path);
-}
-
 std::string describe(const StreamSample& sample) {
   std::string text = "sample " + std::to_string(sample.id) + " (";
   for (std::size_t i = 0; i < sample.tokens.size(); ++i)
@@ -77,7 +71,7 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   {
     Progress progress("batches");
     options.progress = [&](double share) { progress.show(share); };
-    stream = predict_stream(scenario, layout, recorded_samples(scenario), profile, options);
+    stream = predict_stream(scenario, layout, profile, options);
   }
   if (stream.batches.empty()) {
     std::cerr << scenario.file << ": " << (stream.failed.empty() ? "?" : stream.failed.front())
@@ -90,7 +84,7 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   } else {
     const std::vector<Seconds> times = stream.sorted_steps();
     std::cout << count_text(static_cast<std::int64_t>(stream.batches.size()))
-              << " batches estimated (profile " << profile.name << "): step ";
+              << " batches estimated (" << describe(profile) << "): step ";
     for (const double q : kStreamQuantiles)
       std::cout << (q > kStreamQuantiles[0] ? ", " : "") << quantile_text(times, q);
     std::cout << "\n\n";

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <set>
 
-#include "shared/scenario/scenario_json.h"
+#include "shared/search/balanced_plan.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
@@ -49,16 +49,17 @@ void print_rejected(const Sweep& result, std::size_t most) {
 }
 
 // Best of each placement, as scenarios of their own.
-void save(const Scenario& scenario, const Sweep& result, const std::string& folder) {
+void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+          const std::string& folder) {
   std::filesystem::create_directories(folder);
   std::set<Placement> seen;
   for (const Candidate& c : result.ranked) {
     if (!seen.insert(c.layout.placement).second) continue;
     Scenario chosen = scenario;
-    chosen.layout = c.layout;
+    chosen.layout = with_blocks(c.layout, balanced_plan(scenario, c.layout, profile));
     chosen.search.reset();
     const std::string path = folder + "/" + name(c.layout.placement) + ".json";
-    write_file(path, resolved_text(chosen) + "\n");
+    write_file(path, movable_text(chosen));
     std::cerr << "wrote " << path << "\n";
   }
 }
@@ -79,9 +80,10 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
 Unchanged best_unchanged(const Arguments& args) {
   const std::string path = args.require("scenario");
   try {
-    const Scenario scenario = read_scenario(read_file(path), path, read_file);
-    const Sweep result = sweep_shown(args, scenario, load_profile(scenario, args.text("profile")),
-                                     "sweep, as written");
+    Scenario scenario = read_scenario_file(path);
+    read_samples(scenario);
+    const Sweep result =
+        sweep_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
     if (result.ranked.empty()) return {{}, "no layout fits", ""};
     const Candidate& best = result.ranked.front();
     return {best.figures, "", best.text};
@@ -102,26 +104,25 @@ int sweep_command(int argc, char** argv) {
       "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
       "written");
   args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
-      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
-      cxxopts::value<std::string>()->default_value(""))("jobs", "worker processes; 0: one per core",
-                                                        cxxopts::value<int>()->default_value("0"))(
+      "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "runnable", "only layouts that the executor can run")(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
+  args.add_profile();
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Sweep result = sweep_shown(args, scenario, profile, "sweep");
   std::optional<WhatIf> what_if;
   if (!overrides.empty()) what_if = {texts_of(overrides), best_unchanged(args), {}};
   if (what_if && !result.ranked.empty()) what_if->changed = result.ranked.front().figures;
-  if (args.has("save")) save(scenario, result, args.text("save"));
+  if (args.has("save")) save(scenario, profile, result, args.text("save"));
   nlohmann::json answer = to_json(result);
   if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
@@ -135,8 +136,8 @@ int sweep_command(int argc, char** argv) {
     return static_cast<int>(ExitCode::infeasible);
   }
   print_notes(scenario, result.notes);
-  std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " (profile "
-            << profile.name << ": " << profile.source << ")\n\n";
+  std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " ("
+            << describe(profile) << ": " << profile.source << ")\n\n";
   Table table({"#", "step", "from the best, 9 of 10", "beats it", "tokens/s/rank", "MFU",
                "worst memory", "stage", "layout"});
   for (std::size_t i = 0; i < std::min(result.ranked.size(),

@@ -1,6 +1,5 @@
 #include "sim/commands/what_if.h"
 
-#include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/commands/console.h"
 
@@ -14,10 +13,11 @@ std::string change_text(double before, double after) {
 
 }  // namespace
 
-Unchanged answer_unchanged(const std::string& path, const std::string& profile,
+Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
                            Predictor predictor) {
   try {
-    const Scenario scenario = read_scenario(read_file(path), path, read_file);
+    Scenario scenario = read_scenario_file(path);
+    read_samples(scenario);
     const auto outcome = predict(scenario, require_layout(scenario), typical_batch(scenario),
                                  load_profile(scenario, profile), predictor);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};

@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 
 // Of the layout of the scenario at `path`, predicted as the changed one is.
-Unchanged answer_unchanged(const std::string& path, const std::string& profile,
+Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
                            Predictor predictor);
 
 // A line a figure: as written, changed, difference.

@@ -7,6 +7,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 #include "sim/runner/simulate.h"
 
 namespace polyphony::sim {
@@ -61,7 +62,7 @@ std::uint64_t programs_lowered() { return lowered; }
 
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile) {
-  auto plan = fold(scenario, layout, make_plan(scenario, layout));
+  auto plan = fold(scenario, layout, balanced_plan(scenario, layout, profile));
   if (const auto* no = std::get_if<Infeasible>(&plan)) return *no;
   auto prepared = prepare(scenario, layout, std::get<Plan>(plan),
                           fold(typical_batch(scenario), layout), profile);
@@ -77,7 +78,8 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
                                              const Batch& batch, const HardwareProfile& profile,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace) {
-  auto prepared = prepare(scenario, layout, make_plan(scenario, layout), batch, profile);
+  auto prepared =
+      prepare(scenario, layout, balanced_plan(scenario, layout, profile), batch, profile);
   if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
   Prediction& result = std::get<Prediction>(prepared);
   if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);

@@ -149,6 +149,7 @@ Comparison compare(const Program& program, const Timeline& predicted,
   const Seconds step = result.measured_step.median;
   if (step > Seconds{}) result.step_error = (predicted.makespan - step) / step;
 
+  result.shared_cores = find_shared_cores(program, measured);
   const std::vector<PartTimes> predicted_parts = part_times(program, predicted);
   const std::vector<PartTimes> measured_parts = median_parts(program, measured);
   result.average = beside(mean(predicted_parts), mean(measured_parts), step);

@@ -16,6 +16,7 @@
 
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
+#include "traces/compare/shared_cores.h"
 #include "traces/compare/spread.h"
 
 namespace polyphony::traces {
@@ -58,6 +59,7 @@ struct Comparison {
   double step_error = 0;
   std::vector<PartComparison> average;  // over ranks, by Part
   Rank critical;                        // of the measured steps
+  std::vector<CoreShare> shared_cores;  // ranks that did not have their core to themselves
   std::vector<PartComparison> on_critical;
 
   double repeatability() const { return measured_step.repeatability(); }

@@ -32,6 +32,9 @@ struct Measurement {
 struct Files {
   LoadText load;
   std::function<bool(const std::string& path)> exists;
+  // The samples of a scenario's data set (shared/program/data_set.h); asked for only where stages
+  // have to be split anew.
+  std::function<void(Scenario& scenario)> read_samples;
 };
 
 // One traced step: its batch, and the files (of one rank, or of several) that hold its ops.

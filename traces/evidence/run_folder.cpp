@@ -37,7 +37,13 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   run.scenario_file = folder + "/scenario.json";
   run.scenario = read_scenario(files.load(run.scenario_file), run.scenario_file, files.load);
   run.pace = read_pace(folder + "/pace.json", files);
-  const int ranks = world_size(require_layout(run.scenario));
+  // The steps say what they trained on; folders from before runs wrote their split balanced FLOPs.
+  const Layout layout = require_layout(run.scenario);
+  if (!is_split(run.scenario.model, layout)) {
+    files.read_samples(run.scenario);
+    run.scenario.layout = with_blocks(layout, make_plan(run.scenario, layout));
+  }
+  const int ranks = world_size(layout);
   const std::string batches = folder + "/trace/batches.jsonl";
   std::vector<TracedStep> steps;
   for (StepBatch& recorded : parse_batches(files.load(batches), batches)) {

@@ -31,7 +31,7 @@ Batch batch_of(const std::string& file, std::uint64_t step, const Scenario& scen
 Measurement read_trace_files(const std::vector<std::string>& paths, const Scenario& scenario,
                              const Files& files) {
   POLYPHONY_CHECK(!paths.empty(), "no trace file");
-  require_layout(scenario);
+  const Layout& layout = require_layout(scenario);
   std::map<std::uint64_t, TracedStep> steps;
   for (const std::string& path : paths) {
     const std::uint64_t number = read_trace_info(files.load(path), path).step;
@@ -45,6 +45,8 @@ Measurement read_trace_files(const std::vector<std::string>& paths, const Scenar
   if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
   result.scenario_file = scenario.file;
   result.scenario = scenario;
+  if (!is_split(scenario.model, layout))
+    result.scenario.layout = with_blocks(layout, make_plan(scenario, layout));
   std::vector<TracedStep> in_order;
   for (auto& [number, step] : steps) in_order.push_back(std::move(step));
   read_steps(in_order, files, result);

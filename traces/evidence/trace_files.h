@@ -1,8 +1,8 @@
 // Trace files alone as a measurement: of one step or several, each step's ops in one file or in a
 // file per rank (traces/format/chrome_json.h), and the scenario that was run.
 //   A step's batch is that of `batches.jsonl` beside its first file when there is one, as a run
-//   leaves it, else the scenario's own of that step. A trace of another batch is refused by the
-//   Program's hash.
+//   leaves it, else the scenario's own of that step. A trace of another batch, or of stages split
+//   otherwise, is refused by the Program's hash: give the scenario that the run left in its folder.
 #pragma once
 
 #include <string>

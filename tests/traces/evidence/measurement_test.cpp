@@ -38,7 +38,7 @@ struct Disk {
               const auto found = texts.find(path);
               return found == texts.end() ? test::file_text(path) : found->second;
             },
-            [this](const std::string& path) { return texts.count(path) > 0; }};
+            [this](const std::string& path) { return texts.count(path) > 0; }, [](Scenario&) {}};
   }
 };
 
