@@ -1,10 +1,10 @@
-#include "sim/answers/fitting.h"
+#include "sim/prediction/fitting.h"
 
 #include <algorithm>
 
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/commands/console.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
 namespace {

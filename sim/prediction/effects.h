@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "shared/chance/belief.h"
-#include "sim/answers/predict.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 

@@ -1,10 +1,10 @@
-#include "sim/answers/jitter.h"
+#include "sim/prediction/jitter.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "shared/chance/jitter.h"
-#include "sim/commands/console.h"
+#include "shared/text/figure_text.h"
 #include "sim/runner/simulate.h"
 #include "sim/runner/worker_pool.h"
 #include "traces/compare/spread.h"

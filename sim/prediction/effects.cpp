@@ -1,9 +1,9 @@
-#include "sim/answers/belief.h"
+#include "sim/prediction/effects.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "sim/commands/console.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/fitting.h"
+#include "sim/prediction/fitting.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/sim/runner/scene.h"
 

@@ -1,8 +1,12 @@
 // The figures of a prediction, of a Program made by hand (energy and price: what_if_test.cpp).
 #include <doctest/doctest.h>
 
-#include "sim/answers/predict.h"
+#include "shared/cost/model_flops.h"
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/prediction/figures.h"
 #include "tests/shared/support/hand_made.h"
+#include "tests/shared/support/scenario_files.h"
 
 namespace polyphony::sim {
 namespace {
@@ -25,16 +29,57 @@ constexpr double kSample = 3 * (2 * 4 * 640 + 320 + 1536);
 
 }  // namespace
 
-TEST_CASE("model FLOPs: three forwards of products and attention, whatever is recomputed") {
+TEST_CASE("MFU counts what the model asks, whatever the layout copies or computes again") {
+  // MFU · peak · ranks · step = model FLOPs.
+  const auto counted = [](Prediction prediction) {
+    prediction.peak = FlopsPerSecond(1000);
+    return figures({}, prediction).model_flops_utilization * 1000 * prediction.program.ranks *
+           prediction.step().count();
+  };
   Prediction one = hand_made_prediction({.stages = 1, .microbatches = 2});
-  CHECK(model_flops(one.program).value == doctest::Approx(2 * kSample));
+  CHECK(counted(one) == doctest::Approx(2 * kSample));
   one.program.layout.modules.front().recompute = Recompute::full;
-  CHECK(model_flops(one.program).value == doctest::Approx(2 * kSample));
-  // Tensor-parallel ranks share them; of lanes each has its own.
-  CHECK(model_flops(hand_made::pipeline({.stages = 1, .microbatches = 2, .lanes = 1, .tensor = 2}))
-            .value == doctest::Approx(2 * kSample));
-  CHECK(model_flops(hand_made::pipeline({.stages = 1, .microbatches = 2, .lanes = 3})).value ==
+  CHECK(counted(one) == doctest::Approx(2 * kSample));
+  // Tensor-parallel ranks share them, norms that each of them computes count once; of lanes each
+  // has its own.
+  CHECK(counted(hand_made_prediction({.stages = 1, .microbatches = 2, .lanes = 1, .tensor = 2})) ==
+        doctest::Approx(2 * kSample));
+  CHECK(counted(hand_made_prediction({.stages = 1, .microbatches = 2, .lanes = 3})) ==
         doctest::Approx(6 * kSample));
+  // A folded Program stands for as many lanes.
+  one.lanes = 4;
+  CHECK(counted(one) == doctest::Approx(4 * 2 * kSample));
+}
+
+TEST_CASE("one MFU: of tensor parallelism as of none, folded as unfolded") {
+  // tiny.json's model in fp32 on 8 ranks: TP2 PP2 DP2 beside DP8.
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  scenario.cluster.nodes = 1;
+  scenario.cluster.ranks_per_node = 8;
+  ModuleLayout grid;
+  grid.ranks = 8;
+  const Batch batch = typical_batch(scenario);
+  const double model = model_flops(scenario.model, batch, scenario.training.precision).value;
+  for (const auto& [tp, pp] : {std::pair(1, 1), std::pair(2, 2)}) {
+    grid.tp = tp;
+    grid.pp = pp;
+    Layout layout = *scenario.layout;
+    layout.microbatches = 1;
+    layout.modules.assign(scenario.model.modules.size(), grid);
+    REQUIRE_FALSE(check_layout(scenario, layout).has_value());
+    const auto outcome = predict(scenario, layout, batch, profile, Predictor::estimate);
+    const auto& prediction = std::get<Prediction>(outcome);
+    const Figures found = figures(scenario, prediction);
+    CHECK(found.model_flops_utilization * prediction.peak.value * 8 * found.step.count() ==
+          doctest::Approx(model));
+    const auto folded = predict_folded(scenario, layout, profile);
+    if (const auto* small = std::get_if<Prediction>(&folded)) {
+      CHECK(figures(scenario, *small).model_flops_utilization ==
+            doctest::Approx(found.model_flops_utilization));
+      CHECK(figures(scenario, *small).tokens == found.tokens);
+    }
+  }
 }
 
 TEST_CASE("utilization, tokens a second, price and energy of a step") {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/answers/predict.h"
+#include "sim/prediction/figures.h"
 
 namespace polyphony::sim {
 

@@ -1,14 +1,13 @@
-// What data sets need to know of the model they feed: the grid of an image, and how images and
-// audio shrink on their way into the sequence.
+// What data sets need to know of the model they feed: which module takes images, audio and latents,
+// the grid of an image, and how images and audio shrink on their way into the sequence.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 
 // Null for a model of text alone.
 inline const Module* vision_module(const Model& model) {
@@ -38,11 +37,11 @@ inline bool is_square(std::int32_t patches) {
   const auto side = std::llround(std::sqrt(static_cast<double>(patches)));
   return patches > 0 && side * side == patches;
 }
-// Null for a model that hears nothing.
+// Null for a model without an audio encoder.
 inline const Module* audio_module(const Model& model) {
   for (const Module& module : model.modules)
     if (module.kind == ModuleKind::audio) return &module;
   return nullptr;
 }
 
-}  // namespace polyphony::exec
+}  // namespace polyphony
