@@ -13,6 +13,7 @@
 #include "exec/runner/stream_thread.h"
 #include "shared/error.h"
 #include "shared/layers/expand.h"
+#include "shared/program/expand_op.h"
 
 namespace polyphony::exec {
 

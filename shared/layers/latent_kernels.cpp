@@ -11,11 +11,12 @@ namespace polyphony {
 
 Linear LayerKernels::query_up() const {
   const std::int64_t from = module_.query_rank > 0 ? module_.query_rank : hidden();
-  return {size_.tokens, from, latent_heads() * (module_.head_dim + module_.rotary_dim)};
+  return {size_.tokens, from, latent_heads() * (module_.head_dim + module_.rotary_dim), false, low_rank()};
 }
 
 Linear LayerKernels::key_up() const {
-  return {size_.tokens, module_.key_value_rank, 2 * latent_heads() * module_.head_dim};
+  return {size_.tokens, module_.key_value_rank, latent_heads() * (module_.head_dim + value_width(module_)), false,
+          low_rank()};
 }
 
 // The rotated ends of queries and of the one key (9 passes, as rotate()), then heads put together
@@ -27,7 +28,7 @@ void LayerKernels::latent_rotate() {
 
 // `products`: 2 forward, 4 backward.
 void LayerKernels::latent_attention(double products) {
-  const std::int64_t wide = module_.head_dim + module_.rotary_dim, narrow = module_.head_dim;
+  const std::int64_t wide = module_.head_dim + module_.rotary_dim, narrow = value_width(module_);
   const double flops = products * static_cast<double>(size_.pairs) *
                        static_cast<double>(latent_heads()) * static_cast<double>(wide + narrow);
   // Forward q, k; v, the output; backward these, its gradient and three more.
@@ -56,21 +57,26 @@ void LayerKernels::latent_forward() {
 
 void LayerKernels::latent_backward_input() {
   const std::int64_t latent = module_.key_value_rank + module_.rotary_dim;
+  const bool starts = lora() && !input_grad_;  // only pairs train: nothing below them
+  const auto below = [&](const Linear& l) {
+    starts ? low_rank_backward(l, false) : input_gradient(l);
+  };
   latent_attention(4);
   latent_rotate();
   input_gradient(key_up());
   sum(size_.tokens, latent, true);
   norm_backward(own(size_.tokens), module_.key_value_rank);
-  input_gradient(key_down());
-  input_gradient(query_up());
+  below(key_down());
+  if (module_.query_rank == 0) below(query_up());
   if (module_.query_rank > 0) {
+    input_gradient(query_up());
     sum(size_.tokens, module_.query_rank, true);
     norm_backward(own(size_.tokens), module_.query_rank);
-    input_gradient(query_down());
-  } else {
+    below(query_down());
+  } else if (!starts) {
     sum(size_.tokens, hidden(), true);
   }
-  passes(own(size_.tokens) * hidden(), 3, 1);  // both ways' gradients summed
+  if (!starts) passes(own(size_.tokens) * hidden(), 3, 1);  // both ways' gradients summed
 }
 
 void LayerKernels::latent_backward_weight() {

@@ -64,11 +64,15 @@ void LayerKernels::block_backward_input(bool attention_again) {
   feed_forward_backward_input();
   norm_backward(between, hidden());
   passes(between * hidden(), 3, 1);  // gradients of the two residual branches summed
-  if (attention_again && latent()) latent_attention(2);
+  if (attention_again && latent()) {
+    latent_rotate();
+    latent_attention(2);
+  }
   if (attention_again && !latent()) core_attention();
   input_gradient_row(attention_out());
   if (latent()) {
     latent_backward_input();
+    if (lora() && !input_grad_) return;
     norm_backward(between, hidden());
     return passes(between * hidden(), 3, 1);
   }

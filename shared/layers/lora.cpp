@@ -11,9 +11,10 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 
 bool has_pair(const Parameter& parameter, LayerKind layer) {
-  constexpr std::array<std::string_view, 9> kLayers{
+  constexpr std::array<std::string_view, 13> kLayers{
       ".qkv", ".out",         ".gate_up",         ".down",     ".fc1",
-      ".fc2", ".cross_query", ".cross_key_value", ".cross_out"};
+      ".fc2", ".cross_query", ".cross_key_value", ".cross_out",
+      ".q_down", ".q_up", ".kv_down", ".kv_up"};
   const std::string_view name = parameter.name;
   if (layer != LayerKind::encoder_block && layer != LayerKind::decoder_block &&
       layer != LayerKind::diffusion_block)
@@ -52,7 +53,8 @@ std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter
     b.deviation = 0;
     for (Parameter* parameter : {&a, &b}) {
       parameter->trained = true;
-      parameter->partial = Partial::always;
+      // A whole matrix: every rank sees the same rows, or its own.
+      parameter->partial = base.cut == Cut::replicated ? Partial::sequence : Partial::always;
       out.push_back(*parameter);
     }
   }

@@ -73,8 +73,9 @@ std::int64_t query_bytes(const Module& module, const WorkSize& size, const RankC
 }
 // What attention makes of them: its output and log-sum-exp.
 std::int64_t core_bytes(const Module& module, const WorkSize& size, const RankContext& context) {
-  return query_bytes(module, size, context) +
-         wide_element(context) * size.tokens * (module.heads / context.tp);
+  const std::int64_t element = size_of(context.precision).value;
+  return size.tokens * (module.heads / context.tp) *
+         (element * value_width(module) + wide_element(context));
 }
 
 // q, k and v before the norms of heads, and their scales.
@@ -91,8 +92,12 @@ std::int64_t head_norm_bytes(const Module& module, const WorkSize& size,
 std::int64_t low_rank_bytes(const Module& module, const WorkSize& size,
                             const RankContext& context) {
   if (!adapts(module)) return 0;
-  const int pairs = module.experts > 0 && module.shared_ffn == 0 ? 2 : 4;
-  return size_of(context.precision).value * size.tokens * pairs * module.lora_rank;
+  const int feed_forward = module.experts > 0 && module.shared_ffn == 0 ? 0 : 2;
+  const std::int64_t attention = module.key_value_rank > 0
+                                     ? latent_pair_rows(module, size, context) + size.tokens
+                                     : 2 * size.tokens;
+  return size_of(context.precision).value * (attention + feed_forward * size.tokens) *
+         module.lora_rank;
 }
 
 std::int64_t norm_statistics(const Module& module, std::int64_t rows, const RankContext& context) {
@@ -118,6 +123,10 @@ std::int64_t block_bytes(const Module& module, bool starts, LayerKind kind, cons
     bytes += diffusion_bytes(module, kind, size, context) -
              (starts ? unmodulated_bytes(module, size, context) : 0);
   if (starts && !adapts(module)) return bytes;  // its attention has no gradient either
+  if (module.key_value_rank > 0) {
+    bytes += latent_bytes(module, size, context);
+    return recompute == Recompute::selective ? bytes : bytes + core_bytes(module, size, context);
+  }
   bytes += query_bytes(module, size, context);
   // Without tokens here nothing attends to what the context group gathers.
   if (size.tokens > 0 || recompute == Recompute::selective)

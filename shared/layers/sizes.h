@@ -26,6 +26,7 @@ struct RankContext : ChunkContext {
 //                             inputs, log-sum-exp
 //     frozen                  without inputs of matrices: 2H in place of 4H, F (gated 2F) less
 //     LoRA                    4·e·T·r more; a first block that nothing trained feeds has no norm1
+//     latent attention        q, k, v: shared/layers/latent_sizes.cpp
 //     norms of heads          T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before them, scales
 //     with experts            in place of 3·F: S = T·k slots (token, choice), X width of an expert,
 //                             t' ranks that cut it, S rows at the experts here (an even load):
@@ -72,6 +73,12 @@ Bytes held_for_weights(const Module& module, LayerRange layers, const WorkSize& 
 // Of it, what a diffusion layer keeps beyond the common part of a block.
 std::int64_t diffusion_bytes(const Module& module, LayerKind layer, const WorkSize& size,
                              const RankContext& context);
+
+// What latent attention keeps up to the heads' queries, keys and values; and the rows, over its
+// matrices, of the inputs of low-rank pairs' second matrices (shared/layers/latent_sizes.cpp).
+std::int64_t latent_bytes(const Module& module, const WorkSize& size, const RankContext& context);
+std::int64_t latent_pair_rows(const Module& module, const WorkSize& size,
+                              const RankContext& context);
 
 // And what its first block does not keep when nothing trained feeds it: its first norm's, and when
 // frozen its second's.

@@ -5,11 +5,15 @@
 //   norm                 2·H and its statistics of each row; of heads q, k and v and their
 //   gradients embedding            the gradient of all rows; of patches that of its output, class
 //   tokens' too
+//   latent attention     x and dy of its down-projections for own rows, of its up-projections for
+//                        all; the input of both down-projections once; what a norm or an
+//                        up-projection reads of the joint row keeps the whole of it
 // Gradients that two layers share (a residual sum passes its own on) are counted where they are
 // made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
 // tests/exec/layers/tape_test.cpp; of a diffusion module the norms behind modulations are left out (it has
 // no such weight part: Layout).
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "shared/layers/row_shares.h"
@@ -36,9 +40,36 @@ bool has(const Parameter& parameter, std::string_view part) {
   return parameter.name.find(part) != std::string::npos;
 }
 
+// Of latent attention's matrices and norms: what the forward has kept (x), and what comes back.
+struct Kept {
+  std::int64_t x = 0, dy = 0;
+};
+std::optional<Kept> latent_kept(const Held& held, const Parameter& parameter) {
+  const Module& m = held.module;
+  if (m.key_value_rank == 0) return {};
+  const std::int64_t tokens = held.size.tokens, own = held.own(tokens), element = held.element();
+  const std::int64_t joint = m.key_value_rank + m.rotary_dim;
+  if (ends(parameter, "kv_down_norm.weight"))
+    return Kept{own * (element * joint + held.wide()), own * element * joint};
+  if (ends(parameter, "q_down_norm.weight"))
+    return Kept{own * (element * m.query_rank + held.wide()), own * element * m.query_rank};
+  const bool down = has(parameter, ".q_down.") || has(parameter, ".kv_down.");
+  if (!down && !has(parameter, ".q_up.") && !has(parameter, ".kv_up.")) return {};
+  const std::int64_t rows = element * (down ? own : tokens);
+  const std::vector<std::int64_t> local = parameter.local_shape({.tensor = held.context.tp});
+  if (ends(parameter, ".lora_b")) return Kept{rows * local[1], rows * local[0]};
+  std::int64_t width = local[1];
+  if (has(parameter, ".kv_up.")) width = joint;
+  const bool shared = has(parameter, ".q_down.") || (has(parameter, ".q_up.") && m.query_rank == 0);
+  const bool gathered = held.context.sp && held.context.tp > 1;
+  if (shared && (down || !gathered)) width = 0;
+  return Kept{rows * width, rows * local[0]};
+}
+
 // A norm of rows, or of heads: one of its parameters stands for all.
 std::int64_t norm_bytes(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
+  if (const auto latent = latent_kept(held, parameter)) return latent->x + latent->dy;
   if (ends(parameter, "q_norm.weight")) {
     const std::int64_t heads = m.heads / held.context.tp,
                        keys = std::max(1, m.kv_heads / held.context.tp);
@@ -64,6 +95,7 @@ std::int64_t expert_slots(const Held& held) {
 std::int64_t matrix_bytes(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
   const std::int64_t tokens = held.size.tokens, element = held.element();
+  if (const auto latent = latent_kept(held, parameter)) return latent->x + latent->dy;
   if (ends(parameter, "patch_embedding.weight"))
     return m.rotary || m.class_token ? element * held.own(tokens) * m.hidden : 0;
   if (ends(parameter, "patch_embedding.position"))
@@ -97,6 +129,7 @@ std::int64_t matrix_bytes(const Held& held, const Parameter& parameter) {
 std::int64_t input_bytes(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
   const std::int64_t tokens = held.size.tokens, element = held.element();
+  if (const auto latent = latent_kept(held, parameter)) return latent->x;
   if (parameter.shape.size() < 2) {
     const std::int64_t both = norm_bytes(held, parameter);
     if (both == 0) return 0;

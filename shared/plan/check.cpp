@@ -51,7 +51,6 @@ std::string simulated_alone(const Module& module) {
     return false;
   };
   const bool language = module.kind == ModuleKind::language;
-  if (has(AttentionKind::latent)) return "latent attention";
   if (language && has(AttentionKind::window)) return "sliding-window attention";
   if (has(AttentionKind::linear)) return "linear attention";
   if (module.attention_sinks) return "attention with sinks";

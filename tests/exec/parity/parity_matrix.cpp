@@ -6,6 +6,7 @@
 
 #include "shared/plan/plan.h"
 #include "tests/exec/parity/parity.h"
+#include "tests/exec/support/tiny_model.h"
 
 namespace polyphony::exec::testing {
 namespace {
@@ -165,6 +166,12 @@ const std::vector<Feature>& features() {
        })},
       {"time, row and column", on_modules([](Module& m) {
          if (m.kind == ModuleKind::language) m.rope_sections = {1, 1, 1};
+       })},
+      {"latent attention", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_latent(m, 12);
+       })},
+      {"latent attention, whole queries", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_latent(m, 0);
        })},
       {"tp4 over 2 key heads",
        [](Draft& d) {

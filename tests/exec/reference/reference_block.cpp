@@ -48,7 +48,9 @@ Tensor SampleModel::blocks(const Module& m, Tensor x, const std::vector<Attend>&
                            int first) {
   for (std::size_t i = 0; i < attend.size(); ++i) {
     const std::string block = m.name + ".block" + std::to_string(first + static_cast<int>(i)) + ".";
-    x = x + attention(m, block, norm(m, block + "norm1", x), attend[i]);
+    const Tensor normed = norm(m, block + "norm1", x);
+    x = x + (m.key_value_rank > 0 ? latent_attention(m, block, normed, attend[i])
+                                  : attention(m, block, normed, attend[i]));
     x = x + feed_forward(m, block, norm(m, block + "norm2", x));
   }
   return x;
@@ -87,6 +89,33 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
           query.matmul(key.t()) / std::sqrt(static_cast<double>(width)) + attend.mask;
       outputs.push_back(torch::softmax(scores, 1).matmul(head(first + group + 1)));
     }
+  }
+  return linear(block + "out", torch::cat(outputs, 1));
+}
+
+// DeepSeek-V2, arXiv 2405.04434, equations 9 to 19, head by head.
+Tensor SampleModel::latent_attention(const Module& m, const std::string& block, const Tensor& x,
+                                     const Attend& attend) const {
+  const std::int64_t plain = m.head_dim, rotated = m.rotary_dim, value = value_width(m);
+  Tensor from = x;
+  if (m.query_rank > 0)
+    from = unit_mean_square(linear(block + "q_down", x)) * at(block + "q_down_norm.weight");
+  const Tensor queries = linear(block + "q_up", from);
+  const Tensor joint = linear(block + "kv_down", x);
+  const Tensor shared = rotate(joint.narrow(1, m.key_value_rank, rotated), attend.angle);
+  const Tensor latent =
+      unit_mean_square(joint.narrow(1, 0, m.key_value_rank)) * at(block + "kv_down_norm.weight");
+  const Tensor pairs = linear(block + "kv_up", latent);
+  std::vector<Tensor> outputs;
+  for (std::int64_t h = 0; h < m.heads; ++h) {
+    const Tensor query = queries.narrow(1, h * (plain + rotated), plain + rotated);
+    const Tensor key = pairs.narrow(1, h * (plain + value), plain);
+    const Tensor scores =
+        query.narrow(1, 0, plain).matmul(key.t()) +
+        rotate(query.narrow(1, plain, rotated), attend.angle).matmul(shared.t());
+    outputs.push_back(
+        torch::softmax(scores / std::sqrt(static_cast<double>(plain + rotated)) + attend.mask, 1)
+            .matmul(pairs.narrow(1, h * (plain + value) + plain, value)));
   }
   return linear(block + "out", torch::cat(outputs, 1));
 }

@@ -104,7 +104,8 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample) const {
     }
     for (std::int64_t i = 0; i < rows; ++i, next += 1) places.push_back({next, next, next});
   }
-  std::vector<std::size_t> axis(static_cast<std::size_t>(m.head_dim / 2), 0);  // by frequency
+  const int width = m.key_value_rank > 0 ? m.rotary_dim : m.head_dim;  // that turns
+  std::vector<std::size_t> axis(static_cast<std::size_t>(width / 2), 0);  // by frequency
   if (!m.rope_sections.empty()) {
     const auto low = static_cast<std::size_t>(m.rope_sections[0]),
                middle = low + static_cast<std::size_t>(m.rope_sections[1]);
@@ -117,7 +118,7 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample) const {
     for (std::size_t i = 0; i < axis.size(); ++i)
       values[static_cast<std::int64_t>(t)][static_cast<std::int64_t>(i)] =
           places[t][axis[i]] *
-          std::pow(m.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(m.head_dim));
+          std::pow(m.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
   return angle;
 }
 

@@ -48,6 +48,8 @@ class SampleModel {
   Tensor blocks(const Module& m, Tensor x, const std::vector<Attend>& attend, int first = 0);
   Tensor attention(const Module& m, const std::string& block, const Tensor& x,
                    const Attend& attend) const;
+  Tensor latent_attention(const Module& m, const std::string& block, const Tensor& x,
+                          const Attend& attend) const;
   Tensor feed_forward(const Module& m, const std::string& block, const Tensor& x);
 
   const Model& model_;

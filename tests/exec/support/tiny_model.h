@@ -51,6 +51,15 @@ inline Module tiny_language() {
   return m;
 }
 
+// A decoder's attention made latent: heads of 6 + 4 numbers, values of 5.
+inline void make_latent(Module& m, int query_rank) {
+  m.kv_heads = m.heads;
+  m.key_value_rank = 10;
+  m.query_rank = query_rank;
+  m.rotary_dim = 4;
+  m.value_dim = 5;
+}
+
 struct TestWork {
   WorkInput input;
   WorkSize vision, projector, language;
