@@ -84,13 +84,13 @@ Tensor attend_with_graph(const HeadTensors& heads, const SequencePlan& plan, con
   const bool slides = plan.window > 0 && plan.window < length;
   const auto shared = [&](const Tensor& x) { return x.expand({-1, group, -1, -1}); };
   if (!slides && !sinks.defined())
-    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys),
-                                            shared(heads.values), {}, 0.0, plan.causal);
-  Tensor mask = window_mask(length, length, 0, slides ? plan.window : length,
-                            heads.queries.options());
+    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
+                                            {}, 0.0, plan.causal);
+  Tensor mask =
+      window_mask(length, length, 0, slides ? plan.window : length, heads.queries.options());
   if (!sinks.defined())
-    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys),
-                                            shared(heads.values), mask);
+    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
+                                            mask);
   // A key of zeros, whose score is the sink alone, and whose value is zero.
   const std::int64_t batch = heads.queries.size(0), kv_heads = sinks.numel() / group;
   const Tensor scores = sinks.to(heads.queries.scalar_type())
@@ -98,9 +98,7 @@ Tensor attend_with_graph(const HeadTensors& heads, const SequencePlan& plan, con
                             .expand({batch / kv_heads, -1, -1, length, 1})
                             .reshape({batch, group, length, 1});
   mask = at::cat({mask.expand({batch, group, -1, -1}), scores}, 3);
-  const auto longer = [&](const Tensor& x) {
-    return shared(at::constant_pad_nd(x, {0, 0, 0, 1}));
-  };
+  const auto longer = [&](const Tensor& x) { return shared(at::constant_pad_nd(x, {0, 0, 0, 1})); };
   return at::scaled_dot_product_attention(heads.queries, longer(heads.keys), longer(heads.values),
                                           mask);
 }
@@ -210,10 +208,7 @@ SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor&
 
 SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
                           int head_dim, double theta, torch::Dtype dtype) {
-  Module module;
-  module.head_dim = head_dim;
-  module.rope_theta = theta;
-  return plan_causal(lengths, text_angles(module, positions), dtype);
+  return plan_causal(lengths, text_angles({}, positions, head_dim, theta), dtype);
 }
 
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
@@ -268,10 +263,10 @@ Tensor attention(const std::vector<Tensor>& rows, const SequencePlan& plan,
   const HeadShape out = maker->out();
   if (plan.buckets.empty()) return at::cat(rows, 1).narrow(1, 0, out.kv_heads * out.width);
   if (rows[0].is_cpu()) return row_attention(rows, plan, maker);
-  return attention_with_graph(
-      rows, plan, out, {}, [&](const std::vector<Tensor>& part, const Bucket& bucket) {
-        return maker->heads(part, bucket);
-      });
+  return attention_with_graph(rows, plan, out, {},
+                              [&](const std::vector<Tensor>& part, const Bucket& bucket) {
+                                return maker->heads(part, bucket);
+                              });
 }
 
 }  // namespace polyphony::exec

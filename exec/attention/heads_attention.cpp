@@ -119,9 +119,7 @@ void add_sinks(Attended& attended, const Tensor& sinks) {
 }
 
 Tensor sink_gradient(const Tensor& dy, const Attended& attended, const Tensor& sinks) {
-  return at::exp(sinks - attended.sums)
-      .mul_(at::mul(widened(dy), attended.out).sum(3))
-      .neg_();
+  return at::exp(sinks - attended.sums).mul_(at::mul(widened(dy), attended.out).sum(3)).neg_();
 }
 
 }  // namespace polyphony::exec

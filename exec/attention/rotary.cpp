@@ -17,11 +17,8 @@ Tensor frequencies(double base, std::int64_t width, torch::Device device) {
 
 }  // namespace
 
-Tensor text_angles(const Module& module, const Tensor& positions, double base) {
-  const Tensor frequency =
-      frequencies(base > 0 ? base : module.rope_theta,
-                  module.key_value_rank > 0 ? module.rotary_dim : module.head_dim,
-                  positions.device());
+Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t width, double base) {
+  const Tensor frequency = frequencies(base, width, positions.device());
   if (module.rope_sections.empty()) return at::outer(positions.to(torch::kFloat64), frequency);
   POLYPHONY_CHECK(positions.dim() == 2 && positions.size(0) == 3, positions.sizes());
   std::vector<Tensor> parts;

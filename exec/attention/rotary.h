@@ -1,5 +1,5 @@
 // Angles by which rotary positions turn queries and keys: [rows, D/2], fp64, for frequency i < D/2.
-//   text     position · θ^(−2i/D), D the rotated part of a head, θ `base` (0: the module's); with rope_sections the position is the time, row or column of
+//   text     position · θ^(−2i/width), width of the part that turns; with rope_sections the position is the time, row or column of
 //   the
 //            token, by the section that i falls in
 //   patches  row · θ^(−4i/D) for i < D/4, then column likewise; a class token is not turned
@@ -15,7 +15,8 @@
 namespace polyphony::exec {
 
 // `positions` as WorkInput::positions.
-torch::Tensor text_angles(const Module& module, const torch::Tensor& positions, double base = 0);
+torch::Tensor text_angles(const Module& module, const torch::Tensor& positions, std::int64_t width,
+                          double base);
 // Rows as blocks of the module see them: with its class tokens.
 torch::Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image_lengths,
                            torch::Device device);

@@ -39,7 +39,7 @@ Tensor sinks_of(const Tensor& sinks, std::int64_t count, const HeadShape& heads)
 }
 // [count·K, g, L] -> [K·g]
 Tensor sum_by_head(const Tensor& of_queries, std::int64_t count, const HeadShape& heads) {
-  return of_queries.view({count, heads.kv_heads * heads.group, -1}).sum(at::IntArrayRef({0, 2}));
+  return of_queries.reshape({count, heads.kv_heads * heads.group, -1}).sum(at::IntArrayRef({0, 2}));
 }
 
 // Rows that become heads, and the order of rows by bucket.
@@ -49,7 +49,7 @@ struct RowsCall : torch::CustomClassHolder {
   std::shared_ptr<const HeadMaker> maker;  // null: of qkv
   std::vector<Tensor> rows;                // qkv [T, K·(g+2)·D], or what the maker reads
   Tensor sinks;                            // [K·g]; undefined: none
-  Tensor out, sums;  // [T, K·g·D], [T, K·g]: packed order; sums: bucket order
+  Tensor out, sums;                        // [T, K·g·D], [T, K·g]: packed order; sums: bucket order
   RowsCall(SequencePlan plan_, const HeadShape& heads_, std::shared_ptr<const HeadMaker> maker_)
       : plan(std::move(plan_)), heads(heads_), maker(std::move(maker_)) {}
   // Rows bucket after bucket, and back.
@@ -93,7 +93,8 @@ std::vector<Tensor> made_gradients(const std::vector<Tensor>& rows, const HeadTe
 
 class RowAttention : public torch::autograd::Function<RowAttention> {
  public:
-  static Tensor forward(AutogradContext* context, at::TensorList rows, const Tensor& /*sinks*/,
+  static Tensor forward(AutogradContext* context, at::TensorList rows,
+                        const std::optional<Tensor>& /*sinks*/,
                         const c10::intrusive_ptr<RowsCall>& call) {
     save_call(context, call);
     const HeadShape& heads = call->heads;
@@ -134,9 +135,9 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
                               sums_of_rows(part(sums), bucket, heads)};
       const Tensor d_out = split_outputs(part(dy), bucket, heads);
       if (sinks.defined()) {
-        const Tensor d = sum_by_head(
-            sink_gradient(d_out, attended, sinks_of(sinks, bucket.count, heads)), bucket.count,
-            heads);
+        const Tensor d =
+            sum_by_head(sink_gradient(d_out, attended, sinks_of(sinks, bucket.count, heads)),
+                        bucket.count, heads);
         d_sinks = d_sinks.defined() ? d_sinks.add_(d) : d;
       }
       const HeadTensors d_heads =
@@ -183,7 +184,8 @@ struct ContextCall : torch::CustomClassHolder {
 class ContextAttention : public torch::autograd::Function<ContextAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& queries, const Tensor& keys,
-                        const Tensor& /*sinks*/, const c10::intrusive_ptr<ContextCall>& call) {
+                        const std::optional<Tensor>& /*sinks*/,
+                        const c10::intrusive_ptr<ContextCall>& call) {
     save_call(context, call);
     std::vector<Tensor> outs;
     call->each_sample([&](const ContextPlan::Sample& sample, std::int64_t query, std::int64_t key) {
@@ -239,18 +241,23 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
   }
 };
 
+// An autograd function takes no undefined tensor.
+std::optional<Tensor> wanted(const Tensor& x) {
+  return x.defined() ? std::optional(x) : std::nullopt;
+}
+
 }  // namespace
 
 Tensor row_attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads,
                      const Tensor& sinks) {
   const auto call = c10::make_intrusive<RowsCall>(plan, heads, nullptr);
   call->sinks = sinks.defined() ? sinks.detach() : Tensor();
-  return RowAttention::apply(at::TensorList(qkv), sinks, call);
+  return RowAttention::apply(at::TensorList(qkv), wanted(sinks), call);
 }
 
 Tensor row_attention(const std::vector<Tensor>& rows, const SequencePlan& plan,
                      const std::shared_ptr<const HeadMaker>& maker) {
-  return RowAttention::apply(at::TensorList(rows), Tensor(),
+  return RowAttention::apply(at::TensorList(rows), std::optional<Tensor>(),
                              c10::make_intrusive<RowsCall>(plan, maker->out(), maker));
 }
 
@@ -259,7 +266,7 @@ Tensor row_context_attention(const Tensor& queries, const Tensor& keys,
                              const Tensor& sinks) {
   const auto call = c10::make_intrusive<ContextCall>(std::move(plan), heads);
   call->sinks = sinks.defined() ? sinks.detach() : Tensor();
-  return ContextAttention::apply(queries, keys, sinks, call);
+  return ContextAttention::apply(queries, keys, wanted(sinks), call);
 }
 
 }  // namespace polyphony::exec

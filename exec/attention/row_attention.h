@@ -19,7 +19,7 @@ torch::Tensor row_attention(const std::vector<torch::Tensor>& rows, const Sequen
                             const std::shared_ptr<const HeadMaker>& maker);
 // As context_attention() of exec/attention/context_attention.h; at least one row here.
 torch::Tensor row_context_attention(const torch::Tensor& queries, const torch::Tensor& keys,
-                                    std::shared_ptr<const ContextPlan> plan,
-                                    const HeadShape& heads, const torch::Tensor& sinks);
+                                    std::shared_ptr<const ContextPlan> plan, const HeadShape& heads,
+                                    const torch::Tensor& sinks);
 
 }  // namespace polyphony::exec

@@ -151,7 +151,8 @@ class ValueFunction : public torch::autograd::Function<ValueFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<TableCall>& call) {
     save_call(context, call);
-    return widened(call->table->value).alias();
+    const Tensor& value = call->table->value;
+    return value.to(gradient_type(value.scalar_type()), /*non_blocking=*/false, /*copy=*/true);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = saved_call<TableCall>(context);

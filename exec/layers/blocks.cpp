@@ -12,6 +12,7 @@
 #include "exec/layers/diffusion.h"
 #include "exec/layers/experts.h"
 #include "exec/layers/latent_attention.h"
+#include "exec/layers/linear_attention.h"
 #include "exec/layers/patches.h"
 #include "exec/layers/projector.h"
 #include "exec/layers/self_attention.h"
@@ -79,11 +80,11 @@ Forward attention_of(AttentionKind kind) {
     AttentionKind kind;
     Forward forward;
   };
-  constexpr std::array kRows{Row{AttentionKind::full, self_attention},
-                             Row{AttentionKind::window, self_attention},
-                             Row{AttentionKind::latent, latent_attention}};
-  const auto* const row = std::find_if(kRows.begin(), kRows.end(),
-                                       [&](const Row& r) { return r.kind == kind; });
+  constexpr std::array kRows{
+      Row{AttentionKind::full, self_attention}, Row{AttentionKind::window, self_attention},
+      Row{AttentionKind::latent, latent_attention}, Row{AttentionKind::linear, linear_attention}};
+  const auto* const row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.kind == kind; });
   POLYPHONY_CHECK(row != kRows.end(), "no executor of " << polyphony::name(kind) << " attention");
   return row->forward;
 }
@@ -145,14 +146,14 @@ Forward forward_of(LayerKind kind) {
       Row{LayerKind::encoder_norm, encoder_norm},
       Row{LayerKind::projector_mlp, projector},
       Row{LayerKind::projector_linear, projector},
-      Row{LayerKind::token_embedding, token_embedding},
+      Row{LayerKind::token_embedding, of_data<token_embedding>},
       Row{LayerKind::language_head, head_loss},
       Row{LayerKind::latent_embedding, of_data<latent_embedding>},
       Row{LayerKind::diffusion_block, diffusion_block},
       Row{LayerKind::diffusion_head, diffusion_head},
   };
-  const auto* const row = std::find_if(kRows.begin(), kRows.end(),
-                                       [&](const Row& r) { return r.kind == kind; });
+  const auto* const row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.kind == kind; });
   POLYPHONY_CHECK(row != kRows.end(), "no executor of a " << polyphony::name(kind));
   return row->forward;
 }
@@ -195,6 +196,20 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
 }
 
+namespace {
+
+// Of blocks that see whole samples, and of those with windows.
+Tensor whole_angles(const Module& module, const WorkInput& data) {
+  const int width = module.key_value_rank > 0 ? module.rotary_dim : module.head_dim;
+  return text_angles(module, data.positions, width, module.rope_theta);
+}
+Tensor window_angles(const Module& module, const WorkInput& data) {
+  const double own = module.local_rope_theta;
+  return text_angles(module, data.positions, module.head_dim, own > 0 ? own : module.rope_theta);
+}
+
+}  // namespace
+
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
@@ -212,10 +227,10 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
     case ModuleKind::language:
       if (context.size() > 1) {
         SequencePlan plan;
-        plan.context = plan_context(data, context, text_angles(module, data.positions), dtype);
+        plan.context = plan_context(data, context, whole_angles(module, data), dtype);
         return plan;
       }
-      return plan_causal(data.lengths, text_angles(module, data.positions), dtype);
+      return plan_causal(data.lengths, whole_angles(module, data), dtype);
     case ModuleKind::diffusion:
       return plan_images(data.latent_lengths, format.device());
     case ModuleKind::projector:
@@ -229,7 +244,7 @@ SequencePlan plan_windows(const Module& module, const WorkInput& data,
                           const torch::TensorOptions& format, InnerGroup& context) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
   if (module.kind == ModuleKind::language && module.sliding_window > 0) {
-    const Tensor angles = text_angles(module, data.positions, module.local_rope_theta);
+    const Tensor angles = window_angles(module, data);
     SequencePlan plan;
     if (context.size() > 1)
       plan.context = plan_context(data, context, angles, dtype, module.sliding_window);

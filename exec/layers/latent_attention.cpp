@@ -23,8 +23,8 @@ Tensor linear(const Frame& frame, const Layer& layer, const std::string& name, c
 Tensor queries(const Frame& frame, const Layer& layer, const Tensor& normed) {
   if (frame.module.query_rank == 0)
     return linear(frame, layer, "q_up", for_all_heads(frame.pass, normed));
-  const Tensor down = rms_norm(frame.pass, linear(frame, layer, "q_down", normed),
-                               layer.at("q_down_norm.weight"));
+  const Tensor down =
+      rms_norm(frame.pass, linear(frame, layer, "q_down", normed), layer.at("q_down_norm.weight"));
   return linear(frame, layer, "q_up", for_all_heads(frame.pass, down));
 }
 

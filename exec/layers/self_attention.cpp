@@ -15,8 +15,7 @@ namespace {
 // Selective recomputation runs it again, but for the gathering of keys.
 Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
                           const HeadShape& heads) {
-  const bool slides =
-      block_at(frame.module, layer.position - 1).attention == AttentionKind::window;
+  const bool slides = block_at(frame.module, layer.position - 1).attention == AttentionKind::window;
   const SequencePlan& plan = slides ? frame.windows : frame.sequences;
   const bool again = layer.recompute == Recompute::selective;
   const auto with_sinks = [&](std::vector<Tensor> inputs) {

@@ -11,12 +11,13 @@ namespace polyphony {
 
 Linear LayerKernels::query_up() const {
   const std::int64_t from = module_.query_rank > 0 ? module_.query_rank : hidden();
-  return {size_.tokens, from, latent_heads() * (module_.head_dim + module_.rotary_dim), false, low_rank()};
+  return {size_.tokens, from, latent_heads() * (module_.head_dim + module_.rotary_dim), false,
+          low_rank()};
 }
 
 Linear LayerKernels::key_up() const {
-  return {size_.tokens, module_.key_value_rank, latent_heads() * (module_.head_dim + value_width(module_)), false,
-          low_rank()};
+  return {size_.tokens, module_.key_value_rank,
+          latent_heads() * (module_.head_dim + value_width(module_)), false, low_rank()};
 }
 
 // The rotated ends of queries and of the one key (9 passes, as rotate()), then heads put together

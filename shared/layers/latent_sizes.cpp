@@ -19,22 +19,24 @@ std::int64_t latent_bytes(const Module& module, const WorkSize& size, const Rank
   const std::int64_t tokens = size.tokens;
   const std::int64_t own =
       context.sp ? RowShares{tokens, context.tp}.count(context.tensor_index) : tokens;
-  const bool inputs = module.trainable != Trainable::frozen;  // of matrices, or of pairs beside them
+  // Rows that came together keep their padding.
+  const std::int64_t gathered = context.sp ? RowShares{tokens, context.tp}.padded() : tokens;
+  const bool inputs =
+      module.trainable != Trainable::frozen;  // of matrices, or of pairs beside them
   const std::int64_t latent = module.key_value_rank + module.rotary_dim;
-  std::int64_t bytes = element * (own + tokens) * latent + wide * own;
+  std::int64_t bytes = element * (own + gathered) * latent + wide * own;
   if (module.query_rank > 0)
-    bytes += element * (own + (inputs ? tokens : 0)) * module.query_rank + wide * own;
+    bytes += element * (own + (inputs ? gathered : 0)) * module.query_rank + wide * own;
   else if (context.sp && context.tp > 1 && inputs)
-    bytes += element * tokens * module.hidden;
+    bytes += element * gathered * module.hidden;
   const std::int64_t of_head = 2 * module.head_dim + module.rotary_dim + value_width(module);
   return bytes + element * tokens * (module.heads / context.tp) * of_head;
 }
 
 std::int64_t latent_pair_rows(const Module& module, const WorkSize& size,
                               const RankContext& context) {
-  const std::int64_t own = context.sp
-                               ? RowShares{size.tokens, context.tp}.count(context.tensor_index)
-                               : size.tokens;
+  const std::int64_t own =
+      context.sp ? RowShares{size.tokens, context.tp}.count(context.tensor_index) : size.tokens;
   return (module.query_rank > 0 ? 2 : 1) * own + 2 * size.tokens;
 }
 

@@ -74,7 +74,8 @@ class LayerKernels {
             module_.attention_bias || module_.qkv_bias, low_rank()};
   }
   Linear attention_out() const {
-    return {size_.tokens, latent() ? latent_heads() * value_width(module_) : query_width(), hidden(), module_.attention_bias, low_rank()};
+    return {size_.tokens, latent() ? latent_heads() * value_width(module_) : query_width(),
+            hidden(), module_.attention_bias, low_rank()};
   }
   Linear mlp_in() const {
     return {size_.tokens, hidden(), (module_.gated ? 2 : 1) * ffn(), module_.mlp_bias, low_rank()};
@@ -248,7 +249,9 @@ class LayerKernels {
 
   // Latent attention: shared/layers/latent_kernels.cpp.
   bool latent() const { return module_.key_value_rank > 0; }
-  Linear query_down() const { return {own(size_.tokens), hidden(), module_.query_rank, false, low_rank()}; }
+  Linear query_down() const {
+    return {own(size_.tokens), hidden(), module_.query_rank, false, low_rank()};
+  }
   Linear query_up() const;
   Linear key_down() const {
     return {own(size_.tokens), hidden(), module_.key_value_rank + module_.rotary_dim, false,

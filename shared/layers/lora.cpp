@@ -11,10 +11,10 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 
 bool has_pair(const Parameter& parameter, LayerKind layer) {
-  constexpr std::array<std::string_view, 13> kLayers{
-      ".qkv", ".out",         ".gate_up",         ".down",     ".fc1",
-      ".fc2", ".cross_query", ".cross_key_value", ".cross_out",
-      ".q_down", ".q_up", ".kv_down", ".kv_up"};
+  constexpr std::array<std::string_view, 14> kLayers{
+      ".qkv",  ".out",         ".gate_up",         ".down",      ".fc1",
+      ".fc2",  ".cross_query", ".cross_key_value", ".cross_out", ".q_down",
+      ".q_up", ".kv_down",     ".kv_up",           ".linear_in"};
   const std::string_view name = parameter.name;
   if (layer != LayerKind::encoder_block && layer != LayerKind::decoder_block &&
       layer != LayerKind::diffusion_block)

@@ -72,10 +72,23 @@ std::int64_t query_bytes(const Module& module, const WorkSize& size, const RankC
          module.head_dim;
 }
 // What attention makes of them: its output and log-sum-exp.
-std::int64_t core_bytes(const Module& module, const WorkSize& size, const RankContext& context) {
+std::int64_t core_bytes(const Module& module, const WorkSize& size, const RankContext& context,
+                        AttentionKind kind) {
   const std::int64_t element = size_of(context.precision).value;
-  return size.tokens * (module.heads / context.tp) *
-         (element * value_width(module) + wide_element(context));
+  if (kind == AttentionKind::linear)  // the output matrix's input alone
+    return trains(module) || adapts(module)
+               ? element * size.tokens * (module.linear_value_heads / context.tp) *
+                     module.linear_head_dim
+               : 0;
+  const std::int64_t width = kind == AttentionKind::latent ? value_width(module) : module.head_dim;
+  return size.tokens * (module.heads / context.tp) * (element * width + wide_element(context));
+}
+
+// What the delta rule's matrix made.
+std::int64_t linear_bytes(const Module& module, const WorkSize& size, const RankContext& context) {
+  const std::int64_t keys = module.linear_key_heads, values = module.linear_value_heads;
+  return size_of(context.precision).value * size.tokens *
+         ((2 * (keys + values) * module.linear_head_dim + 2 * values) / context.tp);
 }
 
 // q, k and v before the norms of heads, and their scales.
@@ -89,11 +102,11 @@ std::int64_t head_norm_bytes(const Module& module, const WorkSize& size,
 }
 
 // Inputs of low-rank pairs' second matrices.
-std::int64_t low_rank_bytes(const Module& module, const WorkSize& size,
-                            const RankContext& context) {
+std::int64_t low_rank_bytes(const Module& module, const WorkSize& size, const RankContext& context,
+                            AttentionKind kind) {
   if (!adapts(module)) return 0;
   const int feed_forward = module.experts > 0 && module.shared_ffn == 0 ? 0 : 2;
-  const std::int64_t attention = module.key_value_rank > 0
+  const std::int64_t attention = kind == AttentionKind::latent
                                      ? latent_pair_rows(module, size, context) + size.tokens
                                      : 2 * size.tokens;
   return size_of(context.precision).value * (attention + feed_forward * size.tokens) *
@@ -105,8 +118,9 @@ std::int64_t norm_statistics(const Module& module, std::int64_t rows, const Rank
   return (two ? 2 : 1) * wide_element(context) * rows;
 }
 
-std::int64_t block_bytes(const Module& module, bool starts, LayerKind kind, const WorkSize& size,
-                         const RankContext& context, Recompute recompute) {
+std::int64_t block_bytes(const Module& module, bool starts, LayerKind kind, int layer,
+                         const WorkSize& size, const RankContext& context, Recompute recompute) {
+  const AttentionKind attention = block_at(module, layer - 1).attention;
   const std::int64_t own = own_rows(size.tokens, context);
   const std::int64_t input = size_of(context.precision).value * own * module.hidden;
   if (recompute == Recompute::full) {
@@ -117,22 +131,24 @@ std::int64_t block_bytes(const Module& module, bool starts, LayerKind kind, cons
   const bool routes = module.experts > 0 && !trains(module) && module.shared_ffn == 0;
   const int inputs = trains(module) || adapts(module) ? (routes ? 1 : 2) : 0;  // of qkv and fc1
   std::int64_t bytes = (starts ? 1 : 2) * normed + inputs * input +
-                       low_rank_bytes(module, size, context) +
+                       low_rank_bytes(module, size, context, attention) +
                        feed_forward_bytes(module, size, context);
   if (kind == LayerKind::diffusion_block)
     bytes += diffusion_bytes(module, kind, size, context) -
              (starts ? unmodulated_bytes(module, size, context) : 0);
   if (starts && !adapts(module)) return bytes;  // its attention has no gradient either
-  if (module.key_value_rank > 0) {
-    bytes += latent_bytes(module, size, context);
-    return recompute == Recompute::selective ? bytes : bytes + core_bytes(module, size, context);
-  }
+  const std::int64_t core =
+      recompute == Recompute::selective ? 0 : core_bytes(module, size, context, attention);
+  if (attention == AttentionKind::latent) return bytes + latent_bytes(module, size, context) + core;
+  if (attention == AttentionKind::linear) return bytes + linear_bytes(module, size, context) + core;
   bytes += query_bytes(module, size, context);
   // Without tokens here nothing attends to what the context group gathers.
-  if (size.tokens > 0 || recompute == Recompute::selective)
+  if (size.tokens > 0 || recompute == Recompute::selective) {
     bytes += key_bytes(module, size, context);
+    if (module.attention_sinks) bytes += wide_element(context) * (module.heads / context.tp);
+  }
   if (module.qk_norm) bytes += head_norm_bytes(module, size, context);
-  return recompute == Recompute::selective ? bytes : bytes + core_bytes(module, size, context);
+  return bytes + core;
 }
 
 std::int64_t projector_bytes(const Module& module, const WorkSize& inside,
@@ -188,8 +204,8 @@ Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
       case LayerKind::encoder_block:
       case LayerKind::decoder_block:
         bytes +=
-            block_bytes(module, starts_graph(module, range, layer, context), kind, inside, context,
-                        recompute_of(kind, layer, context.recompute, context.recomputed));
+            block_bytes(module, starts_graph(module, range, layer, context), kind, layer, inside,
+                        context, recompute_of(kind, layer, context.recompute, context.recomputed));
         break;
       case LayerKind::encoder_norm:
         bytes += element * own * module.hidden + norm_statistics(module, own, context);
@@ -258,12 +274,13 @@ Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& si
       case Recompute::none:
         break;
       case Recompute::selective:
-        most = std::max(most, core_bytes(module, inside, context));
+        most = std::max(most,
+                        core_bytes(module, inside, context, block_at(module, layer - 1).attention));
         break;
       case Recompute::full:
-        most =
-            std::max(most, block_bytes(module, starts, kind, inside, context, Recompute::none) -
-                               block_bytes(module, starts, kind, inside, context, Recompute::full));
+        most = std::max(
+            most, block_bytes(module, starts, kind, layer, inside, context, Recompute::none) -
+                      block_bytes(module, starts, kind, layer, inside, context, Recompute::full));
         break;
     }
   }

@@ -40,12 +40,16 @@ bool has(const Parameter& parameter, std::string_view part) {
   return parameter.name.find(part) != std::string::npos;
 }
 
-// Of latent attention's matrices and norms: what the forward has kept (x), and what comes back.
+// Of latent attention's matrices and norms, and of small parameters: what the forward has kept (x), and what comes back.
 struct Kept {
   std::int64_t x = 0, dy = 0;
 };
-std::optional<Kept> latent_kept(const Held& held, const Parameter& parameter) {
+std::optional<Kept> kept_apart(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
+  for (const char* small : {"linear_conv.weight", "linear_decay.weight", "linear_decay.bias",
+                            "linear_norm.weight", "sinks.weight"})
+    if (ends(parameter, small))  // read as it is: its own gradient
+      return Kept{0, held.wide() * parameter.local_count({.tensor = held.context.tp})};
   if (m.key_value_rank == 0) return {};
   const std::int64_t tokens = held.size.tokens, own = held.own(tokens), element = held.element();
   const std::int64_t joint = m.key_value_rank + m.rotary_dim;
@@ -69,7 +73,7 @@ std::optional<Kept> latent_kept(const Held& held, const Parameter& parameter) {
 // A norm of rows, or of heads: one of its parameters stands for all.
 std::int64_t norm_bytes(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
-  if (const auto latent = latent_kept(held, parameter)) return latent->x + latent->dy;
+  if (const auto apart = kept_apart(held, parameter)) return apart->x + apart->dy;
   if (ends(parameter, "q_norm.weight")) {
     const std::int64_t heads = m.heads / held.context.tp,
                        keys = std::max(1, m.kv_heads / held.context.tp);
@@ -95,7 +99,7 @@ std::int64_t expert_slots(const Held& held) {
 std::int64_t matrix_bytes(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
   const std::int64_t tokens = held.size.tokens, element = held.element();
-  if (const auto latent = latent_kept(held, parameter)) return latent->x + latent->dy;
+  if (const auto apart = kept_apart(held, parameter)) return apart->x + apart->dy;
   if (ends(parameter, "patch_embedding.weight"))
     return m.rotary || m.class_token ? element * held.own(tokens) * m.hidden : 0;
   if (ends(parameter, "patch_embedding.position"))
@@ -129,7 +133,7 @@ std::int64_t matrix_bytes(const Held& held, const Parameter& parameter) {
 std::int64_t input_bytes(const Held& held, const Parameter& parameter) {
   const Module& m = held.module;
   const std::int64_t tokens = held.size.tokens, element = held.element();
-  if (const auto latent = latent_kept(held, parameter)) return latent->x;
+  if (const auto apart = kept_apart(held, parameter)) return apart->x;
   if (parameter.shape.size() < 2) {
     const std::int64_t both = norm_bytes(held, parameter);
     if (both == 0) return 0;

@@ -173,6 +173,12 @@ const std::vector<Feature>& features() {
       {"latent attention, whole queries", on_modules([](Module& m) {
          if (m.kind == ModuleKind::language) make_latent(m, 0);
        })},
+      {"windows over rows, sinks", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_sliding(m);
+       })},
+      {"delta rule", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_linear(m);
+       })},
       {"tp4 over 2 key heads",
        [](Draft& d) {
          d.language.tp = 4;

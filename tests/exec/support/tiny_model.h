@@ -60,6 +60,22 @@ inline void make_latent(Module& m, int query_rank) {
   m.value_dim = 5;
 }
 
+// Blocks with windows of 4 rows, a base of rotation of their own and sinks, every third one whole.
+inline void make_sliding(Module& m) {
+  m.mixers = {Mixer::window, Mixer::window, Mixer::full};
+  m.sliding_window = 4;
+  m.local_rope_theta = 50;
+  m.attention_sinks = true;
+}
+// Blocks of the delta rule, every second one attention.
+inline void make_linear(Module& m) {
+  m.mixers = {Mixer::linear, Mixer::full};
+  m.linear_key_heads = 4;
+  m.linear_value_heads = 8;
+  m.linear_head_dim = 6;
+  m.linear_conv = 4;
+}
+
 struct TestWork {
   WorkInput input;
   WorkSize vision, projector, language;
