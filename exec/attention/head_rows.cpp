@@ -26,6 +26,8 @@ Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
   return bucket.valid.defined() ? x.index_select(0, bucket.valid) : x;
 }
 
+Tensor rotate_heads(const Tensor& x, const Bucket& bucket) { return rotate(x, bucket, false); }
+
 HeadTensors split_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
   const std::int64_t batch = bucket.count * heads.kv_heads;
   const Tensor split =

@@ -5,7 +5,6 @@
 #include "exec/attention/context_attention.h"
 #include "exec/attention/qk_norm.h"
 #include "exec/autograd/recompute.h"
-#include "shared/layers/rows.h"
 
 namespace polyphony::exec {
 
@@ -16,21 +15,31 @@ namespace {
 // Selective recomputation runs it again, but for the gathering of keys.
 Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
                           const HeadShape& heads) {
-  const SequencePlan& plan =
-      sees_all(frame.module, layer.position - 1) ? frame.sequences : frame.windows;
+  const bool slides = block_at(frame.module, layer.position - 1).attention == AttentionKind::window;
+  const SequencePlan& plan = slides ? frame.windows : frame.sequences;
   const bool again = layer.recompute == Recompute::selective;
+  const auto with_sinks = [&](std::vector<Tensor> inputs) {
+    if (frame.module.attention_sinks && frame.module.kind == ModuleKind::language)
+      inputs.push_back(parameter_value(frame.pass, layer.at("sinks.weight")));
+    return inputs;
+  };
+  const auto sinks_in = [](const std::vector<Tensor>& inputs, std::size_t at) {
+    return inputs.size() > at ? inputs[at] : Tensor();
+  };
+  const auto run = [&](const std::vector<Tensor>& inputs, const Rebuilt::Part& part) {
+    return again ? recomputed(frame.pass.anchor.detach(), inputs, part)
+                 : Recomputed{part(inputs), {}};
+  };
   if (plan.context) {
     const GatheredHeads gathered = gather_keys(qkv, *plan.context, heads);
-    if (!again) return {context_attention(gathered, plan.context, heads), {}};
-    return recomputed(frame.pass.anchor.detach(), {gathered.queries, gathered.keys},
-                      [&plan, heads](const std::vector<Tensor>& x) {
-                        return context_attention({x[0], x[1]}, plan.context, heads);
-                      });
+    return run(with_sinks({gathered.queries, gathered.keys}),
+               [&plan, heads, sinks_in](const std::vector<Tensor>& x) {
+                 return context_attention({x[0], x[1]}, plan.context, heads, sinks_in(x, 2));
+               });
   }
-  if (!again) return {attention(qkv, plan, heads), {}};
-  return recomputed(
-      frame.pass.anchor.detach(), {qkv},
-      [&plan, heads](const std::vector<Tensor>& x) { return attention(x[0], plan, heads); });
+  return run(with_sinks({qkv}), [&plan, heads, sinks_in](const std::vector<Tensor>& x) {
+    return attention(x[0], plan, heads, sinks_in(x, 1));
+  });
 }
 
 }  // namespace

@@ -121,9 +121,14 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
                   number((layout.ranks / cell + 1) * cell));
   if (Verdict verdict = check_tensor_parallel(module, layout.tp)) return verdict;
   if (module.kind == ModuleKind::projector) return {};  // the rest is its source's
+  if (layout.cp > 1 && module.key_value_rank > 0)
+    return refuse(module.name + ": cp " + number(layout.cp) +
+                  " with latent attention: latents gathered over a context group would be brought "
+                  "up to keys and values again on each of its ranks; use cp 1, or more tp");
   if (module.linear_key_heads > 0 && layout.cp > 1)
     return refuse(module.name + ": cp " + number(layout.cp) +
-                  " with linear attention, whose state passes from row to row; use cp 1");
+                  " with linear attention: its state passes from row to row, so that the ranks of "
+                  "a context group would wait for one another; use cp 1");
   if (Verdict verdict = check_expert_parallel(module, layout)) return verdict;
   if (Verdict verdict = check_sharding(module, layout)) return verdict;
   return check_recompute(module, layout);
