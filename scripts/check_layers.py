@@ -1,24 +1,75 @@
 #!/usr/bin/env python3
-"""Checks that each folder includes only what it may. Exit 1 and one line per fault.
+"""Checks that folders and rooms include only what they may, and that the READMEs show the map below.
 
-  shared <- std, nlohmann (in *_json.cpp only)      sim  <- shared, traces, SimGrid, cxxopts
-  traces <- shared, Eigen, nlohmann                 exec <- shared, traces, LibTorch, libpng, NCCL, cxxopts
+check_layers.py           exit 1 and one line per fault
+check_layers.py --map     prints the map: room, what it is for, which rooms it includes
+check_layers.py --write   puts the map into the READMEs (between the lines "<!-- rooms -->" and "<!-- end of rooms -->")
+
+Folders: shared <- nothing of ours; traces <- shared; sim <- shared, traces; exec <- shared, traces.
+Rooms of a folder stand in order below: a file may include its own room's files and those of rooms of earlier levels,
+never of its own level's other rooms. "" is the folder itself.
 """
+import collections
 import pathlib
 import re
 import sys
 
-FOLDERS = ["shared", "traces", "sim", "exec"]
-ALLOWED = {  # folder -> what its files may include besides itself and the standard library
-    "shared": {"nlohmann"},
-    "traces": {"shared", "Eigen", "nlohmann"},
-    "sim": {"shared", "traces", "simgrid", "xbt", "cxxopts", "nlohmann"},
-    "exec": {"shared", "traces", "torch", "ATen", "c10", "gloo", "png", "cuda", "nccl", "cxxopts", "nlohmann"},
+LIBRARIES = {  # folder -> what its files may include besides our folders and the standard library
+    "shared": {"nlohmann"},  # in *_json.cpp only
+    "traces": {"Eigen", "nlohmann"},
+    "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
+    "exec": {"torch", "ATen", "c10", "gloo", "png", "cuda", "nccl", "cxxopts", "nlohmann"},
 }
-INCLUDE = re.compile(r'\s*#\s*include\s*(<|")([^>"]+)')
+FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared", "traces", "sim"],
+           "exec": ["shared", "traces", "exec"]}
+ROOMS = {  # folder -> levels of rooms, lowest first
+    "shared": [
+        {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
+        {"text": "quantities with units, forms of JSON values, strict JSON"},
+        {"model": "modules and edges, layouts, presets, Hugging Face configs"},
+        {"layers": "what a layer holds, computes, keeps and says to other ranks: parameters, kernels, tapes, rows"},
+        {"hardware": "clusters, devices, hardware profiles and how sure they are, software stacks, what a transfer crosses"},
+        {"scenario": "what a person writes: scenario, data; its form, reader, schema, checks"},
+        {"program": "the Program, what its works hold, its proof (verify), its graph (compile), memory over time"},
+        {"cost": "prices of ops, the estimate, model FLOPs",
+         "plan": "legality, stages on ranks, who works on what in which order, lowering"},
+        {"chance": "intervals, what lies outside the known, jitter"},
+        {"search": "closed-form bound, candidates"},
+    ],
+    "traces": [
+        {"import": "what other tools print or record, as values"},
+        {"format": "trace files, written and read"},
+        {"compare": "when an op is at work; two Timelines side by side"},
+        {"calibrate": "features, fits, machine records, certainty"},
+        {"report": "pictures and the HTML page"},
+    ],
+    "sim": [
+        {"runner": "SimGrid: platform, player, one engine in one forked child; worker processes"},
+        {"answers": "predict, sweep, how sure, many batches, predicted beside measured"},
+        {"published": "published measurements, each predicted and judged"},
+        {"commands": "the `polyphony` command: one file a verb, launching, printing"},
+    ],
+    "exec": [
+        {"": "what every room includes: LibTorch's precompiled header, the input of a work item"},
+        {"system": "this process: who am I, cores, files that outlive a crash"},
+        {"transport": "the communicator's contract; ranks as threads of one process"},
+        {"network": "ranks as processes: Gloo, NCCL, direct links, the store, who is lost; devices"},
+        {"parameters": "initial values, what a rank holds of them, AdamW"},
+        {"autograd": "weight-bearing functions with queued weight gradients, rows of sequence parallelism"},
+        {"attention": "attention over packed rows, rotary positions, windows, context parallelism"},
+        {"layers": "the layers of every module kind; chunks made of them"},
+        {"data": "samples, data sets, packing without padding"},
+        {"runner": "a Program's ops in their order on one rank"},
+        {"checkpoint": "atomic checkpoints that any layout resumes, safetensors"},
+        {"worker": "`polyphony-worker`: preparation, the training loop, its files, microbenchmarks"},
+    ],
+}
+INCLUDE = re.compile(r'\s*#\s*include\s*(<|")([^">]+)')
 # Outside every folder: the C and C++ standard libraries (no slash, no .hpp) and the operating system's headers.
 SYSTEM = re.compile(r"^([a-z_0-9]+|(assert|errno|malloc|math|signal|stdio|stdlib|string|time|unistd|fcntl|poll|dlfcn|netdb|pthread|sched|spawn|limits|ifaddrs)\.h"
                     r"|(sys|netinet|arpa|net|linux)/.*)$")
+BEGIN, END = "<!-- rooms -->\n", "<!-- end of rooms -->\n"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def library(path: str) -> str:
@@ -28,25 +79,94 @@ def library(path: str) -> str:
     return "cuda" if name.startswith("cuda") or name == "nvtx3" else name
 
 
-def faults(root: pathlib.Path):
-    for folder in FOLDERS:
-        for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in {".h", ".cpp"} or {"gloo_stub", "cuda_stub"} & set(file.parts):
+def room_of(path: str) -> str:
+    """"layers" of "shared/layers/rows.h"."""
+    parts = path.split("/")
+    return "/".join(parts[1:-1])
+
+
+def sources(folder: str):
+    for file in sorted((ROOT / folder).rglob("*")):
+        if file.suffix in {".h", ".cpp"} and not {"gloo_stub", "cuda_stub"} & set(file.parts):
+            yield file, str(file.relative_to(ROOT))
+
+
+def includes(file: pathlib.Path):
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match and not (match[1] == "<" and SYSTEM.match(match[2])):
+            yield number, match[1], match[2]
+
+
+def levels(folder: str):
+    return {room: level for level, rooms in enumerate(ROOMS[folder]) for room in rooms}
+
+
+def faults():
+    for folder in ROOMS:
+        level = levels(folder)
+        for file, path in sources(folder):
+            room = room_of(path)
+            if room not in level:
+                yield f"{path}: {folder}/ has no room {room!r}; add it to ROOMS in scripts/check_layers.py"
                 continue
-            for number, line in enumerate(file.read_text().splitlines(), 1):
-                match = INCLUDE.match(line)
-                if not match or (match[1] == "<" and SYSTEM.match(match[2])):
-                    continue
-                name, where = library(match[2]), f"{file.relative_to(root)}:{number}"
-                if match[1] == '"' and name not in FOLDERS:
-                    yield f'{where}: write "{folder}/{match[2]}", or <...> if it is not ours'
-                elif name != folder and name not in ALLOWED[folder]:
-                    yield f"{where}: {folder}/ may not include {match[2]} (allowed: {', '.join(sorted(ALLOWED[folder]))})"
-                elif folder == "shared" and name == "nlohmann" and not file.name.endswith("_json.cpp"):
+            for number, mark, included in includes(file):
+                name, where = library(included), f"{path}:{number}"
+                if name == folder:
+                    other = room_of(included)
+                    if other != room and level.get(other, len(level)) >= level[room]:
+                        yield f"{where}: {folder}/{room} may not include {folder}/{other} (rooms: scripts/check_layers.py --map)"
+                elif mark == '"' and name not in ROOMS:
+                    yield f'{where}: write "{folder}/{included}", or <...> if it is not ours'
+                elif name not in LIBRARIES[folder] and name not in FOLDERS[folder]:
+                    yield f"{where}: {folder}/ may not include {included} (allowed: {', '.join(FOLDERS[folder] + sorted(LIBRARIES[folder]))})"
+                elif folder == "shared" and name == "nlohmann" and not path.endswith("_json.cpp"):
                     yield f"{where}: in shared/, JSON belongs into *_json.cpp"
+        readme = ROOT / folder / "README.md"
+        if with_map(readme.read_text(), folder) != readme.read_text():
+            yield f"{folder}/README.md: its map of rooms is out of date; run scripts/check_layers.py --write"
+
+
+def room_map(folder: str) -> str:
+    arrows = collections.defaultdict(set)
+    for file, path in sources(folder):
+        room = room_of(path)
+        for _, _, included in includes(file):
+            if library(included) == folder and room_of(included) != room:
+                arrows[room].add(room_of(included))
+    lines = ["| room | what | includes |", "|---|---|---|"]
+    for rooms in ROOMS[folder]:
+        for room, what in rooms.items():
+            below = [r for level in ROOMS[folder] for r in level if r in arrows[room] and r]
+            lines.append(f"| {f'`{room}/`' if room else 'here'} | {what} | {' '.join(below)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_map(readme: str, folder: str) -> str:
+    """The README with today's map between its two marks."""
+    if BEGIN not in readme or END not in readme:
+        return readme + BEGIN + END  # differs: --write cannot know where it belongs
+    head, rest = readme.split(BEGIN, 1)
+    return head + BEGIN + room_map(folder) + END + rest.split(END, 1)[1]
+
+
+def main(arguments):
+    if arguments == ["--map"]:
+        for folder in ROOMS:
+            print(f"{folder}/\n{room_map(folder)}")
+    elif arguments == ["--write"]:
+        for folder in ROOMS:
+            readme = ROOT / folder / "README.md"
+            readme.write_text(with_map(readme.read_text(), folder))
+    elif arguments:
+        print(__doc__)
+        return 0 if arguments in (["--help"], ["-h"]) else 2
+    else:
+        found = list(faults())
+        print("\n".join(found) or "layers: clean")
+        return int(bool(found))
+    return 0
 
 
 if __name__ == "__main__":
-    found = list(faults(pathlib.Path(__file__).resolve().parent.parent))
-    print("\n".join(found) or "layers: clean")
-    sys.exit(bool(found))
+    sys.exit(main(sys.argv[1:]))

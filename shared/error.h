@@ -1,8 +1,9 @@
 // The three kinds of trouble, and the form each takes.
-//   InputError   what a person wrote is wrong: file, JSON pointer, what, how to fix. Caught once,
-//   in main: one line, exit 2. Infeasible   an expected "no" (does not fit, illegal layout in a
-//   sweep): a value with its reason; exit 3 when it is the answer. CHECK        our own mistake:
-//   always on, aborts the command with the values (InternalError), exit 1.
+//   InputError   what a person wrote is wrong: file, JSON pointer, what, how to fix. Caught once, in
+//                main: one line, exit 2
+//   Infeasible   an expected "no" (does not fit, illegal layout in a sweep): a value with its reason;
+//                exit 3 when it is the answer
+//   CHECK        our own mistake: always on, aborts the command with the values (InternalError), exit 1
 #pragma once
 
 #include <sstream>

@@ -1,7 +1,6 @@
 // The little probability that answers about chance rest on.
 //   normal_below(z)         P(Z <= z) of a standard normal number
-//   upper_probability(k, n) Clopper-Pearson upper bound, at 95 %, of a probability seen k times in
-//   n
+//   upper_probability(k, n) Clopper-Pearson upper bound, at 95 %, of a probability seen k times in n
 //                           independent trials; k = 0: 1 - 0.05^(1/n), the "rule of three" 3 / n.
 //   any_of(p, m)            P(at least one in m independent trials)
 // Sources: Clopper & Pearson, Biometrika 1934; Hanley & Lippman-Hand, JAMA 1983 (rule of three).

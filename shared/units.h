@@ -1,7 +1,7 @@
 // Physical quantities as types: a byte count cannot be added to a flop count, and bytes over a rate
 // is a time.
-//   Seconds (chrono, double) · Bytes (int64) · Flops · BytesPerSecond · FlopsPerSecond · Watts ·
-//   Joules (double)
+//   Seconds (chrono, double) · Bytes (int64)
+//   Flops · BytesPerSecond · FlopsPerSecond · Watts · Joules (double)
 // Construction is explicit; `.value` (or `.count()`) is read only where a number meets SimGrid,
 // LibTorch or text. Rates are bytes, never bits: 400Gbps in text parses to 50e9 bytes a second
 // (shared/text/quantity_text.h).

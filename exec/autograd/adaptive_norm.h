@@ -1,7 +1,8 @@
 // Layers whose scale, shift or gate differs from item to item.
-//   x, y [rows, H]: rows of n items, one item after another, `rows` of each; scale, shift, gate [n,
-//   H] adaptive_norm  (x − mean) ÷ deviation ∘ (1 + scale) + shift, each row by itself gated_sum x
-//   + gate∘y
+//   x, y [rows, H]: rows of n items, one item after another, `rows` of each
+//   scale, shift, gate [n, H]
+//   adaptive_norm  (x − mean) ÷ deviation ∘ (1 + scale) + shift, each row by itself
+//   gated_sum      x + gate∘y
 // The gradient of an item's scale, shift or gate is a sum over its rows: only part of it where
 // other ranks hold others. No weights here: what makes scale, shift and gate has them. Source:
 // adaptive layer norm of Peebles and Xie, arXiv 2212.09748, section 3.2.

@@ -1,7 +1,6 @@
 // The layers of a diffusion module: a transformer over latent patches that learns a flow.
 //   n items, L latent tokens, p = latent_channels·patch² features of a token, t the time of an item
-//   latent_embedding  x_t = (1 − t)·noise + t·latent; linear; + fixed sines and cosines of
-//   position,
+//   latent_embedding  x_t = (1 − t)·noise + t·latent; linear; + fixed sines and cosines of position,
 //                     of row and column where an item is a square, else of the token's number
 //   modulation        time_out(silu(time_in(features of t))): [n, parts·H], 256 features
 //   diffusion_block   x += gate₁∘out(attention(qkv(adaptive norm x)))      bidirectional in an item

@@ -5,14 +5,12 @@
 //   in the shard group owns the run [cut_begin(n, S, i), cut_begin(n, S, i + 1)) of it, wherever
 //   that cuts. The chunk's LocalParameters keep pointing at whole tensors; what is not there (full:
 //   values between release and gather; gradients, full: the whole gradient between reduce_scatter
-//   and open_gradient) is a tensor of 0 elements, which no operator takes for it. One step, by
-//   Layout shard:
-//     none        backwards                                                    reduce_partial
-//                 all_reduce(replicas)                   norm, step
-//     optimizer   backwards               reduce_partial, reduce_scatter
-//                 all_reduce(replicas)                   norm, step, gather
-//     gradients   (open_gradient, backward, reduce_partial, reduce_scatter) for every work
-//                 all_reduce(replicas)                   norm, step, gather
+//   and open_gradient) is a tensor of 0 elements, which no operator takes for it.
+//   One step, by Layout shard:
+//     none        backwards, reduce_partial, all_reduce(replicas), norm, step
+//     optimizer   backwards, reduce_partial, reduce_scatter, all_reduce(replicas), norm, step, gather
+//     gradients   (open_gradient, backward, reduce_partial, reduce_scatter) for every work,
+//                 all_reduce(replicas), norm, step, gather
 //     full        the same, each forward and backward between gather and release; no gather at last
 //   Whoever calls orders what runs on several threads: nothing here locks.
 //   bf16: gradients and moments are fp32, and so is a master copy of the owned values, from which

@@ -1,10 +1,11 @@
 // The training loop of one rank: batch -> Program -> step, with metrics, traces, evaluation and
 // checkpoints around it.
 //   metrics.jsonl (rank 0)   {"step": 3, "loss": 2.1, "gradient_norm": 0.8, "learning_rate": 1e-3,
-//   "seconds": 0.12, "samples_per_second": 530}
+//                             "seconds": 0.12, "samples_per_second": 530}
 //                            {"step": 50, "accuracy": 0.71, "held_out": 512}
-//   trace/                   batches.jsonl (rank 0) and step-<n>.rank-<r>.json
-//   (traces/format/chrome_json.h) of the traced steps checkpoints/             exec/checkpoint/checkpoint.h
+//   trace/                   batches.jsonl (rank 0) and, of the traced steps, step-<n>.rank-<r>.json
+//                            (traces/format/chrome_json.h)
+//   checkpoints/             exec/checkpoint/checkpoint.h
 // Learning rate: linear warm-up over warmup_steps, then constant.
 #pragma once
 

@@ -1,33 +1,15 @@
 #include "shared/cost/collectives.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "shared/cost/collective_algorithms.h"
 
 namespace polyphony {
 namespace {
 
-// NCCL src/graph/tuning.cc: base, hop over NVLink, hop over the network; share of the rate. LL:
-// half of each 8 bytes is a flag; LL128: 120 of 128 bytes are data; Simple. Trees reach 0.92 of a
-// ring.
-struct NcclProtocol {
-  Seconds base, inside, between;
-  double share;
-};
-constexpr Seconds us(double value) { return Seconds(value * 1e-6); }
-constexpr NcclProtocol kRings[] = {{us(6.6), us(0.6), us(2.7), 0.5},
-                                   {us(14.0), us(1.9), us(4.0), 0.92},
-                                   {us(8.4), us(3.4), us(14.0), 1.0}};
-constexpr NcclProtocol kTrees[] = {{us(6.8), us(0.6), us(5.0), 0.46},
-                                   {us(14.0), us(1.25), us(8.5), 0.85},
-                                   {us(8.4), us(4.0), us(14.0), 0.92}};
-
 // What all-to-all reaches of a ring's rate over NVLink: 0.60 of 0.74.
 constexpr double kExchangeShare = 0.81;
-
-bool reduces_all(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_reduce_max;
-}
 
 // Of a group: the slowest members' factors, and how many NICs they have together.
 struct GroupLinks {
@@ -107,7 +89,8 @@ double distinct_share(int places, const Choices& of) {
 
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others, const Choices& choices) {
-  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl, 1};
+  Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl,
+            profile.in_switch_efficiency};
   const int n = ring.ranks;
   if (n < 2) return ring;
   int between = 0, over_bus = 0;
@@ -123,6 +106,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   ring.rate = inside;
   if (between + over_bus < n) ring.hop = profile.collective_latency + cluster.node_link.latency;
   if (over_bus > 0) {
+    ring.in_switch = 0;
     const BytesPerSecond bus = cluster.bus.rate * profile.collective_efficiency;
     ring.rate = over_bus == n ? bus : std::min(inside, bus);
     ring.hop = std::max(ring.hop, profile.collective_latency + cluster.bus.latency);
@@ -169,6 +153,10 @@ std::vector<std::pair<Rank, Rank>> channels_between(const std::vector<Rank>& mem
   return channels;
 }
 
+bool reduces_all(CollectiveKind kind) {
+  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_reduce_max;
+}
+
 int ring_hops(CollectiveKind kind, int ranks) { return (reduces_all(kind) ? 2 : 1) * (ranks - 1); }
 
 // All-to-all: each rank sends 1/n of its array to every other.
@@ -177,30 +165,23 @@ Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes) {
 }
 
 Protocol choose_protocol(const Ring& ring, CollectiveKind kind, Bytes bytes) {
-  const int hops = ring_hops(kind, ring.ranks);
-  if (!ring.nccl) return {ring.hop * hops, 1};
+  if (!ring.nccl) return {ring.hop * ring_hops(kind, ring.ranks), 1};
   const Bytes moved = ring_bytes(kind, ring.ranks, bytes);
   Protocol best;
   Seconds least{};
-  const auto offer = [&](const NcclProtocol& p, double inside, double between) {
-    const Protocol offered{p.base + inside * p.inside + between * p.between, p.share};
-    const Seconds time = offered.latency + moved / (rate_of(ring, kind) * p.share);
-    if (least.count() > 0 && time >= least) return;
-    least = time;
-    best = offered;
-  };
-  // A ring's steps that cross nodes; all-to-all sends to all at once.
-  const int rounds = reduces_all(kind) ? 2 : 1;
-  const double between = ring.nodes > 1 ? rounds * (ring.nodes - 1) : 0;
-  if (kind == CollectiveKind::all_to_all) {
-    for (const NcclProtocol& p : kRings) offer(p, 1, ring.nodes > 1 ? 1 : 0);
-    return best;
+  for (const CollectiveAlgorithm& algorithm : collective_algorithms()) {
+    if (!algorithm.runs(ring, kind)) continue;
+    const Hops hops = algorithm.hops(ring, kind);
+    const double gain = algorithm.gain(ring);
+    for (const NcclProtocol& p : algorithm.protocols) {
+      const Protocol offered{p.base + hops.inside * p.inside + hops.between * p.between,
+                             p.share * gain};
+      const Seconds time = offered.latency + moved / (rate_of(ring, kind) * offered.share);
+      if (least.count() > 0 && time >= least) continue;
+      least = time;
+      best = offered;
+    }
   }
-  for (const NcclProtocol& p : kRings) offer(p, hops - between, between);
-  if (!reduces_all(kind) || ring.nodes == 1) return best;
-  const double local = static_cast<double>(ring.ranks) / ring.nodes;
-  for (const NcclProtocol& p : kTrees)
-    offer(p, 2 * (local - 1), 2 * std::log2(static_cast<double>(ring.nodes)));
   return best;
 }
 

@@ -18,7 +18,7 @@
 //
 // Time: latency + bytes / (rate · share). Without NCCL, the latency is that of all hops, and the
 // share 1. With NCCL, the fastest of its protocols and, for all-reduce between nodes, trees of 2
-// log2(k) hops: kRings and kTrees in shared/cost/collectives.cpp.
+// log2(k) hops: shared/cost/collective_algorithms.h.
 //
 // Sources: nccl-tests doc/PERFORMANCE.md (bandwidth terms); NCCL src/graph/tuning.cc (protocols).
 // Does not model: NVLS, PAT, channels short of the link's rate.
@@ -41,7 +41,8 @@ struct Ring {
   BytesPerSecond exchange{};  // of an all-to-all
   Seconds hop{};              // without NCCL
   bool nccl = false;
-  double channels = 1;  // NICs that carry a ring between two nodes
+  double in_switch = 0;  // HardwareProfile::in_switch_efficiency, where one switch joins all
+  double channels = 1;   // NICs that carry a ring between two nodes
 };
 enum class Others : std::uint8_t { idle, alike };
 // Of an all-to-all's rows: to how many experts, of how many; 0: one copy each.
@@ -59,6 +60,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
 // of its members there, each to its counterpart.
 std::vector<std::pair<Rank, Rank>> channels_between(const std::vector<Rank>& members, std::size_t i,
                                                     const Cluster& cluster);
+bool reduces_all(CollectiveKind kind);
 int ring_hops(CollectiveKind kind, int ranks);
 Bytes ring_bytes(CollectiveKind kind, int ranks, Bytes bytes);  // over each edge
 

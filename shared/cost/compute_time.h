@@ -1,6 +1,5 @@
 // How long one op of the compute stream lasts.
-//   compute  overhead + the longer of Σ kernels · correction and the host's launches, layer by
-//   layer,
+//   compute  overhead + the longer of Σ kernels · correction and the host's launches, layer by layer,
 //            + Σ inner collectives in closed form, less what hides them
 //   update   overhead + bytes of parameters, gradients and moments read and written ÷ memory rate
 // On degraded devices as long as on the slowest of its group. Does not model: collectives of other

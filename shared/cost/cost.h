@@ -1,10 +1,9 @@
 // How long each activity takes: beside the Program, never in it. Made by the cost model
 // (shared/cost/cost_model.h), from a measured Timeline, or from a jitter draw, so that replay,
 // calibration and what-if are "the same Program, another table".
-//   A node lasts   duration                                     (compute: kernels, dispatch, inner
-//   collectives)
-//               or delay, then all its flows at once, ended by the last (message: one flow;
-//               collective: one per ring edge)
+//   A node lasts
+//     duration                                                  compute: kernels, dispatch, inner collectives
+//     or delay, then all its flows at once, ended by the last   message: one flow; collective: one per ring edge
 // Source of the bounds: own count; with one stage's work equal to the next's they are the (m + p −
 // 1)(f + b) of GPipe and 1F1B (arXiv 2104.04473, §2.2).
 #pragma once

@@ -11,14 +11,14 @@ using namespace literals;
 
 // Sources of the rows, named in each:
 //   [torchtitan]  pytorch/torchtitan, torchtitan/tools/utils.py get_peak_flops (NVIDIA data sheets,
-//   without sparsity) [aic]         ai-dynamo/aiconfigurator, systems/*.yaml (peaks, memory rates,
-//   NVLink, NIC, one direction) [a100]        glennklockwood.com, page on the A100 (data sheet)
-//   [a40]         NVIDIA A40 data sheet; PCIe 4.0 x16 31.5 GB/s (NVLink joins pairs only, so it is
-//   not counted); one 200 Gb/s NIC for
-//                 4 accelerators as in Cornstarch (arXiv 2503.11367), §7
-//   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800
-//   with NVLink 200 GB/s and 200 Gb/s a GPU [fp32]        data sheets, vector units (tf32 must be
-//   asked for by name)
+//                 without sparsity)
+//   [aic]         ai-dynamo/aiconfigurator, systems/*.yaml (peaks, memory rates, NVLink, NIC, one direction)
+//   [a100]        glennklockwood.com, page on the A100 (data sheet)
+//   [a40]         NVIDIA A40 data sheet; PCIe 4.0 x16 31.5 GB/s (NVLink joins pairs only, so it is not
+//                 counted); one 200 Gb/s NIC for 4 accelerators as in Cornstarch (arXiv 2503.11367), §7
+//   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800 with
+//                 NVLink 200 GB/s and 200 Gb/s a GPU
+//   [fp32]        data sheets, vector units (tf32 must be asked for by name)
 // Latencies of links: NVLink 0.94 us, ASTRA-sim's HGX-H100 file; fabric 5 us, NCCL
 // src/graph/tuning.cc, tree hop over a network; PCIe 2 us and shared memory 20 us: assumed.
 constexpr Seconds kNvlinkLatency{0.94e-6};

@@ -1,18 +1,19 @@
 // A hardware profile: how much of a device's and its links' peak real kernels reach, and what it
 // was fitted on.
-//   kernel time = max(flops / (peak · efficiency(kind, shape)), bytes / (memory_rate ·
-//   memory_efficiency)) + dispatch per launch efficiency(gemm, m, n, k) = gemm_efficiency · s / (s
-//   + half_size),  s = (m·n·k)^(1/3): small products reach less of the peak collectives and
-//   messages: latency + bytes / (link rate · link_efficiency); message_efficiency and
-//   collective_efficiency inside a node, fabric_efficiency between nodes corrections: measured ÷
-//   modelled time by (layer kind, phase), from calibration; 1 where absent
-// Products of experts, many of one shape side by side, reach grouped_efficiency of what one alone
-// does.
-// `stack` holds what the software adds (shared/hardware/software.h).
-// `nccl`: collectives by protocol (shared/cost/collectives.h); else collective_latency per ring
-// hop. `step_error` is the stated relative error of a step time predicted with the profile;
-// candidates closer than it are tied. `certainty`: errors of single parameters, what was seen,
-// jitter. Profiles in JSON: shared/hardware/hardware_json.h.
+//   kernel time   max(flops / (peak · efficiency(kind, shape)), bytes / (memory_rate · memory_efficiency))
+//                 + dispatch per launch
+//   efficiency    of gemm, m, n, k: gemm_efficiency · s / (s + half_size), s = (m·n·k)^(1/3): small
+//                 products reach less of the peak. Products of experts, many of one shape side by
+//                 side, reach grouped_efficiency of what one alone does
+//   transfers     collectives and messages: latency + bytes / (link rate · link_efficiency);
+//                 message_efficiency and collective_efficiency inside a node, fabric_efficiency between
+//   corrections   measured ÷ modelled time by (layer kind, phase), from calibration; 1 where absent
+//   stack         what the software adds (shared/hardware/software.h)
+//   nccl          collectives by protocol (shared/cost/collectives.h); else collective_latency per ring hop
+//   step_error    stated relative error of a step time predicted with the profile; candidates closer
+//                 than it are tied
+//   certainty     errors of single parameters, what was seen, jitter
+// Profiles in JSON: shared/hardware/hardware_json.h.
 // Sources: the longer of arithmetic and memory, the roofline model (Williams, Waterman and
 // Patterson, CACM 52(4), 2009); efficiency by shape, own form, fitted (shared/hardware/devices.cpp).
 #pragma once
@@ -45,6 +46,8 @@ struct HardwareProfile {
   double message_efficiency = 0.8;  // of the link rate
   Seconds collective_latency{};     // per ring hop, as seen by all
   double collective_efficiency = 0.8;
+  double in_switch_efficiency =
+      0;  // of what all-reduces in the switch could gain; 0: there are none
   double fabric_efficiency =
       0.9;  // of the fabric link rate between nodes, messages and collectives alike
   Seconds optimizer_overhead{};  // per update op

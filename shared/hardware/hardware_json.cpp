@@ -40,6 +40,8 @@ constexpr NumberKey kNumbers[] = {
      "of the node link, point to point"},
     {"collective_efficiency", &HardwareProfile::collective_efficiency, kLeastEfficiency, 100,
      "of the node link"},
+    {"in_switch_efficiency", &HardwareProfile::in_switch_efficiency, 0, 1,
+     "of what reduction in the switch gains over a ring; 0: none"},
     {"fabric_efficiency", &HardwareProfile::fabric_efficiency, kLeastEfficiency, 100,
      "of the fabric link"},
     {"optimizer_bytes_efficiency", &HardwareProfile::optimizer_bytes_efficiency, kLeastEfficiency,

@@ -3,8 +3,7 @@
 //   dp, pp:
 //     rank = first_rank + t + tp·(c + cp·(d + dp·p)),   dp = ranks / (tp·cp·pp)
 //   homogeneous    one pipeline over the concatenated layers of all modules; every module has the
-//   language module's grid and the
-//                  encoder's blocks sit in the first stage(s)
+//                  language module's grid and the encoder's blocks sit in the first stage(s)
 //   colocated      encoder and language grids over the same ranks, shapes may differ
 //   non-colocated  disjoint ranks that tile the world
 //   mixed          some modules share their ranks, others are disjoint

@@ -1,7 +1,5 @@
 #include "shared/model/presets.h"
 
-#include "shared/layers/parameters.h"
-
 namespace polyphony {
 namespace {
 
@@ -125,7 +123,7 @@ std::vector<ModelPreset> language_presets() {
 const std::vector<ModelPreset>& model_presets() {
   static const std::vector<ModelPreset> presets = [] {
     std::vector<ModelPreset> all = encoder_presets();
-    for (const auto& part : {language_presets(), diffusion_presets()})
+    for (const auto& part : {language_presets(), mixed_presets(), diffusion_presets()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
@@ -143,22 +141,6 @@ const ModelPreset* find_preset(const std::string& name) {
   for (const ModelPreset& preset : model_presets())
     if (preset.name == name) return &preset;
   return nullptr;
-}
-
-double matrix_parameters(const Module& module) {
-  const double hidden = module.hidden, head_dim = module.head_dim;
-  const double attention = 2 * hidden * head_dim * (module.heads + module.kv_heads);
-  const double width =
-      module.experts == 0
-          ? module.ffn
-          : static_cast<double>(module.experts) * module.expert_ffn + module.shared_ffn;
-  const double feed_forward = (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
-  const double embeddings =
-      module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
-  const double modulation = module.modulation * (kTimeFeatures + 6 * hidden);
-  const double across =
-      module.condition > 0 ? 2 * (hidden + module.condition) * head_dim * module.heads : 0;
-  return module.layers * (attention + feed_forward + modulation + across) + embeddings;
 }
 
 }  // namespace polyphony

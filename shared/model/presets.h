@@ -27,19 +27,15 @@ struct ModelPreset {
 };
 
 const std::vector<ModelPreset>& model_presets();
-// Its parts of vision and audio (shared/model/encoder_presets.cpp), and of diffusion
-// (shared/model/diffusion_presets.cpp).
+// Its parts of vision and audio (shared/model/encoder_presets.cpp), of diffusion
+// (shared/model/diffusion_presets.cpp), and of language models whose blocks differ
+// (shared/model/mixed_presets.cpp).
+std::vector<ModelPreset> mixed_presets();
 std::vector<ModelPreset> encoder_presets();
 std::vector<ModelPreset> diffusion_presets();
 // Of one kind, in table order.
 std::vector<std::string> preset_names(ModuleKind kind);
 // Nothing when there is no such name.
 const ModelPreset* find_preset(const std::string& name);
-// Attention, feed-forward and embedding matrices of a module, from its dimensions alone.
-//   block = 2·H·A·D + 2·H·K·D + g·H·F, g = 3 when gated, else 2;  embeddings V·H, twice unless tied
-//   with E experts of width X and one of width S that all tokens visit: F = E·X + S, and the
-//   router's E·H diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's
-//   width
-double matrix_parameters(const Module& module);
 
 }  // namespace polyphony

@@ -29,6 +29,8 @@ Verdict check_tensor_parallel(const Module& module, int tp) {
           " key/value heads; nearest legal tp: " + number(tp / module.kv_heads * module.kv_heads) +
           " or " + number((tp / module.kv_heads + 1) * module.kv_heads));
     if (tp <= module.kv_heads) dimensions.push_back({"key/value heads", module.kv_heads});
+    if (module.linear_key_heads > 0)
+      dimensions.push_back({"linear attention's key heads", module.linear_key_heads});
   }
   for (const Dimension& d : dimensions) {
     if (d.size % tp != 0)

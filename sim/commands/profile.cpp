@@ -1,4 +1,4 @@
-// polyphony profile: measures this machine.
+// polyphony profile: measures this machine, or takes what nccl-tests measured on another.
 #include <iostream>
 
 #include "shared/hardware/devices.h"
@@ -6,23 +6,70 @@
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/launch.h"
+#include "traces/calibrate/collective_fit.h"
 #include "traces/calibrate/machine_profile.h"
 
 namespace polyphony::sim {
+namespace {
+
+// The shipped profile of a device, its collectives as a table of nccl-tests has them.
+int profile_of_table(const Arguments& args) {
+  const std::string file = args.text("nccl-tests"), name = args.require("device");
+  const ShippedDevice* device = find_device(name);
+  if (device == nullptr)
+    throw InputError("--device", "", name + " does not ship", suggest(name, device_names()));
+  const HardwareProfile* prior = find_profile(default_profile(device->device.name));
+  POLYPHONY_CHECK(prior, "every shipped device has a profile");
+  if (!prior->nccl)
+    throw InputError("--device", "", name + " has no NCCL",
+                     "an accelerator: " + suggest("", device_names()));
+  Cluster cluster;
+  cluster.device = device->device;
+  cluster.node_link = device->node_link;
+  cluster.fabric_link = device->fabric_link;
+  cluster.domain = device->domain;
+  const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
+  traces::CollectiveFit fit = traces::fit_collective(*prior, cluster, times, file);
+  fit.profile.name = args.text("name");
+  fit.profile.source += "; collectives: " + file;
+  write_file(args.text("out"), to_json(fit.profile) + "\n");
+  if (args.json()) {
+    std::cout << to_json(fit.profile) << "\n";
+    return 0;
+  }
+  Table table({"what", "shipped", "measured"});
+  const std::string where = times.nodes > 1 ? "between nodes" : "inside a node";
+  table.add(
+      {"of its links a ring reaches, " + where, percent_text(fit.before), percent_text(fit.after)});
+  table.add({"error over " + count_text(fit.rows) + " arrays of 16 MiB or more",
+             percent_text(fit.error_before), percent_text(fit.error_after)});
+  std::cout << table.text();
+  std::cerr << name << ": " << times.ranks << " ranks on " << times.nodes
+            << (times.nodes == 1 ? " node" : " nodes") << "; wrote " << args.text("out") << "\n";
+  return 0;
+}
+
+}  // namespace
 
 int profile_command(int argc, char** argv) {
   Arguments args("profile",
                  "Measures this machine (matrix products, attention, memory, Gloo) and writes its "
-                 "hardware profile.",
+                 "hardware profile; or corrects a shipped one by a table of nccl-tests.",
                  "",
                  "  polyphony profile --ranks 2 --out machine.json\n  polyphony simulate "
-                 "scenario.json --profile machine.json");
+                 "scenario.json --profile machine.json\n  polyphony profile --nccl-tests "
+                 "all_reduce.txt --device H100 --out cluster.json");
   args.add()("ranks", "ranks that measure at the same time; at most the cores",
              cxxopts::value<int>()->default_value("2"))(
       "out", "file for the profile", cxxopts::value<std::string>()->default_value("machine.json"))(
       "records", "file for the raw records (JSON lines)", cxxopts::value<std::string>())(
-      "name", "name of the profile", cxxopts::value<std::string>()->default_value("this-machine"));
+      "name", "name of the profile", cxxopts::value<std::string>()->default_value("this-machine"))(
+      "nccl-tests", "instead of measuring: what all_reduce_perf or its like printed, head included",
+      cxxopts::value<std::string>())("device",
+                                     "with --nccl-tests: the shipped device that it ran on",
+                                     cxxopts::value<std::string>());
   if (args.parse(argc, argv)) return 0;
+  if (args.has("nccl-tests")) return profile_of_table(args);
   if (args.integer("ranks") < 1)
     throw InputError("--ranks", "", "must be at least 1", "2 shows what Gloo costs");
   LaunchOptions options;

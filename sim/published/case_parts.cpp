@@ -105,7 +105,6 @@ void read_latent(const PublishedRow& row, Module& module) {
   const bool moonlight = has(row.model, "moonlight");
   if (!moonlight && !has(row.model, "deepseek") && !has(row.model, "kimi"))
     skip("latent attention of " + row.model + ": its ranks are not stated");
-  if (is_memory(row.metric)) skip("activation memory of latent attention is not modelled");
   module.key_value_rank = 512;
   module.query_rank = moonlight ? 0 : 1536;
   module.rotary_dim = 64;

@@ -1,6 +1,5 @@
 // Predicted rows judged: by block, by part of a block, and across blocks.
-//   naive baseline   time = F / (gpus · peak · e) · (1 + (pp − 1)/(vpp · microbatches)); F per
-//   token
+//   naive baseline   time = F / (gpus · peak · e) · (1 + (pp − 1)/(vpp · microbatches)); F per token
 //                    3 · (2 · weights used + 2 · layers · hidden · seq, causal), and one forward of
 //                    the layers under full recomputation; e, one per block, GPU and precision, the
 //                    median over the other rows (leave-one-out)

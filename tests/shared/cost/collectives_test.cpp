@@ -76,6 +76,23 @@ TEST_CASE("NCCL's rings: LL for small, LL128 for middling, Simple for large arra
   CHECK(small.latency.count() == doctest::Approx(10.8e-6));
 }
 
+TEST_CASE("reduction in the switch: one hop, and a link carries S(1 + 1/n)") {
+  HardwareProfile profile = plain(true);
+  profile.in_switch_efficiency = 0.85;
+  const Ring node = make_ring(ranks(0, 8), cluster_of(4, 8), profile);
+  // 80 MB over 8 ranks: 25 us + 80e6·9/8 bytes at 0.85 · 100e9 B/s = 1,058.8 us; a ring 1,456 us.
+  CHECK(microseconds(node, Kind::all_reduce, 80'000'000) == doctest::Approx(25 + 90e3 / 85));
+  CHECK(microseconds(make_ring(ranks(0, 8), cluster_of(4, 8), plain(true)), Kind::all_reduce,
+                     80'000'000) == doctest::Approx(8.4 + 14 * 3.4 + 1400));
+  // Small arrays stay with rings; gathers and groups of several nodes do not change.
+  CHECK(microseconds(node, Kind::all_reduce, 800) == doctest::Approx(6.6 + 14 * 0.6 + 0.028));
+  CHECK(microseconds(node, Kind::all_gather, 80'000'000) == doctest::Approx(732.2));
+  const auto two = [&](const HardwareProfile& p) {
+    return microseconds(make_ring(ranks(0, 16), cluster_of(4, 8), p), Kind::all_reduce, 80'000'000);
+  };
+  CHECK(two(profile) == two(plain(true)));
+}
+
 TEST_CASE("NCCL's trees: all-reduces between nodes, 2 log2 of the nodes") {
   // 4 nodes of 8, 8 NICs: 80e9 B/s. 2·7 hops inside, 2·log2(4) = 4 between.
   const Ring all = make_ring(ranks(0, 32), cluster_of(4, 8), plain(true));

@@ -1,0 +1,83 @@
+#include "traces/calibrate/collective_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/cost/collectives.h"
+#include "shared/error.h"
+
+namespace polyphony::traces {
+namespace {
+
+// Faster than its link by a fifth: then the link is not what it is said to be.
+constexpr double kMost = 1.2, kLeast = 0.01;
+
+double& efficiency(HardwareProfile& profile, const Cluster& cluster) {
+  return cluster.nodes > 1 ? profile.fabric_efficiency : profile.collective_efficiency;
+}
+
+Seconds predicted(HardwareProfile profile, const Cluster& cluster, double value,
+                  CollectiveKind kind, Bytes bytes) {
+  efficiency(profile, cluster) = value;
+  std::vector<Rank> members;
+  for (int r = 0; r < cluster.ranks(); ++r) members.emplace_back(static_cast<std::size_t>(r));
+  return ring_time(make_ring(members, cluster, profile), kind, bytes);
+}
+
+double mean_error(const HardwareProfile& profile, const Cluster& cluster, double value,
+                  CollectiveKind kind, const std::vector<CollectiveTimes::Row>& rows) {
+  double sum = 0;
+  for (const auto& row : rows)
+    sum += std::abs(predicted(profile, cluster, value, kind, row.bytes) / row.time - 1);
+  return sum / static_cast<double>(rows.size());
+}
+
+}  // namespace
+
+CollectiveFit fit_collective(const HardwareProfile& prior, const Cluster& links,
+                             const CollectiveTimes& measured, const std::string& file) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw InputError(file, "", what, hint);
+  };
+  Cluster cluster = links;
+  cluster.nodes = measured.nodes;
+  cluster.ranks_per_node = measured.ranks / measured.nodes;
+  if (measured.ranks % measured.nodes != 0)
+    refuse("its " + std::to_string(measured.nodes) + " nodes have unequal numbers of ranks",
+           "run nccl-tests with as many ranks on every node");
+  if (cluster.domain > 0) cluster.domain = std::min(cluster.domain, cluster.ranks());
+  std::vector<CollectiveTimes::Row> rows;
+  for (const auto& row : measured.rows)
+    if (row.bytes >= kLeastBytes) rows.push_back(row);
+  if (rows.empty())
+    refuse("no array of 16 MiB or more",
+           "run nccl-tests with -b 8 -e 1G -f 2: small arrays show latency alone");
+  CollectiveFit fit{prior, 0, 0, 0, 0, static_cast<int>(rows.size())};
+  // Time falls as the efficiency grows: halve the interval, per row; then the median.
+  std::vector<double> found;
+  for (const auto& row : rows) {
+    double low = kLeast, high = kMost;
+    const auto time = [&](double value) {
+      return predicted(prior, cluster, value, measured.kind, row.bytes);
+    };
+    if (time(high) > row.time || time(low) < row.time)
+      refuse("an array of " + std::to_string(row.bytes.value) + " bytes took " +
+                 std::to_string(row.time.count() * 1e6) + " us, which these links do not explain",
+             "check the device and, between nodes, the rate of a NIC");
+    while (high - low > 1e-9) {
+      const double middle = (low + high) / 2;
+      (time(middle) > row.time ? low : high) = middle;
+    }
+    found.push_back(high);
+  }
+  std::sort(found.begin(), found.end());
+  const std::size_t half = found.size() / 2;
+  fit.before = efficiency(fit.profile, cluster);
+  fit.after = found.size() % 2 == 1 ? found[half] : (found[half - 1] + found[half]) / 2;
+  fit.error_before = mean_error(prior, cluster, fit.before, measured.kind, rows);
+  fit.error_after = mean_error(prior, cluster, fit.after, measured.kind, rows);
+  efficiency(fit.profile, cluster) = fit.after;
+  return fit;
+}
+
+}  // namespace polyphony::traces
