@@ -4,27 +4,27 @@ namespace polyphony {
 
 void LatentAttention::parameters(LayerParameters& add) {
   const Module& m = add.module();
-  const std::int64_t heads = m.heads, key_width = m.head_dim + m.rotary_dim,
-                     joint = m.key_value_rank + m.rotary_dim;
-  const auto adapted = [&](const char* name, std::int64_t rows, std::int64_t columns,
-                           bool up) -> Parameter& {
-    Parameter& matrix = add.matrix(name, rows, columns, up ? Cut::rows : Cut::replicated,
-                                   up ? Rows::tokens : Rows::own);
-    matrix.adapted = true;
-    matrix.stays = true;
-    return matrix;
-  };
+  const std::int64_t heads = m.heads, key_width = m.head_dim + m.rotary_dim;
   if (m.query_rank > 0) {
-    adapted("q_down.weight", m.query_rank, m.hidden, false).row_width = 0;  // kv_down's input
+    // The joint matrix down has the same input, and counts it.
+    add.adapted("q_down", m.query_rank, m.hidden, Cut::replicated, false, Rows::own);
+    add.last().input = Input::others;
     add.norm("q_down_norm", m.query_rank, false);
+    add.adapted("q_up", heads * key_width, m.query_rank, Cut::rows, false);
+    add.last().input = Input::whole;
+  } else {
+    add.adapted("q_up", heads * key_width, m.hidden, Cut::rows, false);
+    add.last().input = Input::others_unless_gathered;
   }
-  const std::int64_t from = m.query_rank > 0 ? m.query_rank : m.hidden;
-  adapted("q_up.weight", heads * key_width, from, true).row_width = m.query_rank > 0 ? -1 : 0;
-  adapted("kv_down.weight", joint, m.hidden, false);
-  add.norm("kv_down_norm", m.key_value_rank, false).row_width = joint;
+  const std::int64_t joint = m.key_value_rank + m.rotary_dim;
+  add.adapted("kv_down", joint, m.hidden, Cut::replicated, false, Rows::own);
+  add.last().input = Input::whole;
+  add.norm("kv_down_norm", m.key_value_rank, false);
+  add.last().held_width = static_cast<int>(joint);
   // By head [k | v].
-  adapted("kv_up.weight", heads * (m.head_dim + value_width(m)), m.key_value_rank, true).row_width =
-      joint;
+  add.adapted("kv_up", heads * (m.head_dim + value_width(m)), m.key_value_rank, Cut::rows, false);
+  add.last().input = Input::whole;
+  add.last().held_width = static_cast<int>(joint);
   add.attention_out(heads * value_width(m), m.attention_bias);
 }
 
@@ -79,16 +79,16 @@ void LatentAttention::forward() {
 }
 
 void LatentAttention::backward_input() {
+  const bool starts = lora() && !input_grad_;  // only pairs train: nothing below them
+  const auto below = [&](const Linear& l) {
+    starts ? low_rank_backward(l, false) : input_gradient(l);
+  };
   input_gradient_row(out());
   attention(4);
   rotate();
   input_gradient(key_up());
   sum(size_.tokens, latent(), true);
   norm_backward(own(size_.tokens), module_.key_value_rank);
-  const bool starts = lora() && !input_grad_;  // only pairs train: nothing below them
-  const auto below = [&](const Linear& l) {
-    starts ? low_rank_backward(l, false) : input_gradient(l);
-  };
   below(key_down());
   if (module_.query_rank > 0) {
     input_gradient(query_up());
@@ -120,24 +120,21 @@ std::int64_t LatentAttention::again_bytes(const LayerBytes& bytes) {
 
 std::int64_t LatentAttention::tape(const LayerBytes& bytes) {
   const Module& m = bytes.module;
-  const std::int64_t tokens = bytes.size.tokens, own = bytes.own(tokens);
-  const bool shares = bytes.context.sp && bytes.context.tp > 1,
-             reads = bytes.trains() || bytes.adapts();
-  const std::int64_t inputs =
-      bytes.matrix_input() + bytes.low_rank(3) + bytes.low_rank_own(m.query_rank > 0 ? 2 : 1);
-  if (!bytes.reaches_attention()) return inputs;
-  // Rows that came together keep their padding.
-  const std::int64_t all = shares ? RowShares{tokens, bytes.context.tp}.padded() : tokens;
-  const std::int64_t joint = m.key_value_rank + m.rotary_dim;
-  std::int64_t latents = bytes.element() * (own + all) * joint + bytes.wide() * own;
+  const RankContext& context = bytes.context;
+  const std::int64_t tokens = bytes.size.tokens, own = bytes.own(tokens), e = bytes.element();
+  const std::int64_t pair_rows = (m.query_rank > 0 ? 2 : 1) * own + 3 * tokens;
+  std::int64_t kept = bytes.matrix_input() + (bytes.adapts() ? e * pair_rows * m.lora_rank : 0);
+  if (!bytes.reaches_attention()) return kept;
+  const std::int64_t all = context.sp ? RowShares{tokens, context.tp}.padded() : tokens;
+  const bool inputs = bytes.trains() || bytes.adapts();
+  kept += e * (own + all) * (m.key_value_rank + m.rotary_dim) + bytes.wide() * own;
   if (m.query_rank > 0)
-    latents += bytes.element() * (own + (reads ? all : 0)) * m.query_rank + bytes.wide() * own;
-  else if (shares && reads)
-    latents += bytes.element() * all * m.hidden;
-  const std::int64_t of_heads = bytes.element() * tokens * (m.heads / bytes.context.tp) *
-                                (2 * m.head_dim + m.rotary_dim + value_width(m));
-  const bool selective = bytes.recompute == Recompute::selective;
-  return inputs + latents + of_heads + (selective ? 0 : again_bytes(bytes));
+    kept += e * (own + (inputs ? all : 0)) * m.query_rank + bytes.wide() * own;
+  else if (context.sp && context.tp > 1 && inputs)
+    kept += e * all * m.hidden;
+  const std::int64_t of_head = 2 * m.head_dim + m.rotary_dim + value_width(m);
+  kept += e * tokens * (m.heads / context.tp) * of_head;
+  return kept + (bytes.recompute == Recompute::selective ? 0 : again_bytes(bytes));
 }
 
 }  // namespace polyphony

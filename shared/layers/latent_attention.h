@@ -5,13 +5,18 @@
 //   scores and their product with the values over P pairs: 2·P·A·(D + R) + 2·P·A·Dv flops forward,
 //   twice that backward
 //   parameters  shared/layers/parameters.h
-//   tape        e·(q·(Lk + R + Lq) + T·(Lk + R + Lq)) + 2·w·q: what the down-projections made and
-//               their norms' statistics, and the latents of all rows, which stay as they came together
-//               (a norm's without R; Lq's only where a matrix wants it; Lq = 0: of queries e·T·H,
-//               where rows are gathered); e·T·A·((D + R) + (D + Dv))/t, queries, keys and values; the
-//               output and its log-sum-exp e·T·A·Dv/t + w·T·A/t; its input e·q·H. LoRA: e·r more a
-//               matrix and row of its own
-// No context parallelism.
+//   tape        its input e·q·H (where the module trains or adapts);
+//               e·(q·(Lk + R) + T·(Lk + R)) + w·q   what the joint matrix down made, its norm's
+//                                                   statistics, and the latents of all rows
+//               e·(q·Lq + T·Lq) + w·q               of queries likewise; T·Lq is an input of a matrix
+//               e·T·H                               without Lq, where rows are gathered: likewise
+//               e·T·A/t·((D + R) + (D + Dv))        queries, keys and values of the heads
+//               e·T·A·Dv/t + w·T·A/t                the output and its log-sum-exp; selective
+//                                                   recomputation without
+//               LoRA: e·r more of each matrix, of its rows
+//   weight part x and dy of the matrices down for own rows, up for all; the input of both down once;
+//               what reads the joint row keeps the whole of it
+// Rows that came together keep their padding. No context parallelism in the executor.
 // Source: DeepSeek-V2, arXiv 2405.04434, §2.1; gathered latents: Megatron-LM,
 // multi_latent_attention.py. Own count.
 #pragma once

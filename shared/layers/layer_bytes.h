@@ -38,9 +38,6 @@ struct LayerBytes {
   std::int64_t low_rank(int pairs) const {
     return adapts() ? element() * size.tokens * pairs * module.lora_rank : 0;
   }
-  std::int64_t low_rank_own(int pairs) const {  // of the rank's own rows
-    return adapts() ? element() * own(size.tokens) * pairs * module.lora_rank : 0;
-  }
   // Whether a low-rank pair or the weight itself wants the input of a block's matrices.
   std::int64_t matrix_input() const { return trains() || adapts() ? input() : 0; }
   // Whether gradients pass through its attention.

@@ -24,6 +24,7 @@ class LayerParameters {
     inner.prefix_ += name + ".";
     return inner;
   }
+  Parameter& last() { return out_.back(); }  // for what else is to be said of it
   const Module& module() const { return module_; }
   int layer() const { return layer_; }
   int first() const { return first_; }
@@ -90,21 +91,15 @@ class LayerParameters {
                 .initial = initial});
   }
   // Over rows of `width` features.
-  Parameter& norm(const std::string& name, std::int64_t width, bool bias, Rows met = Rows::own) {
+  void norm(const std::string& name, std::int64_t width, bool bias, Rows met = Rows::own) {
     Parameter& weight = vector(name + ".weight", width, Cut::replicated, Initial::ones);
     weight.role = Role::norm;
     weight.rows = met;
-    if (!bias) return weight;
-    return vector(name + ".bias", width, Cut::replicated, Initial::zeros);
+    if (bias) vector(name + ".bias", width, Cut::replicated, Initial::zeros);
   }
   // As the module's rows are normed.
   void norm(const std::string& name, Rows met = Rows::own) {
     norm(name, module_.hidden, module_.norm == Norm::layer, met);
-  }
-  // A parameter that the graph makes something of by operators.
-  Parameter& read(Parameter& parameter) {
-    parameter.role = Role::value;
-    return parameter;
   }
   // One weight for all heads: every tensor-parallel rank sees its own heads only.
   Parameter& head_norm(const std::string& name, int head_dim) {

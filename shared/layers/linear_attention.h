@@ -3,12 +3,13 @@
 //   S ← α S + β k (v − α Sᵀk)ᵀ,  o = Sᵀq,   α = exp(−exp(w)·softplus(a + b)),  β = σ(·)
 // q, k and v pass a convolution by channel over the last rows and SiLU, q and k are scaled to length
 // one; o is normed by head and multiplied by silu(z). K key heads serve r = V/K value heads each.
-// In chunks of C rows: inside a chunk products of C × C (with a triangular solve), between chunks the
-// state. Flops a row and value head: forward 10·C·D + 6·D² + C², backward twice that.
+// In chunks of C rows: inside a chunk products of C × C and a triangular system, between chunks the
+// state. Flops a row and value head: forward 8·C·D + 6·D², backward twice that, after the forward
+// again: from the matrix' rows to the output matrix' input nothing is kept between.
 //   parameters  shared/layers/parameters.h; tensor-parallel ranks have K/t key heads
-//   tape        rows T: its input e·q·H, what its matrix made e·T·(2(K + V)·D + 2V)/t; and, where the
-//               output matrix wants it, what it reads, e·T·V·D/t: the backward runs the rule again.
-//               Selective recomputation without the last. LoRA 2·e·T·r more
+//   tape        its input e·q·H, what the matrix made e·T·(2(K + V)·D + 2·V)/t, and (selective
+//               recomputation without) the output matrix' input e·T·V·D/t, where these train or adapt
+//   weight part of the convolution, decays and the norm their own gradients
 // No context parallelism: a state passes from row to row.
 // Source: gated delta networks, arXiv 2412.06464 §3.3; Qwen3-Next's config.json and model; flops:
 // own count of the chunked form there.
@@ -28,7 +29,7 @@ class LinearAttention : public LayerKernels {
   explicit LinearAttention(const LayerKernels& layer) : LayerKernels(layer) {}
   static void parameters(LayerParameters& add);
   void forward();
-  void again();
+  void again() {}  // every backward does
   void backward_input();
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
@@ -44,7 +45,9 @@ class LinearAttention : public LayerKernels {
     return {size_.tokens, hidden(), mixed() + values() + 2 * value_heads(), false, low_rank()};
   }
   Linear out() const { return {size_.tokens, values(), hidden(), false, low_rank()}; }
-  void rule(int passes_over);
+  void rule(int times);
+  // From what the matrix made to what the output matrix reads.
+  void between_matrices();
 };
 
 }  // namespace polyphony

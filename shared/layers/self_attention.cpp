@@ -50,7 +50,8 @@ void SelfAttention::parameters(LayerParameters& add) {
     add.head_norm("q_norm", m.head_dim).role = Role::head_norms;
     add.head_norm("k_norm", m.head_dim);
   }
-  if (m.attention_sinks) add.read(add.vector("sinks.weight", m.heads, Cut::rows, Initial::zeros));
+  if (m.attention_sinks)
+    add.vector("sinks.weight", m.heads, Cut::rows, Initial::zeros).role = Role::itself;
   add.attention_out(std::int64_t{m.heads} * m.head_dim, biased);
 }
 

@@ -9,9 +9,8 @@
 //               selective recomputation without the last two. LoRA 2·e·T·r more. Norms of heads
 //               T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before them, scales. A gate e·T·A·D/t,
 //               and the gated output beside the output where the output matrix wants it
-//               A copy of the sinks, w·A/t
 //   Keys and values of the context group's ranks are gathered by sample, their gradients scattered.
-//   Sinks move nothing: they join the log-sum-exp.
+//   Sinks, w·A/t of the tape, move nothing: they join the log-sum-exp.
 // Source: own derivation; what a pass reads and writes, own count of what exec/ does.
 #pragma once
 

@@ -4,7 +4,6 @@
 //   router            rows of the rank; logits' gradients in fp32 at least; its input is the shared
 //                     expert's too
 //   norm              2·width and its statistics of each row; of heads q, k and v and their gradients
-//   value             its own gradient
 //   table             the gradient of all rows; of patches that of its output, class tokens' too
 // Gradients that two layers share (a residual sum passes its own on) are counted where they are
 // made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
@@ -43,19 +42,17 @@ std::int64_t rows_of(const LayerBytes& held, Rows rows) {
   return 0;
 }
 
-bool shares_rows(const LayerBytes& held) { return held.context.sp && held.context.tp > 1; }
-
-// Numbers in memory of a row that a parameter with inputs of `width` reads.
-std::int64_t row_width(const LayerBytes& held, const Parameter& parameter, std::int64_t width) {
-  const bool own = parameter.row_width == 0 && parameter.rows == Rows::tokens && shares_rows(held);
-  return parameter.row_width < 0 || own ? width : parameter.row_width;
+// The width of the rows that a parameter's input lies in.
+std::int64_t input_width(const Parameter& parameter, std::int64_t own) {
+  return parameter.held_width > 0 ? parameter.held_width : own;
 }
 
 Pair norm_bytes(const LayerBytes& held, const Parameter& parameter) {
   const std::int64_t rows =
-      held.own(rows_of(held, parameter.rows == Rows::loss ? Rows::loss : Rows::tokens));
-  const std::int64_t features = held.element() * row_width(held, parameter, parameter.shape.back());
-  const int statistics = held.module.norm == Norm::layer ? 2 : 1;
+      held.own(parameter.rows == Rows::loss ? held.size.loss_tokens : held.size.tokens);
+  const std::int64_t features = held.element() * input_width(parameter, parameter.shape.back());
+  const int statistics =
+      held.module.norm == Norm::layer && parameter.shape.back() == held.module.hidden ? 2 : 1;
   return {rows * (features + statistics * held.wide()), rows * features};
 }
 
@@ -71,9 +68,12 @@ Pair head_norm_bytes(const LayerBytes& held) {
 Pair matrix_bytes(const LayerBytes& held, const Parameter& parameter) {
   const ShardIndex place{.tensor = parameter.expert ? held.context.expert_tp : held.context.tp};
   const std::vector<std::int64_t> local = parameter.local_shape(place);
-  const std::int64_t in = local.back(), out = local[local.size() - 2];
-  const std::int64_t rows = rows_of(held, parameter.rows);
-  return {held.element() * rows * row_width(held, parameter, in), held.element() * rows * out};
+  const bool gathered = held.context.sp && held.context.tp > 1;
+  const bool others = parameter.input == Input::others ||
+                      (parameter.input == Input::others_unless_gathered && !gathered);
+  const std::int64_t rows = rows_of(held, parameter.rows), out = local[local.size() - 2];
+  const std::int64_t in = others ? 0 : input_width(parameter, local.back());
+  return {held.element() * rows * in, held.element() * rows * out};
 }
 
 Pair router_bytes(const LayerBytes& held, const Parameter& parameter) {
@@ -87,7 +87,7 @@ Pair pair_bytes(const LayerBytes& held, const Parameter& parameter) {
   switch (parameter.role) {
     case Role::none:
       return {};
-    case Role::value:
+    case Role::itself:
       return {0, held.wide() * parameter.local_count({.tensor = held.context.tp})};
     case Role::matrix:
     case Role::low_rank:
@@ -113,7 +113,7 @@ bool is_kept(const LayerBytes& held, const Parameter& parameter) {
     return false;
   const bool whole = parameter.role == Role::matrix || parameter.role == Role::router;
   const bool gathered =
-      shares_rows(held) && !parameter.expert && !parameter.stays && parameter.cut != Cut::columns;
+      held.context.sp && held.context.tp > 1 && !parameter.expert && parameter.cut != Cut::columns;
   return !(whole && gathered);
 }
 

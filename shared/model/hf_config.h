@@ -18,6 +18,7 @@ namespace polyphony {
 struct HfModule {
   Module module;  // without a name
   std::vector<std::string> notes;
+  std::vector<std::string> image_size_notes;  // of the size in `module`: void when another is said
 };
 
 // Throws InputError with the configuration's own file and pointer.

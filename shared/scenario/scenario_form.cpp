@@ -1,5 +1,7 @@
 #include "shared/scenario/scenario_form.h"
 
+#include <algorithm>
+
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/software.h"
 #include "shared/model/layout.h"
@@ -131,8 +133,7 @@ const ObjectForm& layout_form() {
       "Which ranks hold which part of which module; other keys are module names, or \"all\"",
       {{"placement", choice_form(enum_names(Placement::mixed)), "how the modules share the ranks",
         true},
-       {"schedule", choice_form(enum_names(ScheduleKind::zero_bubble)),
-        "order of the pipeline's work"},
+       {"schedule", choice_form(enum_names(kLastSchedule)), "order of the pipeline's work"},
        {"microbatches", integer_form(1, kMostSamples),
         "per data-parallel lane of the language module and step"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
@@ -176,7 +177,7 @@ const ObjectForm& search_form() {
       "all; other keys are module names",
       {{"placement", choices_of(choice_form(enum_names(Placement::non_colocated))),
         "how the modules share the ranks"},
-       {"schedule", choices_of(choice_form(enum_names(ScheduleKind::zero_bubble))),
+       {"schedule", choices_of(choice_form(enum_names(kLastSchedule))),
         "order of the pipeline's work"},
        {"microbatch", choices_of(integer_form(1, kMostSamples)),
         "samples per microbatch and language lane"}},
@@ -198,17 +199,12 @@ const ObjectForm& training_form() {
        {"clip_norm", number_form(0, 1e9), "global norm of the gradient; 0: no clipping"},
        {"warmup_steps", integer_form(0), "steps of linear warm-up"},
        {"software", text_form("megatron-core"),
-        "the stack it will run on; answers warn when the profile is of another"},
+        "the stack it will run on: predictions take a shipped one of this name in place of the "
+        "profile's, and warn about any other that the profile does not name"},
        {"steps", integer_form(1), "steps to train"},
        {"seed", integer_form(0, kMostSeed), "of the initial weights"}},
       {}};
   return form;
-}
-
-std::vector<std::string> stack_names() {
-  std::vector<std::string> names;
-  for (const SoftwareStack& stack : shipped_stacks()) names.push_back(stack.name);
-  return names;
 }
 
 const ObjectForm& published_form() {
@@ -232,8 +228,7 @@ const ObjectForm& scenario_form() {
       "A training run to plan, simulate, rehearse or start",
       {{"polyphony", integer_form(1, 1), "version of this form", true},
        {"about", text_form("12B vision + 70B language on 64 nodes: 8.4M tokens a step …"),
-        "what this is, its arithmetic (tokens, FLOPs, bytes, expected step time), its source",
-        true},
+        "what this is, its arithmetic (tokens, FLOPs, bytes, expected step time), its source"},
        {"notes", list_form(text_form("the class token is left out"), 0, 1000),
         "in what the modules differ from the published models they stand for"},
        {"extends", text_form("base.json"),
@@ -251,8 +246,13 @@ const ObjectForm& scenario_form() {
 }
 
 const std::vector<std::string>& reserved_module_names() {
-  static const std::vector<std::string> names = {
-      "all", "placement", "schedule", "microbatches", "encoder_microbatches", "microbatch"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> keys{"all"};
+    for (const ObjectForm* form : {&layout_form(), &search_form()})
+      for (const Field& field : form->fields)
+        if (std::find(keys.begin(), keys.end(), field.key) == keys.end()) keys.push_back(field.key);
+    return keys;
+  }();
   return names;
 }
 

@@ -70,6 +70,7 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& w
                       "write the dimensions");
     const HfModule read =
         read_hf_config(files.text(value.at("hf")), files.place(value.at("hf")), kind);
+    if (!value.has("image_size")) note(read.image_size_notes);
     note(read.notes);
     return read.module;
   }

@@ -256,7 +256,7 @@ std::string resolved_text(const Device& device) { return device_figures(device).
 std::string resolved_text(const Scenario& scenario) {
   Json json;
   json["polyphony"] = 1;
-  json["about"] = scenario.about;
+  if (!scenario.about.empty()) json["about"] = scenario.about;
   if (!scenario.notes.empty()) json["notes"] = scenario.notes;
   for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
     json["model"][scenario.model.modules[m].name] = module_json(scenario.model, m);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/cost/layer_costs.h"
 #include "shared/layers/held_sizes.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
-#include "shared/plan/lower.h"
+#include "shared/plan/step_plan.h"
+#include "shared/scenario/typical_batch.h"
 
 namespace polyphony {
 
@@ -38,6 +40,7 @@ StageCosts::StageCosts(const Scenario& scenario, const HardwareProfile& profile,
     : scenario_(healthy(scenario)), profile_(profile), lane_loads_(scenario_.model, batch) {
   for (const Module& module : scenario_.model.modules)
     stack_.push_back(static_cast<int>(layers(module).size()));
+  typical_ = module_sizes(scenario_.model, typical_batch(scenario_));
   coupled_ = std::all_of(batch.samples.begin(), batch.samples.end(),
                          [](const Sample& sample) { return image_patches(sample) > 0; });
 }
@@ -55,20 +58,31 @@ LayoutView StageCosts::look(const Layout& layout) {
   view.layout = &layout;
   if (!one) view.plan.branches.push_back({encoder, {}, encoder_works});
   view.plan.branches.push_back({language, {}, layout.microbatches});
+  view.plan.language = view.plan.branches.size() - 1;
   view.key = {layout.placement, layout.microbatches, one ? 0 : encoder_works, language.dp(),
               one ? 0 : encoder.dp()};
   const auto [load, new_load] = loads_.try_emplace(view.key);
   if (new_load) load->second = lane_loads_.sum(view.plan);
   view.loads = &load->second;
-  const auto [plan, new_plan] =
-      stages_.try_emplace({layout.placement, language.pp, encoder.pp, language.recompute,
-                           encoder.recompute, language.blocks, encoder.blocks});
+  const auto [plan, new_plan] = stages_.try_emplace(
+      {layout.placement, layout.microbatches, key_of(language), key_of(encoder)});
   if (new_plan) {
-    for (const Branch& branch : make_plan(scenario_, layout).branches)
+    // As balanced_plan() does for a layout alone.
+    const LayerCosts costs = is_split(scenario_.model, layout)
+                                 ? LayerCosts{}
+                                 : layer_costs(scenario_, layout, typical_, profile_);
+    for (const Branch& branch : make_plan(scenario_, layout, costs).branches)
       plan->second.push_back(branch.stages);
   }
   view.stages = &plan->second;
   return view;
+}
+
+StageCosts::GridKey StageCosts::key_of(const ModuleLayout& grid) {
+  return {grid.tp,    grid.cp,    grid.pp,        grid.vpp,
+          grid.ep,    grid.ranks, grid.expert_tp, grid.first_rank,
+          grid.sp,    grid.shard, grid.recompute, grid.recompute_blocks,
+          grid.blocks};
 }
 
 StageCost StageCosts::cost(const LayoutView& view, std::size_t branch, std::size_t stage) {
@@ -95,6 +109,12 @@ std::string StageCosts::stage_name(const LayoutView& view, std::size_t branch,
   return scenario_.model.modules[last.module.value].name + " stage " + std::to_string(stage);
 }
 
+int StageCosts::index_of(const LayoutView& view, std::size_t branch, std::size_t stage) const {
+  if (branch != view.plan.language) return static_cast<int>(stage);
+  const ModuleLayout& grid = view.plan.branches[branch].grid;
+  return schedule(view.layout->schedule).place({grid.pp, grid.vpp}, static_cast<int>(stage));
+}
+
 StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayout& layout) const {
   const int stack = stack_[chunk.module.value];
   const int first = chunk.layers.begin == 0 ? 1 : 0;
@@ -110,8 +130,9 @@ StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayo
 
 ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
                                     const ModuleLayout& layout) const {
-  ChunkContext context = chunk_context(scenario_.model, module, layer_at(module, position).begin,
-                                       layout, scenario_.training.precision);
+  ChunkContext context =
+      chunk_context(scenario_.model, module, layers_at(module, position).front().begin, layout,
+                    scenario_.training.precision);
   context.recomputed = kAllLayers;
   if (position != kRecomputed) context.recompute = Recompute::none;
   context.added_edges = 0;  // of inner layers: not counted
@@ -122,15 +143,20 @@ ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
   return context;
 }
 
-LayerRange StageCosts::layer_at(ModuleId module, std::size_t position) const {
+std::vector<LayerRange> StageCosts::layers_at(ModuleId module, std::size_t position) const {
+  const auto alone = [](int layer) {
+    return LayerRange{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  };
   const int last = stack_[module.value] - 1;
-  // Of an encoder's blocks one that attends inside windows, if there is any: the cheapest.
+  if (position == kFirst) return {alone(0)};
+  if (position == kLast) return {alone(last)};
   const Module& of = scenario_.model.modules[module.value];
-  int block = 0;
-  while (block + 1 < of.layers && sees_all(of, block)) ++block;
-  if (of.window == 0) block = 0;
-  const int layer = position == kFirst ? 0 : position == kLast ? last : std::min(1 + block, last);
-  return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  std::map<BlockKind, int> kinds;
+  for (int block = 0; block < of.layers; ++block) kinds.try_emplace(block_at(of, block), block);
+  std::vector<LayerRange> layers;
+  for (const auto& [kind, block] : kinds) layers.push_back(alone(1 + block));
+  if (layers.empty()) layers.push_back(alone(std::min(1, last)));
+  return layers;
 }
 
 const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch,
@@ -140,7 +166,8 @@ const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t b
   if (added) {
     for (std::size_t position = 0; position < kPositions; ++position) {
       if (position == kRecomputed && layout.recompute == Recompute::none) continue;
-      known->second[position] = time_layer((*view.loads)[branch][id.value], id, position, layout);
+      known->second[position] =
+          time_position((*view.loads)[branch][id.value], id, position, layout);
     }
   }
   return known->second;
@@ -156,33 +183,60 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
   const Module& module = scenario_.model.modules[id.value];
   for (std::size_t position = 0; position < kPositions; ++position) {
     const ChunkContext context = context_at(id, position, layout);
-    const LayerRange layer = layer_at(id, position);
-    tapes.largest[position] = tape_bytes(module, layer, load.largest, context);
-    tapes.lane[position] = tape_bytes(module, layer, load.total, context);
+    const std::vector<LayerRange> kinds = layers_at(id, position);
+    const auto least = [&](auto bytes_of) {  // of unlike blocks
+      Bytes bytes = bytes_of(kinds.front());
+      for (const LayerRange& layer : kinds) bytes = std::min(bytes, bytes_of(layer));
+      return bytes;
+    };
+    tapes.largest[position] =
+        least([&](LayerRange layer) { return tape_bytes(module, layer, load.largest, context); });
+    tapes.lane[position] =
+        least([&](LayerRange layer) { return tape_bytes(module, layer, load.total, context); });
+    // What waits less what of it is in the tape: least and most.
+    tapes.weights[position] = least(
+        [&](LayerRange layer) { return held_for_weights(module, layer, load.total, context); });
+    tapes.kept[position] = Bytes(0) - least([&](LayerRange layer) {
+                             return Bytes(0) -
+                                    kept_for_weights(module, layer, load.total, context);
+                           });
     if (position == kRecomputed)
-      tapes.rebuilt = workspace_bytes(module, layer, load.largest, context);
+      tapes.rebuilt = least(
+          [&](LayerRange layer) { return workspace_bytes(module, layer, load.largest, context); });
   }
   return tapes;
 }
 
-const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, std::size_t stage) {
-  const Rank first = grid.rank_at(0, 0, 0, static_cast<int>(stage));
+const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, int index) {
+  const Rank first = grid.rank_at(0, 0, 0, index);
   const int at = static_cast<int>(first.value);
   const int place = scenario_.cluster.flat() ? at % scenario_.cluster.ranks_per_node : at;
   const auto [known, added] = rings_.try_emplace({place, grid.tp * grid.cp, grid.dp()});
   if (added) {
     std::vector<Rank> members;
-    for (int d = 0; d < grid.dp(); ++d)
-      members.push_back(grid.rank_at(0, 0, d, static_cast<int>(stage)));
+    for (int d = 0; d < grid.dp(); ++d) members.push_back(grid.rank_at(0, 0, d, index));
     known->second = make_ring(members, scenario_.cluster, profile_);
   }
   return known->second;
 }
 
-LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, std::size_t position,
-                                  const ModuleLayout& layout) const {
+LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::size_t position,
+                                     const ModuleLayout& layout) const {
+  const std::vector<LayerRange> kinds = layers_at(id, position);
+  LayerTimes least = time_layer(load, id, kinds.front(), position, layout);
+  for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
+    const LayerTimes times = time_layer(load, id, kinds[kind], position, layout);
+    for (Seconds LayerTimes::* part :
+         {&LayerTimes::lane, &LayerTimes::forward, &LayerTimes::backward, &LayerTimes::full_forward,
+          &LayerTimes::full_backward})
+      least.*part = std::min(least.*part, times.*part);
+  }
+  return least;
+}
+
+LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRange layer,
+                                  std::size_t position, const ModuleLayout& layout) const {
   const Module& module = scenario_.model.modules[id.value];
-  const LayerRange layer = layer_at(id, position);
   const ChunkContext context = context_at(id, position, layout);
   std::vector<Rank> members;
   for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
@@ -234,9 +288,15 @@ HeldElements StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
   const auto [known, added] = parameters_.try_emplace({chunk.module.value, tp});
   if (added) {
     const Module& module = scenario_.model.modules[chunk.module.value];
-    for (std::size_t position = 0; position < kPositions; ++position)
-      known->second[position] =
-          held_elements(parameters(module, layer_at(chunk.module, position)), {.tensor = tp});
+    for (std::size_t position = 0; position < kPositions; ++position) {
+      const std::vector<LayerRange> kinds = layers_at(chunk.module, position);
+      HeldElements least = held_elements(parameters(module, kinds.front()), {.tensor = tp});
+      for (const LayerRange& layer : kinds) {
+        const HeldElements held = held_elements(parameters(module, layer), {.tensor = tp});
+        least = {std::min(least.trained, held.trained), std::min(least.frozen, held.frozen)};
+      }
+      known->second[position] = least;
+    }
   }
   const Counts counts = count_layers(chunk, {});
   HeldElements total;
@@ -251,7 +311,7 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
                                 StageCost& cost) {
   const NumberFormat precision = scenario_.training.precision;
   const ModuleLayout& grid = view.plan.branches[branch].grid;
-  const Ring& ring = gradient_ring(grid, stage);
+  const Ring& ring = gradient_ring(grid, index_of(view, branch, stage));
   Bytes updated{};
   bool first = true;  // gradients of the first chunk a backward visits are ready last
   for (const Chunk& chunk : (*view.stages)[branch][stage].chunks) {
@@ -281,8 +341,32 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
   }
 }
 
-StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::size_t stage,
-                               int in_flight) {
+const std::vector<StagesInFlight>& StageCosts::in_flight(const LayoutView& view,
+                                                         std::size_t branch) {
+  const Branch &language = view.plan.branches.back(), &first = view.plan.branches.front();
+  const auto [known, added] = in_flight_.try_emplace(
+      {view.layout->schedule, view.layout->placement, branch, language.grid.pp, language.grid.vpp,
+       language.microbatches, first.grid.pp, first.microbatches});
+  if (added) {
+    const ModuleLayout& grid = view.plan.branches[branch].grid;
+    for (int p = 0; p < grid.pp; ++p)
+      known->second.push_back(polyphony::in_flight(
+          turns_of(*view.layout, view.plan, static_cast<int>(grid.rank_at(0, 0, 0, p).value)),
+          static_cast<int>(branch)));
+  }
+  return known->second;
+}
+
+Bytes StageMemory::held(const InFlight& works_in_flight) const {
+  Bytes bytes = (weights * std::int64_t{works_in_flight.weights} -
+                 kept * std::int64_t{works_in_flight.both}) /
+                std::int64_t{works};
+  if (works_in_flight.tapes > 0)
+    bytes += largest + lane * std::int64_t{works_in_flight.tapes - 1} / std::int64_t{works};
+  return bytes;
+}
+
+StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::size_t stage) {
   const NumberFormat precision = scenario_.training.precision;
   const ModuleLayout& grid = view.plan.branches[branch].grid;
   StageMemory memory;
@@ -300,15 +384,14 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
     if (!needs_backward(scenario_.model, chunk.module)) continue;
     const Tapes& per_layer = tapes(view, branch, chunk.module);
     const Counts counts = count_layers(chunk, layout);
-    Bytes largest{}, lane{};
+    memory.works = std::max(1, load.works);
     for (std::size_t position = 0; position < kPositions; ++position) {
-      largest += per_layer.largest[position] * counts[position];
-      lane += per_layer.lane[position] * counts[position];
+      memory.largest += per_layer.largest[position] * counts[position];
+      memory.lane += per_layer.lane[position] * counts[position];
+      memory.weights += per_layer.weights[position] * counts[position];
+      memory.kept += per_layer.kept[position] * counts[position];
     }
     if (counts[kRecomputed] > 0) rebuilt = std::max(rebuilt, per_layer.rebuilt);
-    // The largest once, the others at the lane's mean.
-    memory.held +=
-        largest + lane * std::int64_t{in_flight - 1} / std::int64_t{std::max(1, load.works)};
   }
   // Input and output of the chunk that runs, and received ahead: kReceiveSlots.
   memory.transient = rebuilt + whole + widest * std::int64_t{2 + kReceiveSlots};
