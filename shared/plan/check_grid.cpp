@@ -125,16 +125,10 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
     return refuse(module.name + ": cp " + number(layout.cp) +
                   " with latent attention: latents gathered over a context group would be brought "
                   "up to keys and values again on each of its ranks; use cp 1, or more tp");
-  if (module.linear_key_heads > 0) {
-    if (layout.cp > 1)
-      return refuse(module.name + ": cp " + number(layout.cp) +
-                    " with linear attention: its state passes from row to row, so that the ranks "
-                    "of a context group would wait for one another; use cp 1");
-    if (module.linear_key_heads % layout.tp != 0)
-      return refuse(module.name + ": tp " + number(layout.tp) + " does not divide its " +
-                    number(module.linear_key_heads) + " linear key heads; nearest legal tp: " +
-                    nearest_divisors(module.linear_key_heads, layout.tp));
-  }
+  if (module.linear_key_heads > 0 && layout.cp > 1)
+    return refuse(module.name + ": cp " + number(layout.cp) +
+                  " with linear attention: its state passes from row to row, so that the ranks of "
+                  "a context group would wait for one another; use cp 1");
   if (Verdict verdict = check_expert_parallel(module, layout)) return verdict;
   if (Verdict verdict = check_sharding(module, layout)) return verdict;
   return check_recompute(module, layout);

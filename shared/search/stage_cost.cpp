@@ -197,8 +197,7 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
     tapes.weights[position] = least(
         [&](LayerRange layer) { return held_for_weights(module, layer, load.total, context); });
     tapes.kept[position] = Bytes(0) - least([&](LayerRange layer) {
-                             return Bytes(0) -
-                                    kept_for_weights(module, layer, load.total, context);
+                             return Bytes(0) - kept_for_weights(module, layer, load.total, context);
                            });
     if (position == kRecomputed)
       tapes.rebuilt = least(
