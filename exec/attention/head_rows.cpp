@@ -8,8 +8,13 @@ using Bucket = SequencePlan::Bucket;
 namespace {
 
 // x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
-// bf16 is rounded once, at the end.
+// bf16 is rounded once, at the end. Where the tables are narrower than x, its first part turns.
 Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
+  const std::int64_t turned = bucket.cosine.size(-1), width = x.size(-1);
+  if (turned < width)
+    return at::cat(
+        {rotate(x.narrow(-1, 0, turned), bucket, transposed), x.narrow(-1, turned, width - turned)},
+        -1);
   const Tensor swapped = x.roll(x.size(-1) / 2, -1);
   return at::mul(x, bucket.cosine)
       .addcmul_(swapped, bucket.sine, transposed ? -1 : 1)

@@ -60,7 +60,8 @@ Tensor norm(const Frame& frame, const Layer& layer, const std::string& name, con
 }
 
 Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed) {
-  if (frame.module.experts > 0) return experts(frame, layer, normed);
+  if (block_at(frame.module, layer.position - 1).feed_forward == FeedForwardKind::experts)
+    return experts(frame, layer, normed);
   const auto in = [&](const std::string& name) {
     return column_linear(frame.pass, normed, layer.at(name + ".weight"),
                          layer.find(name + ".bias"));
@@ -91,8 +92,13 @@ Forward attention_of(AttentionKind kind) {
 
 Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Forward meet = attention_of(block_at(frame.module, layer.position - 1).attention);
-  const Tensor middle = x + meet(frame, layer, norm(frame, layer, "norm1", x));
-  return middle + feed_forward(frame, layer, norm(frame, layer, "norm2", middle));
+  // What a part adds is normed too where the module says so.
+  const auto added = [&](const char* name, const Tensor& y) {
+    return frame.module.post_norms ? norm(frame, layer, name, y) : y;
+  };
+  const Tensor middle = x + added("post_norm1", meet(frame, layer, norm(frame, layer, "norm1", x)));
+  return middle +
+         added("post_norm2", feed_forward(frame, layer, norm(frame, layer, "norm2", middle)));
 }
 
 Tensor encoder_norm(const Frame& frame, const Layer& layer, const Tensor& x) {
@@ -200,12 +206,14 @@ namespace {
 
 // Of blocks that see whole samples, and of those with windows.
 Tensor whole_angles(const Module& module, const WorkInput& data) {
-  const int width = module.key_value_rank > 0 ? module.rotary_dim : module.head_dim;
+  const int width = module.rotary_dim > 0 ? module.rotary_dim : module.head_dim;
   return text_angles(module, data.positions, width, module.rope_theta);
 }
 Tensor window_angles(const Module& module, const WorkInput& data) {
   const double own = module.local_rope_theta;
-  return text_angles(module, data.positions, module.head_dim, own > 0 ? own : module.rope_theta);
+  const bool part = module.rotary_dim > 0 && module.key_value_rank == 0;
+  return text_angles(module, data.positions, part ? module.rotary_dim : module.head_dim,
+                     own > 0 ? own : module.rope_theta);
 }
 
 }  // namespace

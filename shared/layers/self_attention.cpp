@@ -158,7 +158,7 @@ std::int64_t SelfAttention::tape(const LayerBytes& bytes) {
   }
   if (bytes.module.qk_norm) kept += head_norm_bytes(bytes);
   if (bytes.module.attention_gate)
-    kept += (bytes.trains() || bytes.adapts() ? 2 : 1) * query_bytes(bytes);
+    kept += ((bytes.trains() || bytes.adapts()) && !selective ? 2 : 1) * query_bytes(bytes);
   return inputs + kept + (selective ? 0 : again_bytes(bytes));
 }
 

@@ -45,12 +45,8 @@ namespace {
 
 // What the executor does not play yet, by name; empty: it plays the module.
 std::string simulated_alone(const Module& module) {
-  if (module.attention_gate) return "attention behind a gate";
-  if (module.rotary_dim > 0 && module.key_value_rank == 0) return "rotation of a part of each head";
-  if (module.post_norms) return "norms after attention and feed-forward part";
   if (module.gated && module.activation != Activation::silu)
     return std::string("a gate of ") + name(module.activation);
-  if (module.dense_blocks > 0) return "dense blocks before those with experts";
   if (module.router_scores != RouterScores::softmax) return "routing by sigmoids";
   if (module.routed_scale != 1) return "a scaled sum of experts";
   if (module.expert_groups > 0) return "routing limited to groups of experts";

@@ -93,6 +93,9 @@ inline std::vector<Setup> dense_setups(const TestWork& work) {
   make_sliding(sliding);
   sliding.layers = 3;
   make_linear(linear_rule);
+  Module gated = language;
+  make_gated(gated);
+  list.push_back({"gates of heads", gated, {1, 3}, work.input, work.language, {{rows, 16}}});
   list.push_back({"windows over rows", sliding, {1, 4}, work.input, work.language, {{rows, 16}}});
   list.push_back({"delta rule", linear_rule, {1, 2}, work.input, work.language, {{rows, 16}}});
   list.push_back(

@@ -184,6 +184,18 @@ std::vector<Feature> make_features() {
       {"delta rule", on_modules([](Module& m) {
          if (m.kind == ModuleKind::language) make_linear(m);
        })},
+      {"gates of heads, norms of what is added", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_gated(m);
+       })},
+      {"a dense block before experts",
+       [](Draft& d) {
+         d.rest.experts = 4;
+         on_modules([](Module& m) {
+           if (m.kind != ModuleKind::language) return;
+           m.dense_blocks = 1;
+           m.ffn = 12;
+         })(d);
+       }},
       {"tp4 over 2 key heads",
        [](Draft& d) {
          d.language.tp = 4;

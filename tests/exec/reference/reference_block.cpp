@@ -18,13 +18,14 @@ Tensor unit_mean_square(const Tensor& x) {
   return x / torch::sqrt(x.pow(2).mean(-1, true) + kEpsilon);
 }
 
-// Elements i and i + D/2 are turned by angle i.
+// Elements i and i + half of what turns are turned by angle i; what is behind them stays.
 Tensor rotate(const Tensor& x, const Tensor& angle) {
   if (!angle.defined()) return x;
-  const std::int64_t half = x.size(1) / 2;
+  const std::int64_t half = angle.size(1), rest = x.size(1) - 2 * half;
   const Tensor low = x.narrow(1, 0, half), high = x.narrow(1, half, half);
-  return torch::cat(
-      {low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()}, 1);
+  return torch::cat({low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin(),
+                     x.narrow(1, 2 * half, rest)},
+                    1);
 }
 
 }  // namespace
@@ -50,16 +51,21 @@ Tensor SampleModel::blocks(const Module& m, Tensor x, const std::vector<Attend>&
     const std::string block = m.name + ".block" + std::to_string(first + static_cast<int>(i)) + ".";
     const Tensor normed = norm(m, block + "norm1", x);
     const AttentionKind kind = block_at(m, first + static_cast<int>(i)).attention;
-    x = x + (kind == AttentionKind::latent   ? latent_attention(m, block, normed, attend[i])
-             : kind == AttentionKind::linear ? delta_rule(m, block, normed)
-                                             : attention(m, block, normed, attend[i]));
-    x = x + feed_forward(m, block, norm(m, block + "norm2", x));
+    const auto added = [&](const char* name, const Tensor& y) {
+      return m.post_norms ? norm(m, block + name, y) : y;
+    };
+    const Tensor met =
+        (kind == AttentionKind::latent   ? latent_attention(m, block, normed, attend[i])
+         : kind == AttentionKind::linear ? delta_rule(m, block, normed)
+                                         : attention(m, block, normed, attend[i]));
+    x = x + added("post_norm1", met);
+    x = x + added("post_norm2", feed_forward(m, block, norm(m, block + "norm2", x)));
   }
   return x;
 }
 
 Tensor SampleModel::feed_forward(const Module& m, const std::string& block, const Tensor& x) {
-  if (m.experts > 0) {
+  if (has(block + "router.weight")) {
     const auto [y, balance] = reference_experts(m, values_, block, x);
     balance_ = balance_ + m.balance_weight / m.layers * balance;
     return y;
@@ -83,10 +89,11 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
   };
   std::vector<Tensor> outputs;
   for (std::int64_t k = 0; k < m.kv_heads; ++k) {
-    const std::int64_t first = k * (group + 2);  // its query heads, then the key, then the value
-    const Tensor key = ready(first + group, "k_norm.weight");
+    // Its query heads, each with its gate behind it, then the key, then the value.
+    const std::int64_t each = m.attention_gate ? 2 : 1, first = k * (each * group + 2);
+    const Tensor key = ready(first + each * group, "k_norm.weight");
     for (std::int64_t g = 0; g < group; ++g) {
-      const Tensor query = ready(first + g, "q_norm.weight");
+      const Tensor query = ready(first + each * g, "q_norm.weight");
       const Tensor scores =
           query.matmul(key.t()) / std::sqrt(static_cast<double>(width)) + attend.mask;
       // A sink's share of the softmax goes to no value.
@@ -97,8 +104,10 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
                     {scores, at(block + "sinks.weight")[k * group + g].expand({scores.size(0), 1})},
                     1)
               : scores;
-      outputs.push_back(
-          torch::softmax(all, 1).narrow(1, 0, scores.size(1)).matmul(head(first + group + 1)));
+      const Tensor out = torch::softmax(all, 1)
+                             .narrow(1, 0, scores.size(1))
+                             .matmul(head(first + each * group + 1));
+      outputs.push_back(m.attention_gate ? out * torch::sigmoid(head(first + 2 * g + 1)) : out);
     }
   }
   return linear(block + "out", torch::cat(outputs, 1));

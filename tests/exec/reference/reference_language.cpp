@@ -132,8 +132,9 @@ Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
          ++k)
       mask[i][k] = 0;
   const bool own = slides && m.local_rope_theta > 0;
-  const int turns =
-      block_at(m, block).attention == AttentionKind::latent ? m.rotary_dim : m.head_dim;
+  const bool part = block_at(m, block).attention == AttentionKind::latent ||
+                    (m.rotary_dim > 0 && m.key_value_rank == 0);
+  const int turns = part ? m.rotary_dim : m.head_dim;
   return {mask, text_angle(m, sample, turns, own ? m.local_rope_theta : m.rope_theta)};
 }
 

@@ -76,6 +76,12 @@ inline void make_linear(Module& m) {
   m.linear_conv = 4;
 }
 
+// Attention behind gates, turned in part; norms of what blocks add.
+inline void make_gated(Module& m) {
+  m.attention_gate = m.post_norms = true;
+  m.rotary_dim = 4;
+}
+
 struct TestWork {
   WorkInput input;
   WorkSize vision, projector, language;
