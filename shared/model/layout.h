@@ -22,8 +22,6 @@
 
 namespace polyphony {
 
-struct Model;
-
 enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mixed };
 enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
@@ -92,7 +90,5 @@ const char* name(Spread spread);
 const char* name(Bridge bridge);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);
-// One line: "non-colocated  vision TP1 PP1 DP2 |  language TP1 PP2 DP1  1f1b x8".
-std::string describe(const Model& model, const Layout& layout);
 
 }  // namespace polyphony

@@ -42,8 +42,6 @@ struct Plan {
 // Why the layout is not legal for this scenario, or nothing. Names the nearest legal values. Checks
 // grids, tiling of the world, divisibility, the batch, and what no runner of this version supports.
 std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout);
-// The scenario's layout, checked. InputError when there is none or it is illegal.
-const Layout& require_layout(const Scenario& scenario);
 // Why the executor cannot run what the simulator can ("simulation only"), or nothing.
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 

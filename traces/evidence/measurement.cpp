@@ -1,6 +1,7 @@
 #include "traces/evidence/measurement.h"
 
 #include "shared/error.h"
+#include "shared/model/layout_text.h"
 #include "shared/plan/lower.h"
 #include "traces/format/chrome_json.h"
 

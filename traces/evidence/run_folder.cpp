@@ -4,6 +4,7 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
+#include "shared/plan/require_layout.h"
 #include "shared/scenario/batch_json.h"
 
 namespace polyphony::traces {
