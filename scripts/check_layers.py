@@ -26,6 +26,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     "shared": [
         {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
         {"text": "quantities with units, forms of JSON values, strict JSON"},
+        {"schedule": "pipeline schedules, one row each: which stage stands where, in which order a rank takes its turns"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
         {"layers": "what a layer holds, computes, keeps and says to other ranks: parameters, kernels, tapes, rows"},
         {"hardware": "clusters, devices, hardware profiles and how sure they are, software stacks, what a transfer crosses"},

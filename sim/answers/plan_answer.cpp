@@ -2,9 +2,8 @@
 
 #include "shared/layers/parameters.h"
 #include "shared/layers/sizes.h"
-#include "shared/model/layout_text.h"
 #include "shared/plan/lower.h"
-#include "shared/plan/require_layout.h"
+#include "shared/plan/plan.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/balanced_plan.h"

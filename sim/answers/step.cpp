@@ -4,7 +4,6 @@
 #include <map>
 
 #include "shared/cost/model_flops.h"
-#include "shared/model/layout_text.h"
 #include "shared/program/stage_name.h"
 #include "shared/program/work.h"
 #include "shared/text/figure_text.h"

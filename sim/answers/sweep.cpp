@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "shared/model/layout_text.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
 #include "sim/answers/step.h"

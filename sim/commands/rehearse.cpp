@@ -5,7 +5,6 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "shared/plan/require_layout.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/comparison_table.h"

@@ -1,9 +1,7 @@
 // polyphony run: trains a scenario for real, on local ranks.
 #include <iostream>
 
-#include "shared/model/layout_text.h"
 #include "shared/plan/plan.h"
-#include "shared/plan/require_layout.h"
 #include "sim/answers/sweep.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <tuple>
 
-#include "shared/plan/require_layout.h"
+#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"

@@ -1,7 +1,6 @@
 #include "traces/evidence/measurement.h"
 
 #include "shared/error.h"
-#include "shared/model/layout_text.h"
 #include "shared/plan/lower.h"
 #include "traces/format/chrome_json.h"
 

@@ -4,7 +4,6 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "shared/plan/require_layout.h"
 #include "shared/scenario/batch_json.h"
 
 namespace polyphony::traces {

@@ -5,7 +5,6 @@
 
 #include "shared/error.h"
 #include "shared/plan/plan.h"
-#include "shared/plan/require_layout.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "traces/format/chrome_json.h"

@@ -1,6 +1,5 @@
 // A sweep: what its candidates cost to examine, and intervals from what the workers send back.
 #include "sim/answers/sweep.h"
-#include "shared/model/layout_text.h"
 
 #include <doctest/doctest.h>
 
