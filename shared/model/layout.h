@@ -8,7 +8,8 @@
 //   non-colocated  disjoint ranks that tile the world
 //   mixed          some modules share their ranks, others are disjoint
 // A projector always shares its source's grid and runs on its last stage.
-// Virtual stages: with vpp > 1 a rank at pipeline index p holds stages p, p + pp, p + 2 pp, …
+// Virtual stages: with vpp > 1 a rank at pipeline index p holds stages p, p + pp, p + 2 pp, …, or
+// those that its schedule places there (Schedule::place).
 // Experts: the tp·cp·dp ranks of a stage are also expert_tp · ep · (replicas of the experts);
 // expert_tp is tp, or 1 with sequence parallelism. ep ranks are neighbours in that order.
 #pragma once
@@ -18,12 +19,14 @@
 #include <vector>
 
 #include "shared/ids.h"
+#include "shared/schedule/schedule.h"
 #include "shared/units.h"
 
 namespace polyphony {
 
+struct Model;
+
 enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mixed };
-enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble };
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
 // selective: the attention between q, k, v and its output; full: all of a block but its input.
 enum class Recompute : std::uint8_t { none, selective, full };
@@ -82,7 +85,6 @@ using LayerCosts = std::vector<std::vector<Seconds>>;
 
 int world_size(const Layout& layout);
 const char* name(Placement placement);
-const char* name(ScheduleKind kind);
 const char* name(Shard shard);
 const char* name(Recompute recompute);
 const char* name(TokenAssignment tokens);
@@ -90,5 +92,7 @@ const char* name(Spread spread);
 const char* name(Bridge bridge);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);
+// One line: "non-colocated  vision TP1 PP1 DP2 |  language TP1 PP2 DP1  1f1b x8".
+std::string describe(const Model& model, const Layout& layout);
 
 }  // namespace polyphony

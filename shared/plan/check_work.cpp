@@ -22,37 +22,14 @@ int shared_works(const Model& model, const Layout& layout, ModuleId language) {
 
 Verdict check_schedule(const Model& model, const Layout& layout, ModuleId language, int works) {
   const ModuleLayout& grid = layout.modules[language.value];
-  const bool last =
-      language.value + 1 == model.modules.size() || layout.placement == Placement::homogeneous;
+  int after = 0;  // stages of what the language module feeds
+  if (layout.placement != Placement::homogeneous)
+    for (std::size_t m = language.value + 1; m < model.modules.size(); ++m)
+      after = std::max(after, layout.modules[m].pp);
   const int flush = works > 0 ? layout.microbatches / works : layout.microbatches;
-  switch (layout.schedule) {
-    case ScheduleKind::gpipe:
-      return {};
-    case ScheduleKind::one_f_one_b:
-      if (grid.vpp > 1)
-        return refuse("schedule 1f1b with vpp " + number(grid.vpp) +
-                      "; use interleaved or gpipe, or vpp 1");
-      return {};
-    case ScheduleKind::interleaved:
-      if (grid.pp == 1 || grid.vpp == 1)
-        return refuse("schedule interleaved needs pp and vpp above 1; they are " + number(grid.pp) +
-                      " and " + number(grid.vpp) + "; use 1f1b");
-      if (!last)
-        return refuse("schedule interleaved needs the language module to be the last; use 1f1b");
-      if (flush % grid.pp != 0)
-        return refuse("schedule interleaved takes microbatches in groups of pp " + number(grid.pp) +
-                      "; " + number(flush) + " are no multiple, nearest legal: " +
-                      (flush > grid.pp ? number(flush / grid.pp * grid.pp) + " or " : "") +
-                      number((flush / grid.pp + 1) * grid.pp));
-      return {};
-    case ScheduleKind::zero_bubble:
-      if (grid.vpp > 1)
-        return refuse("schedule zero-bubble with vpp " + number(grid.vpp) + "; use vpp 1");
-      if (!last)
-        return refuse("schedule zero-bubble needs the language module to be the last; use 1f1b");
-      return {};
-  }
-  return {};
+  const std::string why = schedule(layout.schedule).refusal({grid.pp, grid.vpp, flush, after});
+  if (why.empty()) return {};
+  return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);
 }
 
 }  // namespace

@@ -6,15 +6,14 @@
 
 #include "shared/error.h"
 #include "shared/layers/expand.h"
-#include "shared/plan/assign.h"
 #include "shared/plan/lowering.h"
 
 namespace polyphony {
 namespace lowering {
 
 Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                 const Batch& batch, Pass pass, const SoftwareStack& stack)
-    : plan_(plan), stack_(stack), training_(pass == Pass::train) {
+                 const StepPlan& step, const Batch& batch, Pass pass, const SoftwareStack& stack)
+    : plan_(plan), step_(step), table_(step.works), stack_(stack), training_(pass == Pass::train) {
   program_.model = scenario.model;
   program_.layout = layout;
   program_.precision = scenario.training.precision;
@@ -33,7 +32,6 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
 }
 
 void Builder::make_works() {
-  table_ = assign_work(program_.model, plan_, program_.batch);
   program_.works = table_.works;
   program_.work_samples = table_.work_samples;
   program_.work_items = table_.work_items;
@@ -100,7 +98,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
         side.buffers.emplace_back();
         continue;
       }
-      const Rank rank = grid.rank_at(t, context, lane, static_cast<int>(place.stage) % grid.pp);
+      const Rank rank = grid.rank_at(t, context, lane, branch.rank_of_stage[place.stage]);
       side.buffers.push_back(add_boundary_buffer(
           rank, kind, side.sharded ? own_rows(all, grid.tp, t).size() : all, link));
     }
@@ -125,15 +123,16 @@ int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, R
 }  // namespace
 
 void Builder::add_run(const Run& run, Side& source, Side& destination) {
-  const ModuleLayout& from = plan_.branches[source.place.branch].grid;
-  const ModuleLayout& to = plan_.branches[destination.place.branch].grid;
-  const bool folded = plan_.branches[source.place.branch].folded;
+  const Branch& producer = plan_.branches[source.place.branch];
+  const Branch& consumer = plan_.branches[destination.place.branch];
+  const ModuleLayout &from = producer.grid, &to = consumer.grid;
+  const bool folded = producer.folded;
   const int from_context = static_cast<int>(run.producer_work) % from.cp,
             from_lane = folded ? 0 : static_cast<int>(run.producer_work) / from.cp % from.dp(),
-            from_stage = static_cast<int>(source.place.stage) % from.pp;
+            from_stage = producer.rank_of_stage[source.place.stage];
   const int to_context = static_cast<int>(run.consumer_work) % to.cp,
             to_lane = folded ? 0 : static_cast<int>(run.consumer_work) / to.cp % to.dp(),
-            to_stage = static_cast<int>(destination.place.stage) % to.pp;
+            to_stage = consumer.rank_of_stage[destination.place.stage];
   const auto send = [&](int t, int replica, Interval wanted, std::int64_t first_to) {
     const std::int64_t first_from =
         source.sharded ? own_rows(source.rows[run.producer_work], from.tp, replica).begin : 0;
@@ -249,9 +248,15 @@ Program Builder::build() {
 
 }  // namespace lowering
 
+Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
+              const StepPlan& step, const Batch& batch, Pass pass, const SoftwareStack& stack) {
+  return lowering::Builder(scenario, layout, plan, step, batch, pass, stack).build();
+}
+
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
               Pass pass, const SoftwareStack& stack) {
-  return lowering::Builder(scenario, layout, plan, batch, pass, stack).build();
+  return lower(scenario, layout, plan, make_step_plan(scenario, layout, plan, batch), batch, pass,
+               stack);
 }
 
 }  // namespace polyphony

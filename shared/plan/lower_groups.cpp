@@ -67,8 +67,7 @@ void Builder::make_stage_groups(const Branch& branch, int stage, bool partials,
   const bool spread = grid.experts_tp() == 1;  // an expert group spans tensor-parallel ranks
   make(GroupKind::expert, grid.ep, spread ? 1 : grid.tp, &RankGroups::expert);
 
-  const int inner = grid.tp * grid.cp, with_experts = spread ? grid.ep : grid.ep * grid.tp;
-  const int cell = std::max(inner, grid.ep > 1 ? with_experts : 1);
+  const int cell = cell_ranks(grid), with_experts = spread ? grid.ep : grid.ep * grid.tp;
   for (int block = 0; block < width; block += cell) {
     std::vector<Rank> members;
     for (int i = 0; i < cell; ++i) members.push_back(rank(block + i));
@@ -139,7 +138,7 @@ void Builder::make_tied_groups(const Branch& branch, std::vector<RankGroups>& gr
       if (chunk.layers.begin == 0) first = {0, s, c};
       if (chunk.layers.end == static_cast<int>(layers(module).size())) last = {0, s, c};
     }
-  const int a = static_cast<int>(first.stage) % grid.pp, b = static_cast<int>(last.stage) % grid.pp;
+  const int a = branch.rank_of_stage[first.stage], b = branch.rank_of_stage[last.stage];
   if (!tied || a == b) return;
   const int width = grid.tp * grid.cp * grid.dp();
   for (int place = 0; place < width; ++place) {

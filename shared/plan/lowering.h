@@ -11,7 +11,6 @@
 
 #include "shared/plan/links.h"
 #include "shared/plan/lower.h"
-#include "shared/plan/schedule.h"
 #include "shared/plan/stack_sizes.h"
 
 namespace polyphony::lowering {
@@ -46,8 +45,8 @@ struct RankGroups {
 
 class Builder {
  public:
-  Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
-          Pass pass, const SoftwareStack& stack);
+  Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const StepPlan& step,
+          const Batch& batch, Pass pass, const SoftwareStack& stack);
   Program build();
 
  private:
@@ -92,10 +91,11 @@ class Builder {
   bool foreign() const { return stack_.memory.keeping != Keeping::ours; }
 
   const Plan& plan_;
+  const StepPlan& step_;
+  const WorkTable& table_;
   const SoftwareStack& stack_;
   const bool training_;
   Program program_;
-  WorkTable table_;
   std::vector<std::vector<RankGroups>> groups_;  // by branch, place in its grid
   GroupId world_group_;
   std::vector<ChunkLink> links_;
@@ -132,6 +132,7 @@ struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
   Bytes tape{}, workspace{};   // tape: without the chunk's inputs, and what is `kept`
   Bytes forward{};             // besides, while a forward runs
+  bool splits = false;
   // What the weight part needs, only when it is an op of its own: of the tape, and made besides.
   Bytes kept{}, held{};
 };
@@ -144,7 +145,7 @@ struct ChunkState {
   bool trained = false;  // some of its parameters train
   OpId last_gradient;    // the last op that adds to its gradients
   OpId last_scatter;     // the last reduce-scatter of them, when it follows every backward
-  std::vector<OpId> forwards, backwards;  // by microbatch, for receive slots
+  std::vector<OpId> forwards, backwards;  // in their order, for receive slots
   // By microbatch; held: what the weight part needs, kept: that is in the tape already.
   std::vector<BufferId> tapes, held, kept;
   std::vector<std::vector<BufferId>> arrived;  // likewise: inputs, kept until the backward
@@ -156,14 +157,14 @@ struct ChunkState {
 struct Role {
   std::size_t branch = 0, stage = 0;
   int lane = 0, context = 0, tensor = 0;
-  bool splits = false;  // backward in two parts
+  std::vector<bool> splits;  // by microbatch: backward in two parts
   std::vector<ChunkState> chunks;
 };
 
 // What one compute op does.
 struct Task {
   std::size_t role = 0, chunk = 0;
-  Turn turn = Turn::forward;
+  TurnKind turn = TurnKind::forward;
   int microbatch = 0;
 };
 
@@ -174,22 +175,14 @@ class RankLowering {
   void emit();
 
  private:
-  struct Step {  // one slot of one branch
-    std::size_t branch;
-    Slot slot;
-  };
   void find_roles();
   void add_role(std::size_t branch, int place, std::size_t stage);
   void join_ports(Role& role);
   // What a framework keeps all the time beside its state.
   void add_standing();
-  ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work) const;
+  ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work, bool splits) const;
+  OpId slot_after(const std::vector<OpId>& turns) const;
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
-  std::vector<Step> order() const;
-  std::vector<Slot> branch_order(std::size_t branch) const;
-  int lead_of_language() const;
-  int flushes() const;
-  int stages_after_language() const;  // of the branches that it feeds
   std::vector<Task> tasks();
 
   void forward(Role& role, ChunkState& chunk, int microbatch);

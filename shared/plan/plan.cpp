@@ -158,8 +158,8 @@ LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
 }
 
 Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& costs,
-                   const std::vector<ModuleId>& modules, const ModuleLayout& grid,
-                   int microbatches) {
+                   const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
+                   const Schedule& schedule) {
   Units units(model, layout, costs);
   for (const ModuleId id : modules) units.add_module(id);
   Branch branch{grid, {}, microbatches};
@@ -178,6 +178,8 @@ Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& c
   }
   POLYPHONY_CHECK(next == units.units().size(),
                   next << " of " << units.units().size() << " blocks placed");
+  for (int s = 0; s < grid.pp * grid.vpp; ++s)
+    branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
   return branch;
 }
 
@@ -191,6 +193,11 @@ int works_of(const Layout& layout, const ModuleLayout& grid, const ModuleLayout&
 }
 
 }  // namespace
+
+int cell_ranks(const ModuleLayout& grid) {
+  const int experts = grid.experts_tp() == 1 ? grid.ep : grid.ep * grid.tp;
+  return std::max(grid.tp * grid.cp, grid.ep > 1 ? experts : 1);
+}
 
 bool is_split(const Model& model, const Layout& layout) {
   const auto split = [](const ModuleLayout& grid) {
@@ -221,18 +228,20 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts&
   for (std::size_t m = 0; m < model.modules.size(); ++m)
     if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
   const ModuleId language = language_module(model);
+  const Schedule &own = schedule(layout.schedule), &others = schedule(own.following);
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
     plan.branches.push_back(
-        make_branch(model, layout, costs, owners, layout.modules.back(), layout.microbatches));
+        make_branch(model, layout, costs, owners, layout.modules.back(), layout.microbatches, own));
     return plan;
   }
   for (const ModuleId id : owners) {
-    const ModuleLayout& own = layout.modules[id.value];
+    const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
-    const int works = id < language ? works_of(layout, own, grid) : layout.microbatches;
-    plan.branches.push_back(make_branch(model, layout, costs, {id}, own, works));
+    const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
+    plan.branches.push_back(
+        make_branch(model, layout, costs, {id}, module_grid, works, id == language ? own : others));
   }
   return plan;
 }

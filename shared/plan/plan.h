@@ -1,8 +1,8 @@
 // From a layout to stages on ranks: which layers each pipeline stage holds, and which ranks run it.
 // Made once per (model, layout).
 //   A branch is one pipeline: one module with the projectors that read from it, or all modules when
-//   homogeneous. Stage s of a branch with pp ranks along the pipeline runs on index s mod pp (more
-//   stages than ranks: virtual stages). A stage is a list of chunks: layer ranges of one module,
+//   homogeneous. Stage s runs on index rank_of_stage[s] of the pp ranks along its pipeline (more stages than
+//   ranks: virtual stages), where its schedule places it. A stage is a list of chunks: layer ranges of one module,
 //   cut where an edge enters or leaves between layers, and at every block of a fully sharded
 //   module, so that its parameters are gathered block by block. What flows between chunks:
 //   shared/plan/links.h.
@@ -28,9 +28,10 @@ struct Stage {
 };
 struct Branch {
   ModuleLayout grid;
-  std::vector<Stage> stages;  // pp · vpp
-  int microbatches = 1;       // work items per lane and step
-  bool folded = false;        // fold()
+  std::vector<Stage> stages;            // pp · vpp
+  int microbatches = 1;                 // work items per lane and step
+  bool folded = false;                  // fold()
+  std::vector<int> rank_of_stage = {};  // by stage: index along the pipeline
   int lanes() const { return folded ? 1 : grid.dp(); }
   int works() const { return microbatches * lanes() * grid.cp; }
 };
@@ -42,6 +43,8 @@ struct Plan {
 // Why the layout is not legal for this scenario, or nothing. Names the nearest legal values. Checks
 // grids, tiling of the world, divisibility, the batch, and what no runner of this version supports.
 std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout);
+// The scenario's layout, checked. InputError when there is none or it is illegal.
+const Layout& require_layout(const Scenario& scenario);
 // Why the executor cannot run what the simulator can ("simulation only"), or nothing.
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 
@@ -53,6 +56,9 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts&
 // The layout with the plan's split as its `blocks`: what travels with a run, so that nobody plans
 // another.
 Layout with_blocks(Layout layout, const Plan& plan);
+
+// Neighbours that compute together: the tensor-, context- and expert-parallel ranks of one sequence.
+int cell_ranks(const ModuleLayout& grid);
 
 // The plan of one rank per pipeline stage (tensor, context and lane index 0), which stands for all
 // that do the same at the same time; its batch is one lane's. Groups keep their true members, so

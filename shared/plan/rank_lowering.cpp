@@ -27,13 +27,14 @@ void RankLowering::emit() {
       for (const ParamGroupId params : {chunk.params, chunk.experts})
         if (params.valid()) freed_after_.push_back(gathered_.at(params));
     switch (task.turn) {
-      case Turn::forward:
+      case TurnKind::forward:
         forward(role, chunk, task.microbatch);
         break;
-      case Turn::backward:
+      case TurnKind::backward:
+      case TurnKind::backward_input:
         backward(role, chunk, task.microbatch);
         break;
-      case Turn::weight:
+      case TurnKind::backward_weight:
         weight(role, chunk, task.microbatch);
         break;
     }
@@ -46,9 +47,9 @@ void RankLowering::find_roles() {
     const Branch& br = b_.plan_.branches[branch];
     const int place = static_cast<int>(rank_.value) - br.grid.first_rank;
     if (place < 0 || place >= br.grid.ranks) continue;
-    const auto stage = static_cast<std::size_t>(place / (br.grid.ranks / br.grid.pp));
-    for (std::size_t s = stage; s < br.stages.size(); s += static_cast<std::size_t>(br.grid.pp))
-      add_role(branch, place, s);
+    const int index = place / (br.grid.ranks / br.grid.pp);
+    for (std::size_t s = 0; s < br.stages.size(); ++s)
+      if (br.rank_of_stage[s] == index) add_role(branch, place, s);
   }
   for (Role& role : roles_) join_ports(role);
 }
@@ -62,6 +63,7 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
   role.context = place / br.grid.tp % br.grid.cp;
   role.lane = place / (br.grid.tp * br.grid.cp) % br.grid.dp();
   const auto microbatches = static_cast<std::size_t>(br.microbatches);
+  role.splits.resize(microbatches);
   for (const Chunk& chunk : br.stages[stage].chunks) {
     ChunkState state;
     state.chunk = chunk;
@@ -71,7 +73,6 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
     if (module.experts > 0) state.experts = add_params(role, chunk, true);
     for (const ParamGroupId params : {state.params, state.experts})
       state.trained = state.trained || (params.valid() && program_.params[params.value].trainable);
-    for (std::vector<OpId>* ops : {&state.forwards, &state.backwards}) ops->resize(microbatches);
     state.tapes.resize(microbatches);
     state.held.resize(microbatches);
     state.kept.resize(microbatches);
@@ -181,115 +182,27 @@ const RankGroups& RankLowering::groups(const Role& role) const {
   return b_.groups_[role.branch][rank_.value - static_cast<std::size_t>(branch.grid.first_rank)];
 }
 
-// Of the first rank of the language module's branch.
-int RankLowering::lead_of_language() const {
-  const Branch& language = b_.plan_.branches[b_.plan_.language];
-  const PipelineShape shape{language.grid.pp, language.grid.vpp, 0};
-  return forward_lead(stage_order(program_.layout.schedule, shape, 0, language.microbatches));
-}
-
-int RankLowering::stages_after_language() const {
-  int after = 0;
-  for (std::size_t b = b_.plan_.language + 1; b < b_.plan_.branches.size(); ++b)
-    after = std::max(after, b_.plan_.branches[b].grid.pp);
-  return after;
-}
-
-// How many times a step the language module's pipeline runs empty: once per work item of an encoder
-// that has its ranks too.
-int RankLowering::flushes() const {
-  const ModuleLayout& language = b_.plan_.branches[b_.plan_.language].grid;
-  for (std::size_t b = 0; b < b_.plan_.language; ++b) {
-    const ModuleLayout& grid = b_.plan_.branches[b].grid;
-    if (grid.first_rank == language.first_rank) return b_.plan_.branches[b].microbatches;
-  }
-  return 1;
-}
-
-// The order of a branch that has its ranks to itself.
-std::vector<Slot> RankLowering::branch_order(std::size_t index) const {
-  const Branch& branch = b_.plan_.branches[index];
-  const int place = static_cast<int>(rank_.value) - branch.grid.first_rank;
-  const int stage = place / (branch.grid.ranks / branch.grid.pp);
-  const int after = stages_after_language();
-  const ScheduleKind kind = program_.layout.schedule;
-  if (index < b_.plan_.language) {
-    if (kind == ScheduleKind::gpipe)
-      return stage_order(kind, {branch.grid.pp, 1, 0}, stage, branch.microbatches);
-    return feeding_order(lead_of_language() + after, branch.grid.pp - stage, branch.microbatches);
-  }
-  if (index > b_.plan_.language) {
-    const int groups = flushes(), each = branch.microbatches / groups;
-    std::vector<Slot> order;
-    for (int g = 0; g < groups; ++g)
-      for (Slot slot : stage_order(kind == ScheduleKind::gpipe ? kind : ScheduleKind::one_f_one_b,
-                                   {branch.grid.pp, 1, 0}, stage, each)) {
-        slot.microbatch += g * each;
-        order.push_back(slot);
-      }
-    return order;
-  }
-  return stage_order(kind, {branch.grid.pp, branch.grid.vpp, after}, stage, branch.microbatches);
-}
-
-std::vector<RankLowering::Step> RankLowering::order() const {
-  std::vector<std::size_t> mine;  // branches, in the order of the data
-  for (const Role& role : roles_)
-    if (mine.empty() || mine.back() != role.branch) mine.push_back(role.branch);
-  std::vector<Step> steps;
-  if (mine.empty()) return steps;
-  const bool shared = mine.size() > 1 && mine.back() == b_.plan_.language;
-  if (!shared) {  // several encoders on the same ranks take turns
-    for (Slot slot : branch_order(mine.front())) {
-      std::vector<std::size_t> turn = mine;
-      if (slot.turn != Turn::forward) std::reverse(turn.begin(), turn.end());
-      for (const std::size_t branch : turn) steps.push_back({branch, slot});
-    }
-    return steps;
-  }
-  // Per encoder work item its forward, the language module's order of the microbatches it feeds,
-  // its backward.
-  const Branch& language = b_.plan_.branches[mine.back()];
-  const int works = b_.plan_.branches[mine.front()].microbatches,
-            fed = language.microbatches / works;
-  const int place = static_cast<int>(rank_.value) - language.grid.first_rank;
-  const int stage = place / (language.grid.ranks / language.grid.pp);
-  const std::vector<Slot> group =
-      stage_order(program_.layout.schedule,
-                  {language.grid.pp, language.grid.vpp, stages_after_language()}, stage, fed);
-  for (int e = 0; e < works; ++e) {
-    for (std::size_t i = 0; i + 1 < mine.size(); ++i)
-      steps.push_back({mine[i], {Turn::forward, e, 0}});
-    for (Slot slot : group) {
-      slot.microbatch += e * fed;
-      steps.push_back({mine.back(), slot});
-    }
-    for (std::size_t i = mine.size() - 1; i-- > 0;)
-      steps.push_back({mine[i], {Turn::backward, e, 0}});
-  }
-  return steps;
-}
-
 std::vector<Task> RankLowering::tasks() {
   std::vector<Task> list;
-  const std::vector<Step> steps = order();
-  for (const Step& step : steps)
-    if (step.slot.turn == Turn::weight)
-      for (Role& role : roles_) role.splits = role.splits || role.branch == step.branch;
-  for (const Step& step : steps) {
-    std::size_t r = 0;  // the branch's roles stand together, by virtual stage
-    while (roles_[r].branch != step.branch) ++r;
-    r += static_cast<std::size_t>(step.slot.chunk);
-    const std::vector<ChunkState>& chunks = roles_[r].chunks;
-    if (step.slot.turn == Turn::forward) {
-      for (std::size_t c = 0; c < chunks.size(); ++c)
-        list.push_back({r, c, Turn::forward, step.slot.microbatch});
+  const auto role_of = [&](const Turn& turn) {
+    std::size_t r = 0;
+    while (roles_[r].branch != turn.branch || roles_[r].stage != turn.stage) ++r;
+    return r;
+  };
+  for (const Turn& turn : b_.step_.turns(rank_)) {
+    const std::size_t r = role_of(turn);
+    Role& role = roles_[r];
+    const int microbatch = turn.work;
+    if (turn.kind == TurnKind::forward) {
+      for (std::size_t c = 0; c < role.chunks.size(); ++c)
+        list.push_back({r, c, TurnKind::forward, microbatch});
       continue;
     }
     if (!b_.training_) continue;
-    for (std::size_t c = chunks.size(); c-- > 0;)
-      if (step.slot.turn == Turn::backward ? chunks[c].visited : chunks[c].trained)
-        list.push_back({r, c, step.slot.turn, step.slot.microbatch});
+    if (turn.kind == TurnKind::backward_input) role.splits[turn.work] = true;
+    for (std::size_t c = role.chunks.size(); c-- > 0;)
+      if (returns_gradient(turn) ? role.chunks[c].visited : role.chunks[c].trained)
+        list.push_back({r, c, turn.kind, microbatch});
   }
   return list;
 }

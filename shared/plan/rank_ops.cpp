@@ -173,14 +173,17 @@ const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int m
   const WorkId work = work_id(role, microbatch);
   const WorkSize& size = program_.size_of(work, chunk.chunk.module);
   ChunkBytes& result = chunk.bytes[m];
-  if (result.of == size) return result;
-  if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size) return result = last;
-  result = measure(role, chunk, work);
+  if (result.of) return result;
+  const bool splits = role.splits[m] && chunk.trained;
+  if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size && last.splits == splits)
+    return result = last;
+  result = measure(role, chunk, work, splits);
   chunk.sized = m;
   return result;
 }
 
-ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, WorkId work) const {
+ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, WorkId work,
+                                 bool splits) const {
   const WorkSize& size = program_.size_of(work, chunk.chunk.module);
   const Module& module = program_.model.modules[chunk.chunk.module.value];
   const LayerRange range = chunk.chunk.layers;
@@ -188,6 +191,7 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   const Bytes input = input_in_tape(module, range, size, inside);
   ChunkBytes result;
   result.of = size;
+  result.splits = splits;
   if (b_.foreign()) {
     const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
     result.tape = std::max(Bytes(0), held.tape - input);
@@ -197,7 +201,7 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
     result.tape = tape_bytes(module, range, size, inside) - input;
     result.workspace = workspace_bytes(module, range, size, inside);
   }
-  if (role.splits && chunk.trained) {
+  if (splits) {
     result.kept = std::min(result.tape, kept_for_weights(module, range, size, inside));
     result.tape -= result.kept;
     result.held = held_for_weights(module, range, size, inside) - result.kept;
@@ -205,11 +209,17 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   return result;
 }
 
+// The op whose end leaves a slot to receive into: as many turns of the chunk ago as there are slots.
+OpId RankLowering::slot_after(const std::vector<OpId>& turns) const {
+  const auto slots = static_cast<std::size_t>(b_.step_.receive_slots);
+  return turns.size() < slots ? OpId{} : turns[turns.size() - slots];
+}
+
 void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
   std::vector<BufferUse> uses;
   std::vector<OpId> received;
-  const OpId slot = m >= kReceiveSlots ? chunk.forwards[m - kReceiveSlots] : OpId{};
+  const OpId slot = slot_after(chunk.forwards);
   for (Port* port : chunk.inputs)
     received.push_back(arrive(role, *port, false, microbatch, slot, uses,
                               chunk.visited ? &chunk.arrived[m] : nullptr));
@@ -227,16 +237,16 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
     }
   }
   for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);
-  chunk.forwards[m] =
-      add_compute(role, chunk, Phase::forward, microbatch, std::move(received), std::move(uses));
-  for (Port* port : chunk.outputs) depart(role, *port, false, microbatch, chunk.forwards[m]);
+  chunk.forwards.push_back(
+      add_compute(role, chunk, Phase::forward, microbatch, std::move(received), std::move(uses)));
+  for (Port* port : chunk.outputs) depart(role, *port, false, microbatch, chunk.forwards.back());
 }
 
 void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
   std::vector<BufferUse> uses;
   std::vector<OpId> received;
-  const OpId slot = m >= kReceiveSlots ? chunk.backwards[m - kReceiveSlots] : OpId{};
+  const OpId slot = slot_after(chunk.backwards);
   for (Port* port : chunk.outputs)
     if (port->link->input.gradient)
       received.push_back(arrive(role, *port, true, microbatch, slot, uses, nullptr));
@@ -248,7 +258,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
     const BufferId rebuilt = b_.add_buffer(rank_, BufferKind::workspace, sizes.workspace);
     for (const Use use : {Use::allocate, Use::write, Use::free}) uses.push_back({rebuilt, use});
   }
-  const bool splits = role.splits && chunk.trained;
+  const bool splits = sizes.splits;
   if (splits) {
     chunk.held[m] = b_.add_buffer(rank_, BufferKind::workspace, sizes.held);
     uses.push_back({chunk.kept[m], Use::read});
@@ -264,7 +274,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
     if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);
   const OpId op = add_compute(role, chunk, splits ? Phase::backward_input : Phase::backward,
                               microbatch, std::move(received), std::move(uses));
-  chunk.backwards[m] = op;
+  chunk.backwards.push_back(op);
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) depart(role, *port, true, microbatch, op);
   if (splits || !chunk.trained) return;

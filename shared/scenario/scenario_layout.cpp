@@ -215,7 +215,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
   Layout layout;
   layout.placement = enum_named(value.at("placement").text(), Placement::mixed);
   if (value.has("schedule"))
-    layout.schedule = enum_named(value.at("schedule").text(), ScheduleKind::zero_bubble);
+    layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
   value.read("microbatches", layout.microbatches);
   value.read("encoder_microbatches", layout.encoder_microbatches);
   if (value.has("bridge")) layout.bridge = enum_named(value.at("bridge").text(), Bridge::leader);
@@ -231,7 +231,7 @@ Search read_search(const JsonValue& value, const Model& model) {
   Search search;
   search.modules.resize(model.modules.size());
   read_choices(value, "placement", Placement::non_colocated, search.placement);
-  read_choices(value, "schedule", ScheduleKind::zero_bubble, search.schedule);
+  read_choices(value, "schedule", kLastSchedule, search.schedule);
   read_choices(value, "microbatch", search.microbatch);
   for (const std::string& key : module_words(value)) {
     if (key == "all")

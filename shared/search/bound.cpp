@@ -16,12 +16,8 @@ struct ChainStage {
   StageCost cost;
   bool encoder = false;   // of another branch than the language module's
   bool crossing = false;  // the next stage belongs to another branch
+  bool splits = false;    // weight parts are turns of their own
 };
-
-int tapes_in_flight(ScheduleKind schedule, std::size_t stages, std::size_t stage, int works) {
-  if (schedule == ScheduleKind::gpipe) return works;
-  return std::min(works, static_cast<int>(stages - stage));
-}
 
 std::size_t chain_length(const LayoutView& view, std::size_t first_branch) {
   std::size_t length = 0;
@@ -30,14 +26,23 @@ std::size_t chain_length(const LayoutView& view, std::size_t first_branch) {
   return length;
 }
 
+bool waits_with_weights(const std::vector<StagesInFlight>& ranks) {
+  for (const StagesInFlight& rank : ranks)
+    for (const std::vector<InFlight>& moment : rank.moments)
+      for (const InFlight& stage : moment)
+        if (stage.weights > 0) return true;
+  return false;
+}
+
 std::vector<ChainStage> make_chain(StageCosts& costs, const LayoutView& view,
                                    std::size_t first_branch) {
   const std::size_t branches = view.stages->size();
   std::vector<ChainStage> chain;
   chain.reserve(chain_length(view, first_branch));
   for (std::size_t b = first_branch; b < branches; ++b) {
+    const bool splits = waits_with_weights(costs.in_flight(view, b));
     for (std::size_t s = 0; s < (*view.stages)[b].size(); ++s) {
-      chain.push_back({costs.cost(view, b, s), b + 1 < branches, false});
+      chain.push_back({costs.cost(view, b, s), b + 1 < branches, false, splits});
     }
     chain.back().crossing = b + 1 < branches;
   }
@@ -56,6 +61,10 @@ void return_gradient(const StageCosts& costs, const std::vector<ChainStage>& cha
   const Seconds once = reach + chain[from].cost.times.lane;
   Seconds done = once;
   end.reduced = std::max(end.reduced, done + chain[from].cost.reduction);
+  if (chain[from].splits) {  // the gradient returns while weight parts are left
+    end.returned = std::max(end.returned, once);
+    return;
+  }
   for (std::size_t s = from; s-- > 0;) {
     const ChainStage& stage = chain[s];
     // From the language module back to an encoder: some work item with images waits, if every
@@ -103,26 +112,44 @@ bool colocated(const LayoutView& view) {
   return view.stages->size() == 2 && view.layout->placement == Placement::colocated;
 }
 
+// A rank along a branch's pipeline: all its stages, at the moment when it holds most.
+struct HeldByRank {
+  Bytes fixed{}, held{}, transient{};
+};
+HeldByRank memory_of(StageCosts& costs, const LayoutView& view, std::size_t branch,
+                     const StagesInFlight& flight) {
+  HeldByRank rank;
+  std::vector<StageMemory> stages;
+  for (const std::uint16_t stage : flight.stages) {
+    stages.push_back(costs.memory(view, branch, stage));
+    rank.fixed += stages.back().fixed;
+    rank.transient = std::max(rank.transient, stages.back().transient);
+  }
+  for (const std::vector<InFlight>& moment : flight.moments) {
+    Bytes held{};
+    for (std::size_t i = 0; i < stages.size(); ++i) held += stages[i].held(moment[i]);
+    rank.held = std::max(rank.held, held);
+  }
+  return rank;
+}
+
 Footprint worst_stage(StageCosts& costs, const LayoutView& view) {
-  const std::size_t first_branch = colocated(view) ? 1 : 0,
-                    length = chain_length(view, first_branch);
-  const StageMemory encoder = colocated(view) ? costs.memory(view, 0, 0, 1) : StageMemory{};
-  // Colocated: the pipeline drains after each of the encoder's work items.
-  const int parts = colocated(view) ? view.plan.branches[0].microbatches : 1;
+  const std::size_t first_branch = colocated(view) ? 1 : 0;
+  HeldByRank encoder;
+  if (colocated(view)) encoder = memory_of(costs, view, 0, costs.in_flight(view, 0).front());
   Footprint worst;
-  std::size_t position = 0, worst_branch = 0, worst_index = 0;
+  std::size_t worst_branch = 0, worst_index = 0;
   for (std::size_t b = first_branch; b < view.stages->size(); ++b) {
-    for (std::size_t s = 0; s < (*view.stages)[b].size(); ++s, ++position) {
-      const int held = tapes_in_flight(view.layout->schedule, length, position,
-                                       view.plan.branches[b].microbatches / parts);
-      const StageMemory stage = costs.memory(view, b, s, held);
+    const std::vector<StagesInFlight>& ranks = costs.in_flight(view, b);
+    for (const StagesInFlight& flight : ranks) {
+      const HeldByRank rank = memory_of(costs, view, b, flight);
       // The encoder's backward comes when the language module's tapes are gone.
-      const Bytes memory = encoder.fixed + encoder.held + stage.fixed +
-                           std::max(stage.held + stage.transient, encoder.transient);
+      const Bytes memory = encoder.fixed + encoder.held + rank.fixed +
+                           std::max(rank.held + rank.transient, encoder.transient);
       if (memory <= worst.memory) continue;
       worst.memory = memory;
       worst_branch = b;
-      worst_index = s;
+      worst_index = flight.stages.front();
     }
   }
   worst.worst = costs.stage_name(view, worst_branch, worst_index);

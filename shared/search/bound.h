@@ -4,7 +4,7 @@
 //   of (return(s → s') + reduction(s')) + scalars + update
 //     reach     the smallest work item's forward through the stages before s, and its messages
 //     work      all forwards, recomputations and backwards of the lane with most tokens
-//     return    the smallest work item's backward from s down to s', and its messages
+//     return    (not where weight parts are turns of their own) the smallest work item's backward from s down to s', and its messages
 //   Colocated: a rank's work is the encoder's and one language stage's; the pipeline's bubble is
 //   counted when the encoder runs once a step.
 // Priced by the same functions as price(), so that bound ≤ estimate ≤ simulate. Memory: parameters,

@@ -7,7 +7,7 @@
 #include "shared/layers/held_sizes.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
-#include "shared/plan/lower.h"
+#include "shared/plan/step_plan.h"
 #include "shared/scenario/typical_batch.h"
 
 namespace polyphony {
@@ -58,6 +58,7 @@ LayoutView StageCosts::look(const Layout& layout) {
   view.layout = &layout;
   if (!one) view.plan.branches.push_back({encoder, {}, encoder_works});
   view.plan.branches.push_back({language, {}, layout.microbatches});
+  view.plan.language = view.plan.branches.size() - 1;
   view.key = {layout.placement, layout.microbatches, one ? 0 : encoder_works, language.dp(),
               one ? 0 : encoder.dp()};
   const auto [load, new_load] = loads_.try_emplace(view.key);
@@ -106,6 +107,12 @@ std::string StageCosts::stage_name(const LayoutView& view, std::size_t branch,
                                    std::size_t stage) const {
   const Chunk& last = (*view.stages)[branch][stage].chunks.back();
   return scenario_.model.modules[last.module.value].name + " stage " + std::to_string(stage);
+}
+
+int StageCosts::index_of(const LayoutView& view, std::size_t branch, std::size_t stage) const {
+  if (branch != view.plan.language) return static_cast<int>(stage);
+  const ModuleLayout& grid = view.plan.branches[branch].grid;
+  return schedule(view.layout->schedule).place({grid.pp, grid.vpp}, static_cast<int>(stage));
 }
 
 StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayout& layout) const {
@@ -172,21 +179,22 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
     const LayerRange layer = layer_at(id, position);
     tapes.largest[position] = tape_bytes(module, layer, load.largest, context);
     tapes.lane[position] = tape_bytes(module, layer, load.total, context);
+    tapes.weights[position] = held_for_weights(module, layer, load.total, context);
+    tapes.kept[position] = kept_for_weights(module, layer, load.total, context);
     if (position == kRecomputed)
       tapes.rebuilt = workspace_bytes(module, layer, load.largest, context);
   }
   return tapes;
 }
 
-const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, std::size_t stage) {
-  const Rank first = grid.rank_at(0, 0, 0, static_cast<int>(stage));
+const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, int index) {
+  const Rank first = grid.rank_at(0, 0, 0, index);
   const int at = static_cast<int>(first.value);
   const int place = scenario_.cluster.flat() ? at % scenario_.cluster.ranks_per_node : at;
   const auto [known, added] = rings_.try_emplace({place, grid.tp * grid.cp, grid.dp()});
   if (added) {
     std::vector<Rank> members;
-    for (int d = 0; d < grid.dp(); ++d)
-      members.push_back(grid.rank_at(0, 0, d, static_cast<int>(stage)));
+    for (int d = 0; d < grid.dp(); ++d) members.push_back(grid.rank_at(0, 0, d, index));
     known->second = make_ring(members, scenario_.cluster, profile_);
   }
   return known->second;
@@ -264,7 +272,7 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
                                 StageCost& cost) {
   const NumberFormat precision = scenario_.training.precision;
   const ModuleLayout& grid = view.plan.branches[branch].grid;
-  const Ring& ring = gradient_ring(grid, stage);
+  const Ring& ring = gradient_ring(grid, index_of(view, branch, stage));
   Bytes updated{};
   bool first = true;  // gradients of the first chunk a backward visits are ready last
   for (const Chunk& chunk : (*view.stages)[branch][stage].chunks) {
@@ -294,8 +302,32 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
   }
 }
 
-StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::size_t stage,
-                               int in_flight) {
+const std::vector<StagesInFlight>& StageCosts::in_flight(const LayoutView& view,
+                                                         std::size_t branch) {
+  const Branch &language = view.plan.branches.back(), &first = view.plan.branches.front();
+  const auto [known, added] = in_flight_.try_emplace(
+      {view.layout->schedule, view.layout->placement, branch, language.grid.pp, language.grid.vpp,
+       language.microbatches, first.grid.pp, first.microbatches});
+  if (added) {
+    const ModuleLayout& grid = view.plan.branches[branch].grid;
+    for (int p = 0; p < grid.pp; ++p)
+      known->second.push_back(polyphony::in_flight(
+          turns_of(*view.layout, view.plan, static_cast<int>(grid.rank_at(0, 0, 0, p).value)),
+          static_cast<int>(branch)));
+  }
+  return known->second;
+}
+
+Bytes StageMemory::held(const InFlight& works_in_flight) const {
+  Bytes bytes = (weights * std::int64_t{works_in_flight.weights} -
+                 kept * std::int64_t{works_in_flight.both}) /
+                std::int64_t{works};
+  if (works_in_flight.tapes > 0)
+    bytes += largest + lane * std::int64_t{works_in_flight.tapes - 1} / std::int64_t{works};
+  return bytes;
+}
+
+StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::size_t stage) {
   const NumberFormat precision = scenario_.training.precision;
   const ModuleLayout& grid = view.plan.branches[branch].grid;
   StageMemory memory;
@@ -313,15 +345,14 @@ StageMemory StageCosts::memory(const LayoutView& view, std::size_t branch, std::
     if (!needs_backward(scenario_.model, chunk.module)) continue;
     const Tapes& per_layer = tapes(view, branch, chunk.module);
     const Counts counts = count_layers(chunk, layout);
-    Bytes largest{}, lane{};
+    memory.works = std::max(1, load.works);
     for (std::size_t position = 0; position < kPositions; ++position) {
-      largest += per_layer.largest[position] * counts[position];
-      lane += per_layer.lane[position] * counts[position];
+      memory.largest += per_layer.largest[position] * counts[position];
+      memory.lane += per_layer.lane[position] * counts[position];
+      memory.weights += per_layer.weights[position] * counts[position];
+      memory.kept += per_layer.kept[position] * counts[position];
     }
     if (counts[kRecomputed] > 0) rebuilt = std::max(rebuilt, per_layer.rebuilt);
-    // The largest once, the others at the lane's mean.
-    memory.held +=
-        largest + lane * std::int64_t{in_flight - 1} / std::int64_t{std::max(1, load.works)};
   }
   // Input and output of the chunk that runs, and received ahead: kReceiveSlots.
   memory.transient = rebuilt + whole + widest * std::int64_t{2 + kReceiveSlots};

@@ -15,6 +15,7 @@
 #include "shared/layers/held_sizes.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario.h"
+#include "shared/schedule/orders.h"
 #include "shared/search/lane_load.h"
 
 namespace polyphony {
@@ -41,10 +42,15 @@ struct StageCost {
 
 // Bytes on one rank of a stage.
 struct StageMemory {
-  Bytes fixed{};  // parameters, gradients, optimizer state
-  Bytes held{};   // tapes in flight
+  Bytes fixed{};    // parameters, gradients, optimizer state
+  Bytes largest{};  // tape of the largest work item
+  // Of a lane's work items together: tapes; what weight parts wait with; what of it is in the tapes.
+  Bytes lane{}, weights{}, kept{};
+  int works = 1;  // of a lane
   Bytes
       transient{};  // while an op runs: what recomputation rebuilds, boundaries and received ahead
+  // The largest tape once, the others at the lane's mean.
+  Bytes held(const InFlight& works_in_flight) const;
 };
 
 // A layout, how it cuts the batch, and its stages.
@@ -65,10 +71,12 @@ class StageCosts {
 
   LayoutView look(const Layout& layout);
   StageCost cost(const LayoutView& view, std::size_t branch, std::size_t stage);
-  // `in_flight`: tapes held at once.
-  StageMemory memory(const LayoutView& view, std::size_t branch, std::size_t stage, int in_flight);
+  StageMemory memory(const LayoutView& view, std::size_t branch, std::size_t stage);
+  // What each rank along a branch's pipeline has in flight (shared/schedule/orders.h).
+  const std::vector<StagesInFlight>& in_flight(const LayoutView& view, std::size_t branch);
   Seconds scalar_time(int ranks);            // all-reduce of the step's scalars
   bool coupled() const { return coupled_; }  // every sample has an image
+  int index_of(const LayoutView& view, std::size_t branch, std::size_t stage) const;
   std::string stage_name(const LayoutView& view, std::size_t branch, std::size_t stage) const;
   const Cluster& cluster() const { return scenario_.cluster; }
   const HardwareProfile& profile() const { return profile_; }
@@ -88,6 +96,8 @@ class StageCosts {
   struct Tapes {
     std::array<Bytes, kPositions> largest,
         lane;  // of the largest work item; of the busiest lane's together
+    std::array<Bytes, kPositions> weights, kept;  // likewise: what weight parts of their own wait
+                                                  // with, and what of it is in the tape
     Bytes rebuilt;
   };
   using ModuleKey =
@@ -105,7 +115,7 @@ class StageCosts {
   }
   const Times& times(const LayoutView& view, std::size_t branch, ModuleId module);
   const Tapes& tapes(const LayoutView& view, std::size_t branch, ModuleId module);
-  const Ring& gradient_ring(const ModuleLayout& grid, std::size_t stage);
+  const Ring& gradient_ring(const ModuleLayout& grid, int index);  // along the pipeline
   ChunkContext context_at(ModuleId module, std::size_t position, const ModuleLayout& layout) const;
   LayerTimes time_layer(const ModuleLoad& load, ModuleId module, std::size_t position,
                         const ModuleLayout& layout) const;
@@ -129,6 +139,11 @@ class StageCosts {
   std::map<std::tuple<int, int, int>, Ring>
       rings_;  // first rank's place in its node, stride, lanes
   std::map<int, Seconds> scalars_;
+  // By schedule, placement, branch, then pp, vpp and works of the language module's branch, pp and
+  // works of the encoder's.
+  std::map<std::tuple<ScheduleKind, Placement, std::size_t, int, int, int, int, int>,
+           std::vector<StagesInFlight>>
+      in_flight_;
 };
 
 }  // namespace polyphony

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "shared/program/stage_name.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/statistics.h"
 #include "sim/runner/worker_pool.h"
@@ -98,6 +99,9 @@ std::vector<std::size_t> find_stages(const Program& program, std::vector<std::st
 BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
                            const HardwareProfile& profile, const StreamOptions& options) {
   BatchStream stream;
+  stream.profile = profile.name;
+  stream.stack = profile.stack.name;
+  stream.predictor = options.predictor;
   stream.device = scenario.cluster.device.memory;
   const auto predicted = [&](std::uint64_t number) {
     return predict(scenario, layout, batch_of_step(scenario, number), profile, options.predictor);
@@ -131,6 +135,26 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
                               (answer.is_object() ? answer.value("error", "?") : "?"));
   }
   return stream;
+}
+
+const StreamBatch& BatchStream::worst() const {
+  return *std::max_element(
+      batches.begin(), batches.end(),
+      [&](const StreamBatch& a, const StreamBatch& b) { return peak(a) < peak(b); });
+}
+
+std::vector<Seconds> BatchStream::sorted_steps() const {
+  std::vector<Seconds> steps;
+  for (const StreamBatch& batch : batches) steps.push_back(batch.step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<Bytes> BatchStream::sorted_peaks(std::size_t stage) const {
+  std::vector<Bytes> peaks;
+  for (const StreamBatch& batch : batches) peaks.push_back(batch.peaks[stage]);
+  std::sort(peaks.begin(), peaks.end());
+  return peaks;
 }
 
 double exponential_tail(std::vector<Bytes> values, Bytes limit) {

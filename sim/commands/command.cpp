@@ -119,7 +119,7 @@ bool Arguments::json() const { return text("format") == "json"; }
 
 int Arguments::jobs() const {
   const int asked = integer("jobs");
-  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : cores_here();
 }
 
 Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides) {
@@ -138,7 +138,7 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
                        const std::string& downloads) {
   Scenario scenario = read_scenario_file(path, overrides);
   read_samples(scenario, downloads);
-  for (const std::string& note : scenario.notes) std::cerr << path << ": note: " << note << "\n";
+  print_notes(scenario, scenario.notes);
   return scenario;
 }
 
@@ -154,12 +154,10 @@ std::string movable_text(Scenario scenario) {
   return resolved_text(scenario) + "\n";
 }
 
-void note_shared_cores(const Scenario& scenario) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (scenario.cluster.device.name != "cpu-core" || scenario.cluster.ranks() <= cores) return;
-  std::cerr << scenario.file << ": note: " << scenario.cluster.ranks() << " ranks share " << cores
-            << " cores here; the prediction gives each rank a core of its own (polyphony rehearse "
-               "plays such layouts truly)\n";
+int cores_here() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::cerr << scenario.file << ": note: " << note << "\n";
 }
 
 HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
@@ -169,16 +167,6 @@ HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choi
 
 std::string describe(const HardwareProfile& profile) {
   return "profile " + profile.name + ", stack " + profile.stack.name;
-}
-
-const Layout& require_layout(const Scenario& scenario) {
-  if (!scenario.layout)
-    throw InputError(scenario.file, "/layout", "is missing",
-                     "`polyphony sweep --save DIR` writes scenarios with the best layouts");
-  if (const auto no = check_layout(scenario, *scenario.layout))
-    throw InputError(scenario.file, "/layout", no->reason,
-                     "`polyphony sweep` lists the legal layouts");
-  return *scenario.layout;
 }
 
 }  // namespace polyphony::sim

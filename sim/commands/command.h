@@ -70,15 +70,14 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
                        const std::string& downloads = "");
 // The resolved scenario as JSON that means the same in any folder.
 std::string movable_text(Scenario scenario);
-// Says on stderr when a prediction for this machine has more ranks than cores: that is not
-// modelled.
-void note_shared_cores(const Scenario& scenario);
+// Of this machine.
+int cores_here();
+// What an answer says of itself, on stderr.
+void print_notes(const Scenario& scenario, const std::vector<std::string>& notes);
 // As shared/scenario/scenario_profile.h, with the overrides of "profile.".
 HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
                              const std::vector<Override>& overrides = {});
 // "profile h100-roofline, stack polyphony": what an answer rests on.
 std::string describe(const HardwareProfile& profile);
-// The scenario's layout, checked. InputError when there is none or it is illegal.
-const Layout& require_layout(const Scenario& scenario);
 
 }  // namespace polyphony::sim

@@ -8,9 +8,9 @@
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/balanced_plan.h"
-#include "sim/answers/predict.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 namespace {
@@ -82,7 +82,7 @@ int plan_command(int argc, char** argv) {
     const Program program = lower(scenario, layout, plan, typical_batch(scenario));
     const std::vector<Fault> faults = verify(program);
     POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
-    answer["layout"] = describe_layout(scenario, layout);
+    answer["layout"] = describe(scenario.model, layout);
     answer["stages"] = stage_rows(scenario, plan);
     answer["program"] = {{"ranks", program.ranks},
                          {"ops", program.ops.size()},

@@ -5,10 +5,13 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/comparison_table.h"
 #include "sim/commands/console.h"
+#include "sim/commands/measurements.h"
 #include "sim/commands/worker_options.h"
+#include "traces/evidence/run_folder.h"
 
 namespace polyphony::sim {
 
@@ -51,7 +54,7 @@ int rehearse_command(int argc, char** argv) {
   const std::string folder = args.text("out");
   const std::string resolved =
       prepare_folder(scenario, layout, pace.profile, folder, EarlierRun::remove);
-  write_file(folder + "/pace.json", pace_text(pace));
+  write_file(folder + "/pace.json", traces::pace_text(pace));
   write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
   const std::string steps = std::to_string(args.integer("steps"));
   LaunchOptions options;
@@ -78,9 +81,10 @@ int rehearse_command(int argc, char** argv) {
     if (!result.what.empty()) std::cerr << "rehearse: " << result.what << "\n";
     return result.exit_code;
   }
-  const std::vector<RunComparison> rows{compare_run(load_recorded(folder), pace.profile)};
+  const std::vector<RunComparison> rows{
+      compare_run(traces::read_run_folder(folder, disk_files()), pace.profile)};
   if (args.json())
-    std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";
+    std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else
     std::cout << "compute paced to " << number_text(pace.scale, 1) << " times the profile's, on "
               << cores << " cores\n\n"

@@ -22,7 +22,7 @@ Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
     throw InputError(scenario.file, "/search", "finds no layout that fits and runs here",
                      "polyphony sweep --runnable shows the reasons");
   std::cerr << "layout chosen by the sweep: "
-            << describe_layout(scenario, result.ranked.front().layout) << "\n";
+            << describe(scenario.model, result.ranked.front().layout) << "\n";
   return result.ranked.front().layout;
 }
 
@@ -117,11 +117,11 @@ int run_command(int argc, char** argv) {
     return result.exit_code ? result.exit_code : static_cast<int>(ExitCode::failed);
   if (args.json()) {
     nlohmann::json answer = summary;
-    answer["layout"] = describe_layout(scenario, layout);
+    answer["layout"] = describe(scenario.model, layout);
     answer["out"] = args.text("out");
     std::cout << answer.dump(2) << "\n";
   } else {
-    std::cout << describe_layout(scenario, layout) << "\n"
+    std::cout << describe(scenario.model, layout) << "\n"
               << summary_text(scenario, summary) << "\n";
   }
   // Not done: a script that trains and then goes on has to stop here too.

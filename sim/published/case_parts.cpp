@@ -103,7 +103,6 @@ namespace {
 void read_latent(const PublishedRow& row, Module& module) {
   if (!row.key_value_rank || !row.rotary_dim)
     skip("latent attention of " + row.model + ": its ranks are not stated");
-  if (is_memory(row.metric)) skip("activation memory of latent attention is not modelled");
   module.key_value_rank = *row.key_value_rank;
   module.query_rank = row.query_rank.value_or(0);
   module.rotary_dim = *row.rotary_dim;

@@ -5,7 +5,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/predict.h"
+#include "sim/prediction/predict.h"
 #include "sim/published/measure.h"
 
 namespace polyphony::sim {

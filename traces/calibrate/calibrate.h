@@ -25,6 +25,7 @@
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 #include "traces/compare/shared_cores.h"
+#include "traces/evidence/measurement.h"
 
 namespace polyphony::traces {
 
@@ -36,6 +37,9 @@ struct MeasuredRun {
   // By step, where batches differ: the same ops with other sizes. Empty: `program` every time.
   std::vector<const Program*> step_programs = {};
 };
+
+// Refers to the measurement.
+MeasuredRun measured_run(const Measurement& measurement);
 
 struct FittedParameter {
   std::string name;

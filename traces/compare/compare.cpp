@@ -113,6 +113,17 @@ PartTimes mean(const std::vector<PartTimes>& ranks) {
   return sum;
 }
 
+std::vector<Part> parts_shown(const std::vector<PartTimes>& ranks) {
+  const bool recomputing = std::any_of(ranks.begin(), ranks.end(), [](const PartTimes& parts) {
+    return parts[static_cast<std::size_t>(Part::recompute)] > Seconds{};
+  });
+  std::vector<Part> shown;
+  for (std::size_t p = 0; p < kParts; ++p)
+    if (recomputing || static_cast<Part>(p) != Part::recompute)
+      shown.push_back(static_cast<Part>(p));
+  return shown;
+}
+
 Rank critical_rank(const std::vector<PartTimes>& ranks) {
   constexpr auto kIdle = static_cast<std::size_t>(Part::idle);
   constexpr double kTie = 1e-9;  // rounding must not choose

@@ -51,8 +51,19 @@ std::function<void(Draft&)> on_modules(std::function<void(Module&)> change) {
   };
 }
 
-const std::vector<Feature>& features() {
-  static const std::vector<Feature> list = {
+// A schedule on two ranks, with as few virtual stages as it takes. 1f1b and interleaved are what the
+// other layouts run.
+Feature scheduled(const Schedule& row) {
+  return {row.name, [&row](Draft& draft) {
+            draft.schedule = row.kind;
+            draft.language.pp = 2;
+            if (row.refusal({2, 1, draft.microbatches}).empty()) return;
+            draft.language.vpp = 2;
+          }};
+}
+
+std::vector<Feature> make_features() {
+  std::vector<Feature> list = {
       {"colocated", [](Draft& d) { d.placement = Placement::colocated; }},
       {"non-colocated", [](Draft& d) { d.placement = Placement::non_colocated; }},
       on_both("tp2", [](ModuleLayout& l) { l.tp = 2; }),
@@ -75,12 +86,6 @@ const std::vector<Feature>& features() {
                     l.pp = 2;
                     l.vpp = 2;
                   }),
-      {"zero-bubble",
-       [](Draft& d) {
-         d.language.pp = 2;
-         d.schedule = ScheduleKind::zero_bubble;
-       }},
-      {"gpipe", [](Draft& d) { d.schedule = ScheduleKind::gpipe; }},
       on_both("dp2", [](ModuleLayout& l) { l.ranks = 2; }),
       on_both("optimizer sharded",
               [](ModuleLayout& l) {
@@ -177,6 +182,14 @@ const std::vector<Feature>& features() {
          if (m.kind == ModuleKind::projector) m.projector_hidden = 0;
        })},
   };
+  for (const Schedule& row : kSchedules)
+    if (row.kind != ScheduleKind::one_f_one_b && row.kind != ScheduleKind::interleaved)
+      list.push_back(scheduled(row));
+  return list;
+}
+
+const std::vector<Feature>& features() {
+  static const std::vector<Feature> list = make_features();
   return list;
 }
 

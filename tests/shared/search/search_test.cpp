@@ -315,4 +315,33 @@ TEST_CASE("footprint: parameters and gradients divided over replicas") {
   }
 }
 
+// Tapes in flight follow from the turns: long samples, small weights, so that tapes are what counts.
+TEST_CASE("footprint and bound: every schedule's own tapes") {
+  Scenario scenario = examples::small_on_cpu(4, 12);
+  scenario.model = {{scenario.model.modules[2]}, {}};
+  scenario.model.modules[0].layers = 16;
+  scenario.model.modules[0].vocab = 16;  // no stage stands out
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(1024), examples::always(4)};
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  for (const Schedule& row : kSchedules)
+    for (const int vpp : {1, 2}) {
+      ModuleLayout grid;
+      grid.ranks = grid.pp = 4;
+      grid.vpp = vpp;
+      const Layout layout{.placement = Placement::homogeneous,
+                          .modules = {grid},
+                          .schedule = row.kind,
+                          .microbatches = 12};
+      if (check_layout(scenario, layout)) continue;
+      CAPTURE(row.name);
+      CAPTURE(vpp);
+      const Bound low = bound(scenario, layout, profile);
+      const Predicted high = predict(scenario, layout, profile, typical_batch(scenario));
+      CHECK(low.step <= high.estimate.step());
+      CHECK(double(low.footprint.memory.value) ==
+            doctest::Approx(double(high.memory.value)).epsilon(0.07));
+    }
+}
+
 }  // namespace polyphony

@@ -8,8 +8,8 @@
 #include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/jitter.h"
 #include "sim/commands/console.h"
+#include "sim/prediction/jitter.h"
 
 namespace polyphony::tests {
 namespace {

@@ -1,0 +1,164 @@
+#include "shared/plan/step_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "shared/plan/assign.h"
+#include "shared/schedule/orders.h"
+
+namespace polyphony {
+namespace {
+
+// A rank's index along the pipeline of a branch that it carries.
+struct Carried {
+  std::size_t branch = 0;
+  int index = 0;
+  auto operator<=>(const Carried&) const = default;
+};
+
+std::vector<Carried> carried(const Plan& plan, int rank) {
+  std::vector<Carried> result;
+  for (std::size_t b = 0; b < plan.branches.size(); ++b) {
+    const ModuleLayout& grid = plan.branches[b].grid;
+    const int place = rank - grid.first_rank;
+    if (place >= 0 && place < grid.ranks) result.push_back({b, place / (grid.ranks / grid.pp)});
+  }
+  return result;
+}
+
+class Orders {
+ public:
+  Orders(const Layout& layout, const Plan& plan)
+      : row_(schedule(layout.schedule)), plan_(plan), language_(plan.branches[plan.language]) {}
+
+  Turns make(const std::vector<Carried>& mine) const {
+    if (mine.empty()) return {};
+    if (mine.size() > 1 && mine.back().branch == plan_.language) return with_encoders(mine);
+    Turns turns;  // several encoders on the same ranks take turns
+    for (const Turn& turn : branch_order(mine.front())) {
+      std::vector<Carried> all = mine;
+      if (!is_forward(turn)) std::reverse(all.begin(), all.end());
+      for (const Carried& one : all) turns.push_back(of(one.branch, turn, 0));
+    }
+    return turns;
+  }
+
+ private:
+  static Turn of(std::size_t branch, Turn turn, int first_work) {
+    turn.branch = static_cast<std::uint16_t>(branch);
+    turn.work = static_cast<std::uint16_t>(turn.work + first_work);
+    return turn;
+  }
+  Pipeline pipeline(const Branch& branch, int microbatches, int after) const {
+    return {branch.grid.pp, branch.grid.vpp, microbatches, after};
+  }
+  // Stages of the branches that the language module feeds.
+  int after_language() const {
+    int after = 0;
+    for (std::size_t b = plan_.language + 1; b < plan_.branches.size(); ++b)
+      after = std::max(after, plan_.branches[b].grid.pp);
+    return after;
+  }
+  // How many times a step the language module's pipeline runs empty: once per work item of an
+  // encoder that has its ranks too.
+  int flushes() const {
+    for (std::size_t b = 0; b < plan_.language; ++b)
+      if (plan_.branches[b].grid.first_rank == language_.grid.first_rank)
+        return plan_.branches[b].microbatches;
+    return 1;
+  }
+
+  // Of a branch that has its ranks to itself.
+  Turns branch_order(const Carried& mine) const {
+    const Branch& branch = plan_.branches[mine.branch];
+    if (mine.branch < plan_.language) {
+      const Turns first = row_.order(pipeline(language_, language_.microbatches, 0), 0);
+      const int lead = forward_lead(first, 0, 0) + after_language();
+      return one_and_one(lead + branch.grid.pp - mine.index, branch.microbatches, mine.index);
+    }
+    if (mine.branch == plan_.language)
+      return row_.order(pipeline(branch, branch.microbatches, after_language()), mine.index);
+    const int groups = flushes(), each = branch.microbatches / groups;
+    const Turns group = schedule(row_.following).order(pipeline(branch, each, 0), mine.index);
+    Turns turns;
+    for (int g = 0; g < groups; ++g)
+      for (const Turn& turn : group) turns.push_back(of(0, turn, g * each));
+    return turns;
+  }
+
+  // Per encoder work item its forward, the language module's order of the microbatches it feeds, its
+  // backward.
+  Turns with_encoders(const std::vector<Carried>& mine) const {
+    const int works = plan_.branches[mine.front().branch].microbatches,
+              fed = language_.microbatches / works;
+    const Turns group = row_.order(pipeline(language_, fed, after_language()), mine.back().index);
+    Turns turns;
+    for (int e = 0; e < works; ++e) {
+      for (std::size_t i = 0; i + 1 < mine.size(); ++i)
+        turns.push_back(of(mine[i].branch, make_turn(TurnKind::forward, 0, e), 0));
+      for (const Turn& turn : group) turns.push_back(of(plan_.language, turn, e * fed));
+      for (std::size_t i = mine.size() - 1; i-- > 0;)
+        turns.push_back(of(mine[i].branch, make_turn(TurnKind::backward, 0, e), 0));
+    }
+    return turns;
+  }
+
+  const Schedule& row_;
+  const Plan& plan_;
+  const Branch& language_;
+};
+
+}  // namespace
+
+StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                        const Batch& batch) {
+  StepPlan step;
+  step.works = assign_work(scenario.model, plan, batch);
+  const Orders orders(layout, plan);
+  std::map<std::vector<Carried>, std::uint32_t> known;
+  for (int rank = 0; rank < world_size(layout); ++rank) {
+    const std::vector<Carried> mine = carried(plan, rank);
+    const auto [entry, fresh] =
+        known.try_emplace(mine, static_cast<std::uint32_t>(step.orders.size()));
+    if (fresh) step.orders.push_back(orders.make(mine));
+    step.order_of.push_back(entry->second);
+  }
+  return step;
+}
+
+Turns turns_of(const Layout& layout, const Plan& plan, int rank) {
+  return Orders(layout, plan).make(carried(plan, rank));
+}
+
+std::vector<std::vector<Rank>> rank_sets(const Plan& plan) {
+  int world = 0;
+  for (const Branch& branch : plan.branches)
+    world = std::max(world, branch.grid.first_rank + branch.grid.ranks);
+  std::vector<int> first(static_cast<std::size_t>(world));  // of the component, lowest rank
+  std::iota(first.begin(), first.end(), 0);
+  const auto root = [&](int rank) {
+    while (first[static_cast<std::size_t>(rank)] != rank)
+      rank = first[static_cast<std::size_t>(rank)];
+    return rank;
+  };
+  for (const Branch& branch : plan.branches) {
+    const int cell = cell_ranks(branch.grid), end = branch.grid.first_rank + branch.grid.ranks;
+    for (int begin = branch.grid.first_rank; begin < end; begin += cell)
+      for (int rank = begin + 1; rank < begin + cell; ++rank) {
+        const int one = root(begin), other = root(rank);
+        first[static_cast<std::size_t>(std::max(one, other))] = std::min(one, other);
+      }
+  }
+  std::vector<std::vector<Rank>> sets;
+  std::map<int, std::size_t> known;
+  for (int rank = 0; rank < world; ++rank) {
+    const auto [entry, fresh] = known.try_emplace(root(rank), sets.size());
+    if (fresh) sets.emplace_back();
+    sets[entry->second].emplace_back(static_cast<std::size_t>(rank));
+  }
+  return sets;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,52 @@
+// What follows from the turns of a pipeline's ranks, whatever schedule made them: what is in flight,
+// how far forwards run ahead, when each turn runs.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/schedule/schedule.h"
+
+namespace polyphony {
+
+// How many forwards of a stage the order runs ahead of its backwards at most: the n-th backward
+// needs n + lead forwards before it.
+int forward_lead(const Turns& order, int branch, int stage);
+
+// Of one stage while a turn runs: works from F to B or I, works from I to W, and works in both, whose
+// I runs.
+struct InFlight {
+  std::uint16_t tapes = 0, weights = 0, both = 0;
+  bool operator==(const InFlight&) const = default;
+};
+// By stage that the order visits, in their order. A rank may hold most of one stage when it holds
+// few of another: these are the moments of which none holds more than another in every stage.
+struct StagesInFlight {
+  std::vector<std::uint16_t> stages;  // ascending; of `branch` alone
+  std::vector<std::vector<InFlight>> moments;
+};
+StagesInFlight in_flight(const Turns& order, int branch = 0);
+// The most tapes that one rank holds at a moment, all its stages together.
+int tapes_in_flight(const Turns& order, int branch = 0);
+
+// Plays the turns of one branch, each rank's in order, each as soon as what it needs has ended: F
+// the F of the stage before, B and I their F and the stage after, W its I.
+struct Durations {  // in any unit; B takes an I and a W
+  int forward = 1, input = 1, weight = 1;
+};
+struct Played {
+  std::vector<std::vector<int>> starts;  // by rank, turn
+  int end = 0;
+  // The most that a rank rests between its first turn and its last.
+  int bubble = 0;
+  // Not empty: no turn can go on; each waits for the next, the last for the first.
+  std::vector<Turn> cycle;
+};
+Played play(const std::vector<Turns>& orders, int stages, const Durations& durations = {});
+
+// "F microbatch 3 of stage 2".
+std::string describe(const Turn& turn);
+
+}  // namespace polyphony

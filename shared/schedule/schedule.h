@@ -1,0 +1,99 @@
+// The named schedules: in which order the ranks of one pipeline run its turns, and which stages each
+// of them holds. One row of the table is all that a schedule is.
+//   gpipe        all forwards, then all backwards, in the same order
+//   1f1b         warm-up of (stages after it) forwards, then one forward, one backward in turn
+//   interleaved  1f1b over virtual stages: microbatches go through in groups of pp, each group
+//                through chunk 0, then chunk 1, …; warm-up 2·(pp − p − 1) + (vpp − 1)·pp
+//   zero-bubble  (ZB-H1) 1f1b whose backwards give the input gradient alone; stage s runs the weight
+//                part s microbatches later, so that gradients reach the stages before it sooner and
+//                the weight parts fill the end. As many tapes in flight as 1f1b
+//   zb-h2        the same with a warm-up of 2·(stages after it) and weight parts 2·s microbatches
+//                later: no bubble after the warm-up when F = I = W; up to 2·pp − 1 tapes
+//   zb-v         two virtual stages a rank, down the ranks and up again; as many bytes of tapes in
+//                flight as 1f1b, on every rank alike
+//   dualpipe-v   the same V; forwards run beside backwards of the other direction in pairs
+// Sources: Huang et al., arXiv 1811.06965; Narayanan et al., arXiv 2104.04473 §2.2; Qi et al., arXiv
+// 2401.10241 §3 and §6, arXiv 2405.15362; DualPipe-V: DeepSeek-V3, arXiv 2412.19437 §3.2.1, cut in
+// half as in Sea AI Lab's note of 2025.
+#pragma once
+
+#include <iterator>
+#include <string>
+
+#include "shared/schedule/turn.h"
+
+namespace polyphony {
+
+enum class ScheduleKind : std::uint8_t {
+  gpipe,
+  one_f_one_b,
+  interleaved,
+  zero_bubble,
+  zero_bubble_h2,
+  zero_bubble_v,
+  dualpipe_v
+};
+
+struct Pipeline {
+  int ranks = 1;           // along the pipeline
+  int virtual_stages = 1;  // of each rank
+  int microbatches = 1;
+  int after = 0;  // stages of other branches that its last stage feeds
+  int stages() const { return ranks * virtual_stages; }
+  auto operator<=>(const Pipeline&) const = default;
+};
+
+namespace schedules {
+// Which rank holds a stage.
+int round_robin(const Pipeline& pipeline, int stage);
+int v_shape(const Pipeline& pipeline, int stage);
+// Why not, with the nearest legal values; empty: legal.
+std::string any(const Pipeline& pipeline);
+std::string one_stage_a_rank(const Pipeline& pipeline);
+std::string groups_of_ranks(const Pipeline& pipeline);
+std::string two_stages_a_rank(const Pipeline& pipeline);
+std::string two_stages_and_twice_the_ranks(const Pipeline& pipeline);
+// The turns of the rank at `rank` of the pipeline, of branch 0.
+Turns gpipe(const Pipeline& pipeline, int rank);
+Turns one_f_one_b(const Pipeline& pipeline, int rank);
+Turns interleaved(const Pipeline& pipeline, int rank);
+Turns zero_bubble(const Pipeline& pipeline, int rank);
+Turns zero_bubble_h2(const Pipeline& pipeline, int rank);
+Turns zero_bubble_v(const Pipeline& pipeline, int rank);
+Turns dualpipe_v(const Pipeline& pipeline, int rank);
+}  // namespace schedules
+
+struct Schedule {
+  ScheduleKind kind;
+  const char* name;
+  std::string (*refusal)(const Pipeline&);
+  Turns (*order)(const Pipeline&, int rank);
+  int (*place)(const Pipeline&, int stage) = schedules::round_robin;
+  // Of the branches that the pipeline feeds.
+  ScheduleKind following = ScheduleKind::one_f_one_b;
+};
+
+// By kind. The next row is the next schedule: an enumerator and a generator besides.
+inline constexpr Schedule kSchedules[] = {
+    {ScheduleKind::gpipe, "gpipe", schedules::any, schedules::gpipe, schedules::round_robin,
+     ScheduleKind::gpipe},
+    {ScheduleKind::one_f_one_b, "1f1b", schedules::one_stage_a_rank, schedules::one_f_one_b},
+    {ScheduleKind::interleaved, "interleaved", schedules::groups_of_ranks, schedules::interleaved},
+    {ScheduleKind::zero_bubble, "zero-bubble", schedules::one_stage_a_rank, schedules::zero_bubble},
+    {ScheduleKind::zero_bubble_h2, "zb-h2", schedules::one_stage_a_rank, schedules::zero_bubble_h2},
+    {ScheduleKind::zero_bubble_v, "zb-v", schedules::two_stages_a_rank, schedules::zero_bubble_v,
+     schedules::v_shape},
+    {ScheduleKind::dualpipe_v, "dualpipe-v", schedules::two_stages_and_twice_the_ranks,
+     schedules::dualpipe_v, schedules::v_shape},
+};
+inline constexpr auto kLastSchedule = static_cast<ScheduleKind>(std::size(kSchedules) - 1);
+
+constexpr const Schedule& schedule(ScheduleKind kind) {
+  return kSchedules[static_cast<std::size_t>(kind)];
+}
+const char* name(ScheduleKind kind);
+
+// `warm_up` forwards, then one forward, one backward in turn: of a stage, branch 0.
+Turns one_and_one(int warm_up, int microbatches, int stage = 0);
+
+}  // namespace polyphony

@@ -1,0 +1,124 @@
+// Schedules over a V: rank r holds stages r (going down) and 2·pp − 1 − r (coming up), so that a
+// microbatch's loss and its first layers are on rank 0, and every rank is early once and late once.
+#include <algorithm>
+#include <deque>
+
+#include "shared/schedule/schedule.h"
+
+namespace polyphony::schedules {
+namespace {
+
+// Writes turns of the two stages of a rank; counts which microbatch is next.
+class Writer {
+ public:
+  Writer(const Pipeline& pipeline, int rank)
+      : microbatches_(pipeline.microbatches), stage_{rank, pipeline.stages() - 1 - rank} {}
+
+  void forward(int way) { add(TurnKind::forward, way, forwards_[way]++); }
+  void backward(int way) { add(TurnKind::backward, way, backwards_[way]++); }
+  // The input part; its weight part waits in a queue.
+  void input(int way) {
+    waiting_.push_back({way, backwards_[way]});
+    add(TurnKind::backward_input, way, backwards_[way]++);
+  }
+  // The oldest weight part that waits, of either way or of one.
+  void weight() { weight_at(waiting_.begin()); }
+  void weight(int way) {
+    weight_at(std::find_if(waiting_.begin(), waiting_.end(),
+                           [&](const Waiting& w) { return w.way == way; }));
+  }
+  void pair(int forward_way) {
+    forward(forward_way);
+    order_.back().overlapped = true;
+    backward(1 - forward_way);
+  }
+  int forwards(int way) const { return forwards_[way]; }
+  int waiting(int way) const {
+    return static_cast<int>(std::count_if(waiting_.begin(), waiting_.end(),
+                                          [&](const Waiting& w) { return w.way == way; }));
+  }
+  // An order for more microbatches than there are is that order without them.
+  Turns take() {
+    std::erase_if(order_, [&](const Turn& turn) { return turn.work >= microbatches_; });
+    return std::move(order_);
+  }
+
+ private:
+  struct Waiting {
+    int way, work;
+  };
+  void add(TurnKind kind, int way, int work) {
+    order_.push_back(make_turn(kind, stage_[way], work));
+  }
+  void weight_at(std::deque<Waiting>::iterator it) {
+    add(TurnKind::backward_weight, it->way, it->work);
+    waiting_.erase(it);
+  }
+
+  int microbatches_;
+  int stage_[2];
+  int forwards_[2] = {0, 0}, backwards_[2] = {0, 0};
+  std::deque<Waiting> waiting_;
+  Turns order_;
+};
+
+constexpr int kDown = 0, kUp = 1;
+
+}  // namespace
+
+// Warm-up: forwards down until the first one comes up, then both ways in turn, then backwards of
+// what came up, each with its weights. Steady: F and I W of each way in turn. The end: the inputs'
+// gradients first, the weights where there is time.
+Turns zero_bubble_v(const Pipeline& pipeline, int rank) {
+  const int pp = pipeline.ranks, works = std::max(pipeline.microbatches, 2 * pp - 1);
+  Writer to(pipeline, rank);
+  for (int i = 0; i < 2 * (pp - rank) - 1; ++i) to.forward(kDown);
+  for (int i = 0; i < rank; ++i) to.forward(kUp), to.forward(kDown);
+  for (int i = 0; i < pp - rank; ++i) to.forward(kUp), to.input(kUp), to.weight(kUp);
+  while (to.forwards(kUp) < works) {
+    if (to.forwards(kDown) < works) to.forward(kDown);
+    to.input(kDown), to.weight(kDown);
+    to.forward(kUp);
+    to.input(kUp), to.weight(kUp);
+  }
+  for (int i = 0; i < rank; ++i) to.input(kDown), to.input(kUp);
+  for (int i = 0; i < pp - rank; ++i) {
+    to.input(kDown);
+    to.weight(kDown);
+  }
+  while (to.waiting(kUp) > 0) to.weight(kUp);
+  while (to.waiting(kDown) > 0) to.weight(kDown);
+  return to.take();
+}
+
+// Eight parts: forwards down; both ways; upward backwards in parts beside upward forwards; pairs of
+// both ways; upward backwards and pairs; backwards of both ways, of which the second half leave
+// their weights for later; weights beside downward backwards; the weights that are left.
+Turns dualpipe_v(const Pipeline& pipeline, int rank) {
+  const int pp = pipeline.ranks, behind = pp - rank - 1;
+  Writer to(pipeline, rank);
+  for (int i = 0; i < 2 * behind; ++i) to.forward(kDown);
+  for (int i = 0; i <= rank; ++i) to.forward(kDown), to.forward(kUp);
+  for (int i = 0; i < behind; ++i) to.input(kUp), to.weight(), to.forward(kUp);
+  for (int i = 0; i < pipeline.microbatches - 2 * pp + rank + 1; ++i) {
+    if (i == 0 && behind == 0)
+      to.forward(kDown), to.backward(kUp);  // apart: both of its ends are this rank's
+    else
+      to.pair(kDown);
+    to.pair(kUp);
+  }
+  for (int i = 0; i < behind; ++i) to.backward(kUp), to.pair(kUp);
+  bool later = false;
+  for (int i = 0; i <= rank; ++i) {
+    const bool half = i == (rank + 1) / 2;
+    later = later || (half && rank % 2 == 1);
+    later ? to.input(kUp) : to.backward(kUp);
+    later = later || half;
+    later ? to.input(kDown) : to.backward(kDown);
+  }
+  for (int i = 0; i < behind; ++i) to.weight(), to.input(kDown);
+  for (int i = 0; i <= rank; ++i) to.weight();
+  return to.take();
+}
+
+}  // namespace polyphony::schedules

@@ -1,0 +1,144 @@
+// The named schedules against their closed forms: every turn once, no deadlock, the bubble and the
+// tapes in flight that their papers state.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "shared/schedule/orders.h"
+
+using namespace polyphony;
+
+namespace {
+
+std::vector<Turns> orders_of(const Schedule& row, const Pipeline& pipeline) {
+  std::vector<Turns> orders;
+  for (int rank = 0; rank < pipeline.ranks; ++rank) orders.push_back(row.order(pipeline, rank));
+  return orders;
+}
+
+template <class Visit>
+void each_legal(Visit visit) {
+  for (const Schedule& row : kSchedules)
+    for (const int ranks : {1, 2, 3, 4, 8})
+      for (const int virtual_stages : {1, 2, 3})
+        for (const int microbatches : {1, 2, 3, 4, 6, 8, 16, 24})
+          for (const int after : {0, 1, 2, 3, 5}) {
+            const Pipeline pipeline{ranks, virtual_stages, microbatches, after};
+            if (!row.refusal(pipeline).empty()) continue;
+            CAPTURE(row.name);
+            CAPTURE(ranks);
+            CAPTURE(virtual_stages);
+            CAPTURE(microbatches);
+            CAPTURE(after);
+            visit(row, pipeline);
+          }
+}
+
+int bubble(ScheduleKind kind, const Pipeline& pipeline, const Durations& durations = {}) {
+  return play(orders_of(schedule(kind), pipeline), pipeline.stages(), durations).bubble;
+}
+int most_tapes(ScheduleKind kind, const Pipeline& pipeline, int rank) {
+  return tapes_in_flight(schedule(kind).order(pipeline, rank));
+}
+
+}  // namespace
+
+TEST_CASE("every schedule: each stage and microbatch has its turns once, where it is placed") {
+  each_legal([](const Schedule& row, const Pipeline& pipeline) {
+    std::set<Turn> seen;
+    std::size_t forwards = 0, backwards = 0, inputs = 0, weights = 0;
+    for (int rank = 0; rank < pipeline.ranks; ++rank)
+      for (const Turn& turn : row.order(pipeline, rank)) {
+        REQUIRE(row.place(pipeline, turn.stage) == rank);
+        REQUIRE(turn.work < pipeline.microbatches);
+        Turn once = turn;
+        once.overlapped = false;
+        REQUIRE(seen.insert(once).second);
+        forwards += turn.kind == TurnKind::forward ? 1 : 0;
+        backwards += turn.kind == TurnKind::backward ? 1 : 0;
+        inputs += turn.kind == TurnKind::backward_input ? 1 : 0;
+        weights += turn.kind == TurnKind::backward_weight ? 1 : 0;
+      }
+    const auto all = static_cast<std::size_t>(pipeline.stages() * pipeline.microbatches);
+    REQUIRE(forwards == all);
+    REQUIRE(backwards + inputs == all);
+    REQUIRE(weights == inputs);
+  });
+}
+
+TEST_CASE("every schedule: no deadlock, also in front of a branch that it feeds") {
+  each_legal([](const Schedule& row, const Pipeline& pipeline) {
+    std::vector<Turns> orders = orders_of(row, pipeline);
+    const int after = pipeline.after;
+    for (int rank = 0; rank < after; ++rank) {
+      orders.push_back(schedule(row.following).order({after, 1, pipeline.microbatches}, rank));
+      for (Turn& turn : orders.back())
+        turn.stage = static_cast<std::uint16_t>(turn.stage + pipeline.stages());
+    }
+    REQUIRE(play(orders, pipeline.stages() + after).cycle.empty());
+  });
+}
+
+// F = I = W = 1, so that a whole backward takes 2. Bubbles: gpipe, 1f1b and interleaved (pp − 1)(F +
+// B) of a chunk; ZB-H1 (pp − 1)(F + I − W); ZB-H2 and ZB-V none (Qi et al., table 1).
+TEST_CASE("bubbles") {
+  for (const int pp : {2, 3, 4, 8}) {
+    CAPTURE(pp);
+    const Pipeline one{pp, 1, 6 * pp}, two{pp, 2, 6 * pp};
+    CHECK(bubble(ScheduleKind::gpipe, one) == 3 * (pp - 1));
+    CHECK(bubble(ScheduleKind::one_f_one_b, one) == 3 * (pp - 1));
+    CHECK(bubble(ScheduleKind::interleaved, two) == 3 * (pp - 1));
+    CHECK(bubble(ScheduleKind::zero_bubble, one) == pp - 1);
+    CHECK(bubble(ScheduleKind::zero_bubble_h2, one) == 0);
+    CHECK(bubble(ScheduleKind::zero_bubble_v, two) == 0);
+    CHECK(bubble(ScheduleKind::dualpipe_v, two) == pp - 1);
+    const Durations uneven{2, 3, 1};
+    CHECK(bubble(ScheduleKind::one_f_one_b, one, uneven) == 6 * (pp - 1));
+    CHECK(bubble(ScheduleKind::zero_bubble, one, uneven) == (2 + 3 - 1) * (pp - 1));
+  }
+}
+
+TEST_CASE("tapes in flight by rank") {
+  for (const int pp : {2, 3, 4, 8})
+    for (int rank = 0; rank < pp; ++rank) {
+      CAPTURE(pp);
+      CAPTURE(rank);
+      const Pipeline one{pp, 1, 6 * pp}, two{pp, 2, 6 * pp};
+      const int behind = pp - rank - 1;
+      CHECK(most_tapes(ScheduleKind::gpipe, one, rank) == 6 * pp);
+      CHECK(most_tapes(ScheduleKind::one_f_one_b, one, rank) == behind + 1);
+      CHECK(most_tapes(ScheduleKind::zero_bubble, one, rank) == behind + 1);
+      CHECK(most_tapes(ScheduleKind::zero_bubble_h2, one, rank) == 2 * behind + 1);
+      CHECK(most_tapes(ScheduleKind::interleaved, two, rank) == 2 * behind + pp + 1);
+      // Half as large, twice as many: 1f1b's first rank's, on every rank.
+      CHECK(most_tapes(ScheduleKind::zero_bubble_v, two, rank) ==
+            2 * most_tapes(ScheduleKind::one_f_one_b, one, 0));
+      CHECK(most_tapes(ScheduleKind::dualpipe_v, two, rank) == 2 * pp + 1);
+    }
+}
+
+TEST_CASE("what is in flight by stage: moments that no other covers") {
+  using Moments = std::vector<std::vector<InFlight>>;
+  const StagesInFlight whole = in_flight(schedules::one_f_one_b({4, 1, 8}, 1));
+  CHECK(whole.stages == std::vector<std::uint16_t>{1});
+  CHECK(whole.moments == Moments{{{3}}});
+  // Rank 1 of 2: F I F I W F I W … W W: while an I runs its tape and two weight parts are there.
+  const StagesInFlight split = in_flight(schedules::zero_bubble({2, 1, 4}, 1));
+  CHECK(split.moments == Moments{{{1, 1}}, {{1, 2, 1}}});
+  const StagesInFlight v = in_flight(schedules::zero_bubble_v({2, 2, 6}, 0));
+  CHECK(v.stages == std::vector<std::uint16_t>{0, 3});
+  for (const auto& moment : v.moments) CHECK(moment[0].tapes + moment[1].tapes <= 4);
+}
+
+TEST_CASE("a deadlock is shown as its cycle") {
+  // Two ranks, each of which waits for what the other runs next.
+  const std::vector<Turns> orders{
+      {make_turn(TurnKind::forward, 0, 0), make_turn(TurnKind::backward, 0, 0),
+       make_turn(TurnKind::forward, 0, 1)},
+      {make_turn(TurnKind::forward, 1, 1), make_turn(TurnKind::forward, 1, 0),
+       make_turn(TurnKind::backward, 1, 0)}};
+  const Played played = play(orders, 2);
+  REQUIRE(played.cycle.size() == 2);
+  CHECK(describe(played.cycle[0]) == "B microbatch 0 of stage 0");
+  CHECK(describe(played.cycle[1]) == "F microbatch 1 of stage 1");
+}
