@@ -25,7 +25,8 @@ FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared
 ROOMS = {  # folder -> levels of rooms, lowest first
     "shared": [
         {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
-        {"text": "quantities with units, forms of JSON values, strict JSON"},
+        {"schedule": "turns, the named schedules in one table, what follows from an order alone",
+         "text": "quantities with units, forms of JSON values, strict JSON"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
         {"layers": "what a layer holds, computes, keeps and says to other ranks: parameters, kernels, tapes, rows"},
         {"hardware": "clusters, devices, hardware profiles and how sure they are, software stacks, what a transfer crosses"},
