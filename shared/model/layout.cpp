@@ -25,6 +25,10 @@ const char* name(Placement placement) {
   return "?";
 }
 
+const char* schedule_name(const Layout& layout) {
+  return layout.turns.empty() ? name(layout.schedule) : "own turns";
+}
+
 const char* name(Shard shard) {
   switch (shard) {
     case Shard::none:

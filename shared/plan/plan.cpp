@@ -149,9 +149,18 @@ class Units {
   std::vector<Unit> units_;
 };
 
+// The rank whose turn the stage's first forward is; check_turns() names stages that are nobody's or
+// several ranks'.
+int rank_of(const std::vector<Turns>& turns, int stage) {
+  for (std::size_t rank = 0; rank < turns.size(); ++rank)
+    for (const Turn& turn : turns[rank])
+      if (is_forward(turn) && turn.stage == stage) return static_cast<int>(rank);
+  return 0;
+}
+
 Branch make_branch(const Scenario& scenario, const Layout& layout, const Batch& batch,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
-                   const Schedule& schedule) {
+                   const Schedule& schedule, const std::vector<Turns>& turns = {}) {
   Units units(scenario, layout, batch);
   for (const ModuleId id : modules) units.add_module(id);
   std::vector<int> sizes = grid.blocks;
@@ -171,7 +180,8 @@ Branch make_branch(const Scenario& scenario, const Layout& layout, const Batch& 
   POLYPHONY_CHECK(next == units.units().size(),
                   next << " of " << units.units().size() << " blocks placed");
   for (int s = 0; s < grid.pp * grid.vpp; ++s)
-    branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
+    branch.rank_of_stage.push_back(turns.empty() ? schedule.place({grid.pp, grid.vpp}, s)
+                                                 : rank_of(turns, s));
   return branch;
 }
 
@@ -203,7 +213,7 @@ Plan make_plan(const Scenario& scenario, const Layout& layout) {
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
     plan.branches.push_back(make_branch(scenario, layout, batch, owners, layout.modules.back(),
-                                        layout.microbatches, own));
+                                        layout.microbatches, own, layout.turns));
     return plan;
   }
   for (const ModuleId id : owners) {
@@ -211,7 +221,8 @@ Plan make_plan(const Scenario& scenario, const Layout& layout) {
     if (id == language) plan.language = plan.branches.size();
     const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
     plan.branches.push_back(make_branch(scenario, layout, batch, {id}, module_grid, works,
-                                        id == language ? own : others));
+                                        id == language ? own : others,
+                                        id == language ? layout.turns : std::vector<Turns>{}));
   }
   return plan;
 }

@@ -181,7 +181,7 @@ std::string describe_layout(const Scenario& scenario, const Layout& layout) {
     text += between + module.name + " " + describe(layout.modules[m]);
     between = " |  ";
   }
-  text += std::string("  ") + name(layout.schedule) + " x" + std::to_string(layout.microbatches);
+  text += std::string("  ") + schedule_name(layout) + " x" + std::to_string(layout.microbatches);
   if (layout.placement == Placement::homogeneous &&
       encoder.recompute != layout.modules[last].recompute)
     text += "  " + scenario.model.modules.front().name + " recompute " + name(encoder.recompute);

@@ -25,6 +25,7 @@ int compare_command(int argc, char** argv);
 int calibrate_command(int argc, char** argv);
 int report_command(int argc, char** argv);
 int validate_command(int argc, char** argv);
+int schedules_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 
 // Arguments of one command. `usage` follows the command's name; `example` closes the help text.
@@ -43,10 +44,11 @@ class Arguments {
   double real(const std::string& name) const { return (*result_)[name].as<double>(); }
   std::vector<std::string> texts(const std::string& name) const;  // cut at commas
   void add_overrides();                                           // --set, repeatable
-  std::vector<Override> overrides() const;                        // as given, commas and all
-  std::string require(const std::string& name) const;             // InputError when it was left out
-  bool json() const;                                              // --format json
-  int jobs() const;  // --jobs, else the number of cores
+  void add_schedule();                                 // --schedule, for apply_schedule()
+  std::vector<Override> overrides() const;             // as given, commas and all
+  std::string require(const std::string& name) const;  // InputError when it was left out
+  bool json() const;                                   // --format json
+  int jobs() const;                                    // --jobs, else the number of cores
 
  private:
   std::string command_, example_;
@@ -56,6 +58,10 @@ class Arguments {
 
 // Overrides of "profile." are left for load_profile().
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
+// The layout's order of turns: a schedule's name, or a file (shared/schedule/turn_text.h), which also
+// says how many virtual stages there are. InputError when it is neither, or not legal. Empty: as the
+// layout has it.
+void apply_schedule(Scenario& scenario, const std::string& given);
 // Says on stderr when a prediction for this machine has more ranks than cores: that is not
 // modelled.
 void note_shared_cores(const Scenario& scenario);

@@ -90,9 +90,11 @@ int run_command(int argc, char** argv) {
       cxxopts::value<std::string>()->default_value(""))(
       "jobs", "worker processes of that search; 0: one per core",
       cxxopts::value<int>()->default_value("0"));
+  args.add_schedule();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = load_scenario(args.require("scenario"));
+  Scenario scenario = load_scenario(args.require("scenario"));
+  apply_schedule(scenario, args.text("schedule"));
   const Layout layout = choose_layout(scenario, args);
   if (const auto no = check_runnable(scenario, layout)) {
     std::cerr << InputError::line(scenario.file, "/layout", no->reason,

@@ -165,12 +165,14 @@ int simulate_command(int argc, char** argv) {
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_overrides();
+  args.add_schedule();
   add_chance_options(args);
   add_stream_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
