@@ -47,7 +47,7 @@ class Builder {
  public:
   Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const StepPlan& step,
           const Batch& batch, Pass pass, const SoftwareStack& stack);
-  Program build();
+  Program build(std::optional<Rank> only = {});
 
  private:
   friend class RankLowering;
