@@ -25,8 +25,8 @@ FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared
 ROOMS = {  # folder -> levels of rooms, lowest first
     "shared": [
         {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
-        {"schedule": "turns, the named schedules in one table, what follows from an order alone",
-         "text": "quantities with units, forms of JSON values, strict JSON"},
+        {"text": "quantities with units, forms of JSON values, strict JSON"},
+        {"schedule": "pipeline schedules, one row each: which stage stands where, in which order a rank takes its turns"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
         {"layers": "what a layer holds, computes, keeps and says to other ranks: parameters, kernels, tapes, rows"},
         {"hardware": "clusters, devices, hardware profiles and how sure they are, software stacks, what a transfer crosses"},
@@ -41,14 +41,16 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"import": "what other tools print or record, as values"},
         {"format": "trace files, written and read"},
         {"compare": "when an op is at work; two Timelines side by side"},
+        {"evidence": "what was measured of a step, wherever it came from: run folders, trace files"},
         {"calibrate": "features, fits, machine records, certainty"},
         {"report": "pictures and the HTML page"},
     ],
     "sim": [
         {"runner": "SimGrid: platform, player, one engine in one forked child; worker processes"},
-        {"answers": "predict, sweep, how sure, many batches, predicted beside measured"},
+        {"prediction": "one layout, one batch: Program, Timeline, memory; its figures, effects of errors, jitter, what would fit"},
+        {"answers": "what a question gets, as values with a JSON writer each: a step, a sweep, a stream of batches, a comparison, a what-if"},
         {"published": "published measurements, each predicted and judged"},
-        {"commands": "the `polyphony` command: one file a verb, launching, printing"},
+        {"commands": "the `polyphony` command: options, files, printing, launching; one file a verb"},
     ],
     "exec": [
         {"": "what every room includes: LibTorch's precompiled header, the input of a work item"},

@@ -49,6 +49,9 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
 // The step of the newest checkpoint, or nothing. One without its manifest, or with a file missing
 // or of a wrong size: InputError.
 std::optional<std::int64_t> newest_checkpoint(const std::string& folder);
+// ModuleLayout::blocks by module, of the run that wrote the newest; empty: there is none, or it does
+// not say.
+std::vector<std::vector<int>> newest_blocks(const std::string& folder);
 // Collective. Values, moments, masters and AdamW's step count become those of the checkpoint, bit
 // for bit. Another model or number format, a missing or damaged file (checksums): InputError.
 void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,

@@ -179,6 +179,12 @@ std::optional<std::int64_t> newest_checkpoint(const std::string& folder) {
   return steps.back();
 }
 
+std::vector<std::vector<int>> newest_blocks(const std::string& folder) {
+  const std::vector<std::int64_t> steps = steps_in(folder);
+  if (steps.empty()) return {};
+  return read_manifest(folder, steps.back()).blocks;
+}
+
 void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
                      RankState& state, const Program& structure) {
   const torch::NoGradGuard no_grad;

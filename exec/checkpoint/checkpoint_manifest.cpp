@@ -52,6 +52,8 @@ const ObjectForm& manifest_form() {
        {"optimizer_steps", integer_form(0, kAny), "updates made", true},
        {"world_size", integer_form(1), "ranks that wrote it", true},
        {"format", text_form("F32"), "number format", true},
+       {"blocks", list_form(list_form(integer_form(0, kMostLayers), 0, kMostLayers), 0, 64),
+        "per stage, by module, of the run that wrote it"},
        {"parameters", list_form(object_form(parameter)), "of the model", true},
        {"files", list_form(object_form(file)), "of the ranks", true}},
       {}};
@@ -83,6 +85,7 @@ std::string to_json(const Manifest& manifest) {
               {"optimizer_steps", manifest.optimizer_steps},
               {"world_size", manifest.world_size},
               {"format", manifest.format},
+              {"blocks", manifest.blocks},
               {"parameters", std::move(parameters)},
               {"files", std::move(files)}}
       .dump(1);
@@ -96,6 +99,13 @@ Manifest parse_manifest(const std::string& text, const std::string& file) {
   root.read("optimizer_steps", manifest.optimizer_steps);
   root.read("world_size", manifest.world_size);
   root.read("format", manifest.format);
+  if (root.has("blocks"))
+    for (std::size_t m = 0; m < root.at("blocks").size(); ++m) {
+      const JsonValue module = root.at("blocks").at(m);
+      manifest.blocks.emplace_back();
+      for (std::size_t i = 0; i < module.size(); ++i)
+        manifest.blocks.back().push_back(static_cast<int>(module.at(i).integer()));
+    }
   const JsonValue parameters = root.at("parameters"), files = root.at("files");
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const JsonValue value = parameters.at(i), shape = value.at("shape");

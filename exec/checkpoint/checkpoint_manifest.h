@@ -1,6 +1,6 @@
 // The manifest of a checkpoint (exec/checkpoint/checkpoint.h).
 //   {"polyphony_checkpoint": 2, "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
-//   "F32",
+//   "F32", "blocks": [[], [3, 5]],
 //    "parameters": [{"name": "language.head.output.weight", "shape": [64, 32], "trainable": true},
 //    …], "files": [{"name": "rank-0.safetensors", "size": 5120, "checksum": "9e37…", "slices":
 //    {"language.head.output.weight": "rows 1/2", …}}, …]}
@@ -39,7 +39,8 @@ struct Manifest {
   std::int64_t step = 0;
   std::int64_t optimizer_steps = 0;
   int world_size = 1;
-  std::string format;  // of the values, as safetensors names it
+  std::string format;                    // of the values, as safetensors names it
+  std::vector<std::vector<int>> blocks;  // ModuleLayout::blocks by module, of the run that wrote it
   std::vector<ModelParameter> parameters;
   std::vector<ManifestFile> files;
 };

@@ -117,6 +117,7 @@ void write_manifest(const std::string& partial, std::int64_t step, std::int64_t 
   manifest.optimizer_steps = updates;
   manifest.world_size = static_cast<int>(structure.ranks);
   manifest.format = format_name(structure);
+  for (const ModuleLayout& grid : structure.layout.modules) manifest.blocks.push_back(grid.blocks);
   manifest.parameters = model_parameters(structure.model);
   for (std::uint32_t r = 0; r < digests.size(); ++r) {
     const auto [size, checksum] = digests[r];

@@ -42,6 +42,8 @@ class Dataset {
   virtual ~Dataset() = default;
   // The global batch of a training step. Cheap: metadata only.
   virtual Batch batch(std::uint64_t step) const = 0;
+  // Training samples of a data set, in order; none when each step draws new ones.
+  virtual std::vector<Sample> training() const { return {}; }
   // Held-out samples, in order; empty when the set has none.
   virtual std::vector<Sample> held_out() const = 0;
   // Thread-safe. `sample` comes from batch() or held_out(). What is not wanted may be left empty.

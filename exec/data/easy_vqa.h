@@ -17,14 +17,16 @@
 #include "exec/data/dataset.h"
 #include "exec/data/image_folder.h"
 #include "exec/data/question_words.h"
+#include "shared/scenario/easy_vqa.h"
 
 namespace polyphony::exec {
 
 class EasyVqa : public Dataset {
  public:
-  // `default_path`: the set-up cache, used when the scenario names no folder. Errors: InputError.
-  EasyVqa(const Scenario& scenario, const std::string& default_path);
+  // `downloads`: the set-up cache, used when the scenario names no folder. Errors: InputError.
+  EasyVqa(const Scenario& scenario, const std::string& downloads);
   Batch batch(std::uint64_t step) const override;
+  std::vector<Sample> training() const override { return training_; }
   std::vector<Sample> held_out() const override { return held_out_; }
   SampleContent content(const Sample& sample, ContentParts parts) const override;
   const QuestionVocabulary& vocabulary() const { return *vocabulary_; }
@@ -35,14 +37,9 @@ class EasyVqa : public Dataset {
     std::int64_t label = 0;
     std::size_t image = 0;
   };
-  struct Text {
-    std::string question, answer;
-    std::size_t image = 0;
-  };
-  static std::vector<Text> read_questions(const std::string& file);
-  std::vector<Sample> make_samples(const std::vector<Text>& texts, const std::string& file,
-                                   const Scenario& scenario);
-  void read_images(const std::vector<Text>& texts, const std::string& folder, const Module& vision);
+  void encode(const std::vector<VqaQuestion>& texts, const std::string& file);
+  void read_images(const std::vector<VqaQuestion>& texts, const std::string& folder,
+                   const Module& vision);
 
   Data data_;
   std::optional<QuestionVocabulary> vocabulary_;

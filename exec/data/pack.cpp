@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "exec/data/dataset.h"
-#include "exec/data/dataset_model.h"
 #include "exec/data/latents.h"
 #include "exec/data/positions.h"
 #include "shared/error.h"
+#include "shared/model/data_modules.h"
 #include "shared/program/work.h"
 
 namespace polyphony::exec {

@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "exec/data/dataset_model.h"
 #include "shared/error.h"
 #include "shared/layers/rows.h"
+#include "shared/model/data_modules.h"
 
 namespace polyphony::exec {
 

@@ -1,26 +1,8 @@
 #include "exec/data/question_words.h"
 
-#include <algorithm>
+#include "shared/scenario/easy_vqa.h"
 
 namespace polyphony::exec {
-
-std::vector<std::string> question_words(const std::string& question) {
-  std::vector<std::string> words;
-  std::string word;
-  for (const char c : question + " ") {
-    const bool upper =
-        c >= 'A' && c <= 'Z';  // not tolower(): the result must not depend on the locale
-    const bool ours = upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                      static_cast<unsigned char>(c) >= 0x80;
-    if (ours) {
-      word += upper ? static_cast<char>(c - 'A' + 'a') : c;
-    } else if (c != '\'' && !word.empty()) {
-      words.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  return words;
-}
 
 QuestionVocabulary::QuestionVocabulary(const std::vector<std::string>& training_questions,
                                        const std::vector<std::string>& answers) {

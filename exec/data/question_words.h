@@ -1,6 +1,6 @@
 // Questions as token ids: one token a word, then one query token, whose position predicts the
 // answer.
-//   Words: lower case, split at everything but letters, digits and apostrophes; apostrophes vanish.
+//   Words: shared/scenario/easy_vqa.h.
 //   Ids: the words of the training questions in sorted order, then the query token, then the
 //   answers in their given order (answers are labels only and never part of an input).
 #pragma once
@@ -11,8 +11,6 @@
 #include <vector>
 
 namespace polyphony::exec {
-
-std::vector<std::string> question_words(const std::string& question);
 
 class QuestionVocabulary {
  public:

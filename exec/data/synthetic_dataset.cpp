@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "exec/data/dataset_model.h"
 #include "exec/data/latents.h"
 #include "shared/error.h"
 #include "shared/layers/rows.h"
+#include "shared/model/data_modules.h"
 #include "shared/random.h"
 
 namespace polyphony::exec {

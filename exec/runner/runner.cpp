@@ -11,6 +11,7 @@
 #include "exec/runner/chunk_set.h"
 #include "exec/runner/step_state.h"
 #include "exec/runner/stream_thread.h"
+#include "exec/system/process.h"
 #include "shared/error.h"
 #include "shared/layers/expand.h"
 
@@ -49,6 +50,12 @@ struct Runner::Impl {
         chunks(transport_, scenario, structure, options_.perturb, options_.device) {}
   void run(const Program& program);
   void run_stream(const std::vector<OpId>& ops);
+  // Paced ops sleep, and a GPU's work is not the processor's.
+  bool computes_on_processor(const Op& op) const {
+    const bool computes =
+        std::holds_alternative<Compute>(op.what) || std::holds_alternative<Update>(op.what);
+    return computes && options.device.is_cpu() && (pace == nullptr || pace->empty());
+  }
   void perform(OpId id, const Op& op);
   void compute(OpId id, const Op& op, const Compute& what);
   void forward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
@@ -99,12 +106,14 @@ void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
       const Op& op = state->program().ops[id.value];
       state->wait_for(op);
       if (options.watch) options.watch(id, true);
-      const Seconds start = steady_now();
+      const bool counted = computes_on_processor(op);
+      const Seconds processor = counted ? processor_now() : Seconds(0), start = steady_now();
       perform(id, op);
       await_device(options.device);
-      const Seconds end = steady_now();
+      OpTime time{id, start, steady_now()};
+      if (counted) time.processor = processor_now() - processor;
       if (options.watch) options.watch(id, false);
-      state->finish(id, start, end);
+      state->finish(time);
     }
   } catch (const Stopped&) {
     // Another stream of this rank has failed and holds the reason.

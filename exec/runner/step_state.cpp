@@ -32,9 +32,9 @@ void StepState::wait_for(const Op& op) {
   }
 }
 
-void StepState::finish(OpId op, Seconds start, Seconds end) {
-  const std::size_t local = op.value - first_op_;
-  times_[local] = {op, start, end};
+void StepState::finish(const OpTime& time) {
+  const std::size_t local = time.op.value - first_op_;
+  times_[local] = time;
   std::uint32_t expected = 0;
   state_[local].compare_exchange_strong(expected, 1, std::memory_order_release);
   state_[local].notify_all();

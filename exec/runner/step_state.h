@@ -31,7 +31,7 @@ class StepState {
 
   // Blocks until the ops that `op` waits for have ended; throws Stopped when the step has failed.
   void wait_for(const Op& op);
-  void finish(OpId op, Seconds start, Seconds end);
+  void finish(const OpTime& time);
   // Keeps the first error and releases every waiting stream.
   void fail(std::exception_ptr error);
   bool failed() const { return failed_.load(std::memory_order_acquire); }

@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,13 @@ int allowed_cores() {
 void share_cores(int local_ranks) {
   if (!cores_suffice(local_ranks)) set_policy(SCHED_BATCH);
   at::set_num_threads(std::clamp(cores() / std::max(1, local_ranks), 1, allowed_cores()));
+}
+
+Seconds processor_now() {
+  const bool alone = at::get_num_threads() == 1;
+  timespec now{};
+  clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &now);
+  return Seconds(static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec));
 }
 
 void keep_freed_memory() {

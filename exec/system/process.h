@@ -1,6 +1,8 @@
 // How a rank's process behaves on a machine that it shares with other ranks.
 #pragma once
 
+#include "shared/units.h"
+
 namespace polyphony::exec {
 
 // With more ranks than cores: SCHED_BATCH, under which a woken rank does not interrupt the one that
@@ -8,6 +10,9 @@ namespace polyphony::exec {
 // Else this rank's share of the cores as compute threads, never more than the process may run on.
 // Call it first: threads started later inherit it.
 void share_cores(int local_ranks);
+// Processor time so far: of the calling thread, or of the whole process where LibTorch computes on
+// several threads.
+Seconds processor_now();
 // Undoes the scheduling part for the calling thread: a sign of life must not wait for its turn.
 void be_prompt();
 // Activations come and go at the same sizes every step: freed memory is kept, not handed back to

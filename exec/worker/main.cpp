@@ -3,7 +3,6 @@
 // --no-python, srun or mpirun.
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cxxopts.hpp>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +20,7 @@
 #include "exec/worker/train.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/scenario/easy_vqa.h"
 #include "shared/scenario/scenario_json.h"
 
 namespace polyphony::exec {
@@ -53,13 +53,6 @@ std::string read_text(const std::string& path) {
 HardwareProfile load_profile(const std::string& name) {
   if (const HardwareProfile* shipped = find_profile(name)) return *shipped;
   return parse_profile(read_text(name), name);
-}
-
-std::string default_data_path() {
-  if (const char* cache = std::getenv("POLYPHONY_CACHE")) return cache;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::string(cache) + "/polyphony";
-  if (const char* home = std::getenv("HOME")) return std::string(home) + "/.cache/polyphony";
-  return ".";
 }
 
 cxxopts::Options make_options() {
@@ -178,7 +171,9 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const std::string data_path = args["data"].as<std::string>();
   const auto outcome =
       prepare(args["scenario"].as<std::string>(), read_text, launch,
-              data_path.empty() ? default_data_path() : data_path, memory_per_rank(device, launch));
+              data_path.empty() ? download_folder(process_environment()) : data_path,
+              memory_per_rank(device, launch),
+              args.count("resume") ? args["out"].as<std::string>() + "/checkpoints" : "");
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << no->reason << std::endl;
     return static_cast<int>(ExitCode::infeasible);

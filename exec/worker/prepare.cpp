@@ -1,45 +1,88 @@
 #include "exec/worker/prepare.h"
 
-#include "shared/plan/plan.h"
-#include "shared/search/bound.h"
+#include <algorithm>
+
+#include "exec/checkpoint/checkpoint.h"
+#include "shared/cost/cost_model.h"
+#include "shared/plan/lower.h"
+#include "shared/program/compile.h"
+#include "shared/program/memory.h"
+#include "shared/program/stage_name.h"
+#include "shared/scenario/scenario_profile.h"
+#include "shared/search/balanced_plan.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::exec {
 namespace {
 
-std::string mebibytes(Bytes bytes) { return std::to_string(bytes.value >> 20) + " MiB"; }
+// The layout with its stages split, for good: as the checkpoint that is continued has it, else as
+// the scenario's profile balances them.
+Layout split(const Scenario& scenario, const HardwareProfile& profile,
+             const std::string& checkpoints) {
+  Layout layout = *scenario.layout;
+  if (is_split(scenario.model, layout)) return layout;
+  if (const auto blocks = newest_blocks(checkpoints); blocks.size() == layout.modules.size()) {
+    for (std::size_t m = 0; m < blocks.size(); ++m)
+      if (layout.modules[m].blocks.empty()) layout.modules[m].blocks = blocks[m];
+    // Of another layout: it is loaded into this one's stages.
+    if (is_split(scenario.model, layout) && !check_layout(scenario, layout)) return layout;
+  }
+  return with_blocks(*scenario.layout, balanced_plan(scenario, *scenario.layout, profile));
+}
+
+// Memory of every rank while a step of the batch runs.
+std::vector<RankMemory> step_memory(const Program& program, const Cluster& cluster,
+                                    const HardwareProfile& profile) {
+  const auto compiled = compile(program);
+  if (const Fault* fault = std::get_if<Fault>(&compiled))
+    POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
+  const auto& graph = std::get<Compiled>(compiled);
+  const CostTable costs = price(program, graph, cluster, profile);
+  return predict_memory(program, estimate(program, graph, costs).timeline);
+}
+
+// Why the step needs more than a rank has, or nothing.
+std::optional<Infeasible> check_memory(const Scenario& scenario, const Batch& batch,
+                                       const HardwareProfile& profile, Bytes memory,
+                                       const std::string& file) {
+  const Layout& layout = *scenario.layout;
+  const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  const std::vector<RankMemory> need = step_memory(program, scenario.cluster, profile);
+  const auto worst =
+      std::max_element(need.begin(), need.end(),
+                       [](const RankMemory& a, const RankMemory& b) { return a.peak < b.peak; });
+  if (worst == need.end() || worst->peak <= memory) return {};
+  const Rank rank(static_cast<std::size_t>(worst - need.begin()));
+  return Infeasible{InputError::line(
+      file, "/layout",
+      stage_name(program, rank) + " needs " + bytes_text(worst->peak) + ", this machine has " +
+          bytes_text(memory) + " for each of its ranks",
+      "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
+}
 
 }  // namespace
 
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
-                                           Bytes memory) {
+                                           Bytes memory, const std::string& checkpoints) {
   Prepared result{read_scenario(load(file), file, load), nullptr};
   const Scenario& scenario = result.scenario;
   if (!scenario.layout)
     throw InputError(file, "/layout", "is missing",
                      "name one, or let `polyphony run` choose it from the search");
-  const Layout& layout = *scenario.layout;
-  if (const auto no = check_layout(scenario, layout))
+  if (const auto no = check_layout(scenario, *scenario.layout))
     throw InputError(file, "/layout", no->reason, "`polyphony sweep` lists the legal layouts");
+  const Layout& layout = *scenario.layout;
   require_world_size(launch, world_size(layout), file, "/layout");
   if (const auto no = check_runnable(scenario, layout))
     return Infeasible{
         InputError::line(file, "/layout", no->reason, "`polyphony simulate` predicts it")};
   result.dataset = open_dataset(scenario, data_path);
-  // The closed form knows one encoder in front of one language module.
-  const Model& model = scenario.model;
-  if (layout.placement == Placement::mixed || model.modules.size() > 3 ||
-      model.modules.back().kind != ModuleKind::language)
-    return result;
-  // Sizes need no profile: rates enter times alone.
-  const Footprint need =
-      Screen(scenario, HardwareProfile{}, result.dataset->batch(0)).footprint(layout);
-  if (need.memory > memory)
-    return Infeasible{InputError::line(
-        file, "/layout",
-        need.worst + " needs " + mebibytes(need.memory) + ", this machine has " +
-            mebibytes(memory) + " for each of its ranks",
-        "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
+  result.scenario.data.samples = result.dataset->training();
+  const HardwareProfile profile = scenario_profile(scenario, load);
+  result.scenario.layout = split(scenario, profile, checkpoints);
+  if (auto no = check_memory(scenario, result.dataset->batch(0), profile, memory, file))
+    return std::move(*no);
   return result;
 }
 

@@ -15,15 +15,18 @@
 namespace polyphony::exec {
 
 struct Prepared {
-  Scenario scenario;  // has a layout, legal and runnable, of as many ranks as were started
+  // With the samples of its data set; its layout is legal, runnable, of as many ranks as started.
+  Scenario scenario;
   std::unique_ptr<Dataset> dataset;
 };
 
-// `data_path`: of downloaded data sets. `memory`: what a rank can have; the stage that needs most
-// must fit, by the closed form of shared/search/bound.h. Errors: InputError. Infeasible: right, but
-// this program or machine cannot run it.
+// `data_path`: of downloaded data sets. `memory`: what a rank can have. The Program of the first
+// batch must fit, its buffers in the order of the estimate (shared/cost/cost.h) with the scenario's
+// profile: what `polyphony simulate --estimate` says of that batch. `checkpoints`: folder of those
+// that are continued; empty: none. Errors: InputError. Infeasible: right, but this program or
+// machine cannot run it.
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
-                                           Bytes memory);
+                                           Bytes memory, const std::string& checkpoints = "");
 
 }  // namespace polyphony::exec

@@ -274,8 +274,12 @@ TrainResult Trainer::run() {
     if (stop_here(done, metrics)) break;
   }
   result_.steps = done;
-  for (TracedStep& traced : traced_)
-    for (OpTime& time : traced.times) time = {time.op, time.start + offset, time.end + offset};
+  for (TracedStep& traced : traced_) {
+    for (OpTime& time : traced.times) {
+      time.start += offset;
+      time.end += offset;
+    }
+  }
   checkpoint(done);  // first: what was learnt must not be lost to a disk that the traces fill up
   write_traces(options_.out, transport_.rank(), traced_);
   if (seconds_.size() > 3) seconds_.erase(seconds_.begin(), seconds_.begin() + 3);  // warm-up

@@ -124,6 +124,19 @@ Seconds range_time(const Module& module, LayerRange range, Phase phase, const Wo
   return total;
 }
 
+std::vector<Seconds> layer_times(const Module& module, LayerRange range, Phase phase,
+                                 const WorkSize& size, const ChunkContext& context,
+                                 const InnerRings& rings, const HardwareProfile& profile) {
+  std::vector<Seconds> times;
+  for (int layer = range.begin; layer < range.end;) {
+    const int next = end_of_alike(module, range, layer, size, context);
+    times.insert(times.end(), static_cast<std::size_t>(next - layer),
+                 layer_time(module, range, layer, phase, size, context, rings, profile));
+    layer = next;
+  }
+  return times;
+}
+
 Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
                      const HardwareProfile& profile) {
   const Op& op = program.ops[id.value];

@@ -27,6 +27,10 @@ struct InnerRings {
   Ring tensor, context, expert;
 };
 
+// Of each layer of a range, in order.
+std::vector<Seconds> layer_times(const Module& module, LayerRange range, Phase phase,
+                                 const WorkSize& size, const ChunkContext& context,
+                                 const InnerRings& rings, const HardwareProfile& profile);
 // Kernels and inner collectives of a layer range on one rank, without the overhead of an op. Equal
 // layers are priced once.
 Seconds range_time(const Module& module, LayerRange range, Phase phase, const WorkSize& size,

@@ -2,6 +2,7 @@
 
 #include <cctype>
 
+#include "shared/error.h"
 #include "shared/hardware/shipped_certainty.h"
 
 namespace polyphony {
@@ -27,39 +28,24 @@ constexpr Seconds kFabricLatency{5e-6};
 constexpr Seconds kSharedMemoryLatency{20e-6};
 constexpr FlopsPerSecond kNotSupported{};
 
-ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16, FlopsPerSecond fp8,
-                     BytesPerSecond memory_rate, Bytes memory, Link node_link, Link fabric_link,
-                     const char* source) {
-  return {{name, fp32, bf16, fp8, memory_rate, memory}, node_link, fabric_link, source, {}, {}};
-}
-
-// Thermal design power of a device. Source: NVIDIA data sheets (A40 300 W, A100 SXM 400 W, H100,
-// H800 and H200 SXM 700 W, H20 400 W, B200 1,000 W, GB200 1,200 W a GPU).
-Watts power_of(const std::string& name) {
-  if (name == "A40") return Watts(300);
-  if (name.starts_with("A100") || name == "H20") return Watts(400);
-  if (name.starts_with("H")) return Watts(700);
-  if (name == "B200") return Watts(1000);
-  if (name == "GB200") return Watts(1200);
-  return Watts(0);
-}
 // Of the design power, while a rank waits or communicates: its kernels poll, its memory is on.
 // Assumed; parked devices draw a tenth.
 constexpr double kIdleShare = 0.3;
 
-std::vector<ShippedDevice> listed_devices();
-
-std::vector<ShippedDevice> make_devices() {
-  std::vector<ShippedDevice> devices = listed_devices();
-  for (ShippedDevice& shipped : devices) {
-    shipped.busy_power = power_of(shipped.device.name);
-    shipped.idle_power = shipped.busy_power * kIdleShare;
-    if (shipped.device.name == "GB200") shipped.domain = 72;  // NVL72: 18 trays of 4
-  }
-  return devices;
+ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16, FlopsPerSecond fp8,
+                     BytesPerSecond memory_rate, Bytes memory, Link node_link, Link fabric_link,
+                     double watts, FittedOn fitted, const char* source) {
+  return {{name, fp32, bf16, fp8, memory_rate, memory},
+          node_link,
+          fabric_link,
+          fitted,
+          source,
+          Watts(watts),
+          Watts(watts) * kIdleShare};
 }
 
-std::vector<ShippedDevice> listed_devices() {
+// Watts: thermal design power of a device (NVIDIA data sheets).
+std::vector<ShippedDevice> make_devices() {
   // Memory sizes are the data sheet's number in GiB: HBM and GDDR are sold in powers of two; H200
   // shows 140.4 GiB, B200 178.4, GB200 185.0.
   const Link pcie{BytesPerSecond(31.5e9), kPcieLatency};
@@ -68,30 +54,32 @@ std::vector<ShippedDevice> listed_devices() {
   const Link nic50{50_Gbps, kFabricLatency}, nic200{200_Gbps, kFabricLatency};
   const Link nic400{400_Gbps, kFabricLatency}, nic800{800_Gbps, kFabricLatency};
   const FlopsPerSecond fp32_a40(37.4e12), fp32_a100(19.5e12), bf16_a40(149.7e12);
+  ShippedDevice gb200 = device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB,
+                               nvlink5, nic800, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
+  gb200.domain = 72;  // NVL72: 18 trays of 4
   return {
-      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB, pcie, nic50,
-             "[a40] [fp32]"),
+      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB, pcie, nic50, 300,
+             FittedOn::a100, "[a40] [fp32]"),
       device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB, nvlink3, nic200,
-             "[torchtitan] [a100] [fp32]"),
+             400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
       device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB, nvlink3, nic200,
-             "[torchtitan] [aic] [fp32]"),
-      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB, nvlink4, nic400,
-             "[torchtitan] [aic] [fp32]"),
+             400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
+      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB, nvlink4, nic400, 700,
+             FittedOn::h100, "[torchtitan] [aic] [fp32]"),
       device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB,
-             {200_GBps, kNvlinkLatency}, nic200, "[prof] [fp32]"),
+             {200_GBps, kNvlinkLatency}, nic200, 700, FittedOn::h100, "[prof] [fp32]"),
       device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(150'754'820'915), nvlink4,
-             nic400, "[torchtitan] [aic] [fp32]"),
-      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB, nvlink4, nic200,
-             "[prof] [fp32]"),
+             nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
+      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB, nvlink4, nic200, 400,
+             FittedOn::h100, "[prof] [fp32]"),
       device("B200", 80_TFLOPs, 2250_TFLOPs, 4500_TFLOPs, 8000_GBps, Bytes(191'555'541'401),
-             nvlink5, nic400, "[torchtitan] [prof] [fp32]"),
-      device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB, nvlink5, nic800,
-             "[torchtitan] [aic] [fp32]"),
+             nvlink5, nic400, 1000, FittedOn::b200, "[torchtitan] [prof] [fp32]"),
+      gb200,
       // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
       // GHz = 80 GFLOP/s; its share of the memory channels 8 GB/s; processes exchange through
       // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s.
       device("cpu-core", FlopsPerSecond(80e9), kNotSupported, kNotSupported, 8_GBps, 4_GiB,
-             {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)},
+             {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)}, 0, FittedOn::nothing,
              "assumed, deliberately slow"),
   };
 }
@@ -109,20 +97,31 @@ std::string lower_case(std::string text) {
 //
 // B200: 22 rows (SimuMax), 4 %. GB200: 43 rows of Megatron-Bridge, assumed likewise, 12 %.
 struct Fit {
-  double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency,
-      step_error;
+  double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency;
+  double attention_efficiency, memory_efficiency;  // not fitted: sources below
+  double step_error;
   const char* rows;
 };
-constexpr Fit kAmpere{0.804, 704, 0.323, 0.9, 0.15, "142 published rows of A100"};
-constexpr Fit kHopper{0.663, 278, 0.159, 0.402, 0.2, "70 published rows of H100"};
-constexpr Fit kB200{0.443, 256, 0.15, 0.62, 0.2, "22 published rows of B200"};
-constexpr Fit kGb200{0.606, 187,  0.15,
-                     0.544, 0.25, "43 published rows of GB200, parts of them assumed"};
+constexpr Fit kA100{0.804, 704, 0.323, 0.9, 0.45, 0.8, 0.15, "142 published rows of A100"};
+constexpr Fit kH100{0.663, 278, 0.159, 0.402, 0.5, 0.8, 0.2, "70 published rows of H100"};
+constexpr Fit kB200{0.443, 256, 0.15, 0.62, 0.37, 0.67, 0.2, "22 published rows of B200"};
+constexpr Fit kGb200{0.606, 187,  0.15, 0.544,
+                     0.37,  0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
 
-const Fit& fit_of(const Device& device) {
-  if (device.name == "GB200") return kGb200;
-  if (device.name == "B200") return kB200;
-  return device.name.starts_with("A") ? kAmpere : kHopper;
+const Fit& fit_of(FittedOn fitted) {
+  switch (fitted) {
+    case FittedOn::a100:
+      return kA100;
+    case FittedOn::h100:
+      return kH100;
+    case FittedOn::b200:
+      return kB200;
+    case FittedOn::gb200:
+      return kGb200;
+    case FittedOn::nothing:
+      break;
+  }
+  POLYPHONY_CHECK(false, "a GPU that is fitted to nothing");
 }
 
 // What is not fitted, and where it comes from.
@@ -141,25 +140,23 @@ const Fit& fit_of(const Device& device) {
 //
 // Assumed: 20 us for the runner and autograd per compute op, 100 us for an optimizer step's
 // launches.
-HardwareProfile gpu_profile(const Device& device) {
+HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   HardwareProfile profile;
-  profile.name = default_profile(device.name);
-  const Fit& fit = fit_of(device);
+  profile.name = default_profile(shipped.device.name);
+  const Fit& fit = fit_of(shipped.fitted);
   profile.software = "kernels of this project; NVIDIA libraries of 2020 to 2026";
   profile.source =
       std::string("matrix products and early attention: fitted to ") + fit.rows +
       "; peaks: data sheets; NVLink: SimuMax 1.2; memory and message latency: aiconfigurator; "
       "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; fitted to "
       "nothing of yours";
-  profile.device = device;
-  const bool ampere = device.name.starts_with("A"),
-             blackwell = device.name.find("B200") != std::string::npos;
+  profile.device = shipped.device;
   profile.gemm_efficiency = fit.gemm_efficiency;
   profile.gemm_half_size = fit.gemm_half_size;
   profile.grouped_efficiency = fit.grouped_efficiency;
-  profile.attention_efficiency = ampere ? 0.45 : blackwell ? 0.37 : 0.5;
+  profile.attention_efficiency = fit.attention_efficiency;
   profile.early_attention_efficiency = fit.early_attention_efficiency;
-  profile.memory_efficiency = blackwell ? 0.67 : 0.8;
+  profile.memory_efficiency = fit.memory_efficiency;
   profile.dispatch = Seconds(3e-6);
   profile.op_overhead = Seconds(20e-6);
   profile.message_latency = Seconds(10e-6);
@@ -173,7 +170,7 @@ HardwareProfile gpu_profile(const Device& device) {
   // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
   // three times the mean error of those that it saw.
   profile.step_error = fit.step_error;
-  profile.certainty = shipped_certainty(device);
+  profile.certainty = shipped_certainty(shipped.fitted);
   return profile;
 }
 
@@ -205,8 +202,8 @@ HardwareProfile cpu_profile(const Device& device) {
 std::vector<HardwareProfile> make_profiles() {
   std::vector<HardwareProfile> profiles;
   for (const ShippedDevice& shipped : shipped_devices()) {
-    const bool cpu = shipped.device.name == "cpu-core";
-    profiles.push_back(cpu ? cpu_profile(shipped.device) : gpu_profile(shipped.device));
+    const bool gpu = shipped.fitted != FittedOn::nothing;
+    profiles.push_back(gpu ? gpu_profile(shipped) : cpu_profile(shipped.device));
   }
   return profiles;
 }
@@ -255,6 +252,10 @@ std::vector<std::string> profile_names() {
   return names;
 }
 
+bool is_profile_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
 std::string default_profile(const std::string& device) { return lower_case(device) + "-roofline"; }
 
 std::optional<HardwareProfile> shipped_profile(const Cluster& cluster) {
@@ -279,8 +280,10 @@ FlopsPerSecond peak(const Device& device, NumberFormat format) {
       return device.bf16;
     case NumberFormat::fp8:
       return device.fp8;
-    case NumberFormat::nvfp4:  // Blackwell only
-      return device.name.find("B200") != std::string::npos ? device.fp8 * 2.0 : FlopsPerSecond();
+    case NumberFormat::nvfp4:
+      for (const char* blackwell : {"B200", "GB200"})
+        if (device.name == blackwell) return device.fp8 * 2.0;
+      return {};
   }
   return {};
 }

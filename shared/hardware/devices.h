@@ -16,10 +16,15 @@
 
 namespace polyphony {
 
+// Whose published rows a device's profile is fitted to; H800, H200 and H20 are taken for H100, A40
+// for A100.
+enum class FittedOn : std::uint8_t { a100, h100, b200, gb200, nothing };
+
 struct ShippedDevice {
   Device device;
   Link node_link;
   Link fabric_link;
+  FittedOn fitted = FittedOn::nothing;
   std::string source;
   Watts busy_power{}, idle_power{};
   int domain = 0;  // accelerators that node_link joins where that is more than a node
@@ -34,6 +39,8 @@ int default_domain(const std::string& device, int ranks_per_node);
 const std::vector<HardwareProfile>& shipped_profiles();
 const HardwareProfile* find_profile(const std::string& name);  // null: no such name
 std::vector<std::string> profile_names();
+// Whether what a scenario or an option names is a file, not a shipped profile.
+bool is_profile_file(const std::string& name);
 // The name of the shipped profile of a shipped device.
 std::string default_profile(const std::string& device);
 // The shipped profile that a cluster names, its efficiencies applied to the cluster's own device (a

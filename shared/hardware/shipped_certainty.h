@@ -3,10 +3,10 @@
 #pragma once
 
 #include "shared/hardware/certainty.h"
-#include "shared/hardware/cluster.h"
+#include "shared/hardware/devices.h"
 
 namespace polyphony {
 
-Certainty shipped_certainty(const Device& device);
+Certainty shipped_certainty(FittedOn fitted);
 
 }  // namespace polyphony

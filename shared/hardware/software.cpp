@@ -126,4 +126,10 @@ const SoftwareStack* find_stack(const std::string& name) {
   return nullptr;
 }
 
+std::vector<std::string> stack_names() {
+  std::vector<std::string> names;
+  for (const SoftwareStack& stack : shipped_stacks()) names.push_back(stack.name);
+  return names;
+}
+
 }  // namespace polyphony

@@ -89,5 +89,6 @@ struct SoftwareStack {
 // Shipped stacks, each fitted as scripts/fit_profiles says.
 const std::vector<SoftwareStack>& shipped_stacks();
 const SoftwareStack* find_stack(const std::string& name);  // null: no such name
+std::vector<std::string> stack_names();
 
 }  // namespace polyphony

@@ -4,8 +4,9 @@
 #include <tuple>
 
 #include "shared/error.h"
+#include "shared/layers/edge_kernels.h"
 #include "shared/layers/expand_layer.h"
-#include "shared/layers/layer_kernels.h"
+#include "shared/layers/layer_table.h"
 
 namespace polyphony {
 
@@ -27,12 +28,6 @@ const char* name(KernelKind kind) {
 
 namespace {
 
-bool reads_conditioning(const Module& module, const std::vector<LayerKind>& stack,
-                        LayerRange range) {
-  return module.condition > 0 && std::find(stack.begin() + range.begin, stack.begin() + range.end,
-                                           LayerKind::diffusion_block) != stack.begin() + range.end;
-}
-
 // Whether the backward must go on to what layer `i` of a chunk reads. A frozen latent embedding has
 // nothing upstream.
 bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
@@ -45,9 +40,13 @@ bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, Lay
   return context.input_grad || i > first;
 }
 
-bool has_edges(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
-               const ChunkContext& context) {
-  return context.added_edges > 0 || reads_conditioning(module, stack, range);
+bool has_edges(const Module& module, LayerRange range, const ChunkContext& context) {
+  return context.added_edges > 0 || reads_conditioning(module, range);
+}
+
+// Of layers that are no blocks, the same.
+BlockKind block_of(const Module& module, LayerKind kind, int layer) {
+  return is_block(kind) ? block_at(module, layer - 1) : BlockKind{};
 }
 
 // Adds layer `i` of a chunk.
@@ -55,19 +54,27 @@ void append(const Module& module, const std::vector<LayerKind>& stack, LayerRang
             Phase phase, const WorkSize& size, const ChunkContext& context, Expansion& out) {
   const LayerKind kind = stack[static_cast<std::size_t>(i)];
   const WorkSize inside = layer_size(module, i, size);
-  const bool conditioned = i == range.begin && reads_conditioning(module, stack, range);
+  const LayerRow& row = layer_row(kind);
+  const BlockKind block = block_of(module, kind, i);
+  const bool conditioned = i == range.begin && reads_conditioning(module, range);
   if (phase == Phase::forward || phase == Phase::recompute) {
-    LayerKernels layer(module, kind, inside, context, true, out);
-    if (i == range.begin) layer.edges_in(conditioned);
-    return layer.forward();
+    const LayerKernels layer(module, kind, block, inside, context, true, out);
+    if (i == range.begin) EdgeKernels(layer).in(conditioned);
+    return row.forward(layer);
   }
   if (!context.input_grad && !context.weight_grad) return;
-  LayerKernels layer(module, kind, inside, context, input_wanted(module, stack, range, i, context),
-                     out);
+  const LayerKernels layer(module, kind, block, inside, context,
+                           input_wanted(module, stack, range, i, context), out);
   const bool input = phase != Phase::backward_weight, weight = phase != Phase::backward_input;
-  if (input) layer.backward_input(recompute_of(kind, i, context.recompute, context.recomputed));
-  if (weight && context.weight_grad) layer.backward_weight();
-  if (input && i == range.begin) layer.edges_out(conditioned);
+  if (input) {
+    const Recompute again = recompute_of(kind, i, context.recompute, context.recomputed);
+    if (again == Recompute::full) row.forward(layer);
+    row.backward_input(layer, again == Recompute::selective);
+  }
+  // Of a LoRA module only blocks have pairs.
+  const bool trains = module.trainable != Trainable::lora || row.place == LayerPlace::block;
+  if (weight && context.weight_grad && trains) row.backward_weight(layer);
+  if (input && i == range.begin) EdgeKernels(layer).out(conditioned);
 }
 
 }  // namespace
@@ -99,10 +106,10 @@ Expansion expand_layer(const Module& module, LayerRange chunk, int layer, Phase 
 int end_of_alike(const Module& module, LayerRange chunk, int layer, const WorkSize& size,
                  const ChunkContext& context) {
   const std::vector<LayerKind> stack = layers(module);
-  if (layer == chunk.begin && has_edges(module, stack, chunk, context)) return layer + 1;
+  if (layer == chunk.begin && has_edges(module, chunk, context)) return layer + 1;
   const auto traits = [&](int i) {
     const LayerKind kind = stack[static_cast<std::size_t>(i)];
-    return std::tuple(kind, layer_size(module, i, size),
+    return std::tuple(kind, block_of(module, kind, i), layer_size(module, i, size),
                       recompute_of(kind, i, context.recompute, context.recomputed),
                       input_wanted(module, stack, chunk, i, context));
   };
@@ -113,10 +120,9 @@ int end_of_alike(const Module& module, LayerRange chunk, int layer, const WorkSi
 }
 
 Recompute recompute_of(LayerKind kind, int position, Recompute recompute, LayerRange recomputed) {
-  const bool block = kind == LayerKind::encoder_block || kind == LayerKind::decoder_block ||
-                     kind == LayerKind::diffusion_block;
-  return block && position >= recomputed.begin && position < recomputed.end ? recompute
-                                                                            : Recompute::none;
+  return is_block(kind) && position >= recomputed.begin && position < recomputed.end
+             ? recompute
+             : Recompute::none;
 }
 
 LayerRange recomputed_layers(const ModuleLayout& layout) {

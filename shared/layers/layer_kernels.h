@@ -1,5 +1,5 @@
-// The kernels and inner collectives of one layer on one rank, phase by phase: what
-// shared/layers/expand.h puts together.
+// What the kinds of layers write their kernels and inner collectives with (one file pair a kind; the
+// rows of shared/layers/layer_table.h): sizes on this rank, matrix products, passes over memory.
 //   Names of sizes as in shared/model/model.h, after the tensor-parallel cut; element counts become
 //   bytes in the compute format. Where ranks have unequal shares (of rows under sequence
 //   parallelism, of a vocabulary), the largest; labels are taken to be spread evenly over the rows.
@@ -21,39 +21,26 @@ struct Linear {
   std::int64_t low_rank = 0;  // r of the trained pair beside it (shared/layers/lora.h); 0: none
 };
 
-// Writes the kernels and collectives of one layer. What a pass over memory reads and writes follows
-// a plain ATen implementation: norms are one fused kernel (at::layer_norm, at::rms_norm),
-// everything else one kernel per arithmetic operation, and bias-free matrix products accumulate
-// weight gradients in place (addmm_). Source of the pass counts: own count, stated beside each.
+// Adds kernels and collectives to an expansion. A kind of layer derives from it, and is made of any
+// other. What a pass over memory reads and writes follows a plain ATen implementation: norms are one
+// fused kernel (at::layer_norm, at::rms_norm), everything else one kernel per arithmetic operation,
+// and bias-free matrix products accumulate weight gradients in place (addmm_). Source of the pass
+// counts: own count, stated beside each.
 class LayerKernels {
  public:
-  LayerKernels(const Module& module, LayerKind layer, const WorkSize& size,
+  LayerKernels(const Module& module, LayerKind layer, BlockKind block, const WorkSize& size,
                const ChunkContext& context, bool input_grad, Expansion& out)
       : module_(module),
         layer_(layer),
+        block_(block),
         size_(size),
         context_(context),
         input_grad_(input_grad),
         out_(out) {}
 
-  void forward();
-  void backward_input(Recompute recompute);
-  void backward_weight();
-  // Rows that edges bring a chunk beside its main input, before its first layer; after it in the
-  // backward, their gradients. `reads_conditioning`: the chunk has blocks that read across.
-  void edges_in(bool reads_conditioning);
-  void edges_out(bool reads_conditioning);
-
- private:
+ protected:
   // Sizes on this rank.
   std::int64_t hidden() const { return module_.hidden; }
-  std::int64_t query_width() const {
-    return std::int64_t{module_.heads} * module_.head_dim / context_.tp;
-  }
-  std::int64_t key_width() const {  // more ranks than key/value heads: one each
-    return std::int64_t{std::max(1, module_.kv_heads / context_.tp)} * module_.head_dim;
-  }
-  std::int64_t ffn() const { return module_.ffn / context_.tp; }
   std::int64_t element() const { return size_of(context_.precision).value; }
   // Master gradients of 16-bit and smaller formats are fp32 (shared/scenario/scenario.h); the loss
   // is computed in fp32 at least.
@@ -65,58 +52,11 @@ class LayerKernels {
   }
   bool lora() const { return module_.trainable == Trainable::lora; }
   std::int64_t low_rank() const { return lora() ? module_.lora_rank : 0; }
-  // A language module without a base of frequencies has no rotation (learned positions, ALiBi).
-  bool rotates() const {
-    return module_.kind == ModuleKind::language ? module_.rope_theta > 0 : module_.rotary;
-  }
-  Linear qkv() const {
-    return {size_.tokens, hidden(), query_width() + 2 * key_width(),
-            module_.attention_bias || module_.qkv_bias, low_rank()};
-  }
-  Linear attention_out() const {
-    return {size_.tokens, query_width(), hidden(), module_.attention_bias, low_rank()};
-  }
-  Linear mlp_in() const {
-    return {size_.tokens, hidden(), (module_.gated ? 2 : 1) * ffn(), module_.mlp_bias, low_rank()};
-  }
-  Linear mlp_out() const { return {size_.tokens, ffn(), hidden(), module_.mlp_bias, low_rank()}; }
-  // Experts: shared/layers/moe_kernels.cpp.
-  bool sparse() const { return module_.experts > 0; }
-  bool cut_experts() const { return context_.expert_tp > 1; }
-  std::int64_t routed() const { return cut_experts() ? size_.tokens : own(size_.tokens); }
-  std::int64_t slots() const { return routed() * module_.experts_per_token; }
-  std::int64_t expert_width() const { return module_.expert_ffn / context_.expert_tp; }
-  std::int64_t shared_width() const { return module_.shared_ffn / context_.tp; }
-  Linear shared_in() const {
-    return {size_.tokens, hidden(), 2 * shared_width(), false, low_rank()};
-  }
-  Linear shared_out() const { return {size_.tokens, shared_width(), hidden(), false, low_rank()}; }
-  // Rows that patch_embedding leaves: patches and class tokens.
-  std::int64_t embedded_rows() const { return rows_leaving(module_, 1, size_); }
-  Linear patches() const {
-    return {std::min(own(embedded_rows()), size_.tokens),
-            std::int64_t{module_.channels} * module_.patch * module_.patch, hidden(), true};
-  }
-  // Convolutions over three frames, as products with rows of three frames; the second halves them.
-  // A rank's own tokens may need one frame of the token before.
-  Linear conv1() const {
-    return {std::min(2 * own(size_.tokens) + (sequence() ? 1 : 0), 2 * size_.tokens),
-            3 * std::int64_t{module_.mel_bins}, hidden(), true};
-  }
-  Linear conv2() const { return {own(size_.tokens), 3 * hidden(), hidden(), true}; }
-  // Whole on every rank.
-  Linear projector_whole() const {
-    return {own(size_.tokens), module_.projector_in, module_.projector_out, true};
-  }
-  Linear projector_in() const {
-    return {size_.tokens, module_.projector_in, module_.projector_hidden / context_.tp, true};
-  }
-  Linear projector_out() const {
-    return {size_.tokens, module_.projector_hidden / context_.tp, module_.projector_out, true};
-  }
-  Linear vocabulary() const {
-    return {size_.loss_tokens, hidden(), (module_.vocab + context_.tp - 1) / context_.tp, false};
-  }
+  bool trains_base() const { return context_.weight_grad && !lora(); }  // beside LoRA's pairs
+  // Rows [own, H] between the parts of a block, elements.
+  std::int64_t between_blocks() const { return own(size_.tokens) * hidden(); }
+  // Context parallelism: ranks that share the sequences of a language module.
+  bool context() const { return context_.cp > 1 && layer_ == LayerKind::decoder_block; }
 
   void add(KernelKind kind, double flops, std::int64_t bytes, int launches, std::int64_t m = 0,
            std::int64_t n = 0, std::int64_t k = 0) {
@@ -199,118 +139,14 @@ class LayerKernels {
     if (!lora()) passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
   }
 
-  // Context parallelism: keys and values of the group's ranks, by sample.
-  bool context() const { return context_.cp > 1 && layer_ == LayerKind::decoder_block; }
-  std::int64_t key_rows() const { return context() ? size_.gathered : size_.tokens; }
-  void move_keys(CollectiveKind kind) {
-    if (!context()) return;
-    const std::int64_t width = 2 * key_width();
-    passes(size_.tokens * width, 2, 1);  // as rows, or back
-    out_.collectives.push_back(
-        {kind, Bytes(size_.gathered * width * element()), GroupKind::context});
-    passes(size_.gathered * width, 2, 1);  // brought into order, or back
-  }
-
-  // One attention kernel per sequence: packed sequences do not see each other.
-  void attention(double flops_per_pair_and_width, int q_like, int k_like) {
-    const double width = static_cast<double>(query_width());
-    const double flops = flops_per_pair_and_width * static_cast<double>(size_.pairs) * width;
-    const std::int64_t bytes =
-        (size_.tokens * q_like * query_width() + key_rows() * k_like * key_width()) * element();
-    add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences), 0, 0, module_.head_dim);
-  }
-
-  // Rows that come into a projector, before it merges them.
-  std::int64_t source_rows() const { return size_.tokens * merged_rows(module_); }
-  std::int64_t source_width() const { return module_.projector_in / merged_rows(module_); }
-  // A linear projector's ranks join rows of one another.
-  bool joins_rows() const { return sequence() && merged_rows(module_) > 1; }
-
-  void patches_forward();
-  void audio_forward();
-  void audio_backward_input();
-  void encoder_norm_forward();
-  void encoder_norm_backward_input();
-  void linear_projector_forward();
-  void linear_projector_backward_input();
-  void feed_forward();
-  void feed_forward_backward_input();
-  // RMSNorm of q and k, their heads side by side; v is copied.
-  void head_norm();
-  void head_norm_backward();
-  void head_norm_weight();
-  void embedding_forward();
-  void projector_backward_input();
   // shared/layers/lora_kernels.cpp
   void low_rank_forward(const Linear& l);
   void low_rank_backward(const Linear& l, bool input_grad);
   void low_rank_weight(const Linear& l);
 
-  // Latent attention: shared/layers/latent_kernels.cpp.
-  bool latent() const { return module_.key_value_rank > 0; }
-  Linear query_down() const { return {own(size_.tokens), hidden(), module_.query_rank}; }
-  Linear query_up() const;
-  Linear key_down() const {
-    return {own(size_.tokens), hidden(), module_.key_value_rank + module_.rotary_dim};
-  }
-  Linear key_up() const;
-  std::int64_t latent_heads() const { return module_.heads / context_.tp; }
-  void latent_rotate();
-  void latent_attention(double products);
-  void latent_forward();
-  void latent_backward_input();
-  void latent_backward_weight();
-
-  void block_forward();
-  // From q, k and v to the attention output: what selective recomputation runs again.
-  void rotate();
-  void core_attention();
-  void block_backward_input(bool attention_again);
-  void block_backward_weight();
-  // shared/layers/moe_kernels.cpp
-  void router_gemm(std::int64_t rows);
-  void route();
-  void expert_exchange();
-  void expert_gemms(std::int64_t out, std::int64_t in, bool weight);
-  void experts_forward();
-  void experts_backward_input();
-  void router_backward();
-  void experts_backward_weight();
-  void head_forward();
-  void head_backward_input();
-
-  // Diffusion (shared/layers/diffusion_kernels.cpp).
-  Linear time_in() const;
-  Linear time_out(int parts) const;
-  Linear cross_query() const;
-  Linear cross_key_value() const;
-  Linear latents_in() const;
-  Linear latents_out() const;
-  Linear diffusion_fc1() const;
-  Linear diffusion_fc2() const;
-  bool trains_base() const { return context_.weight_grad && !lora(); }  // beside LoRA's pairs
-  bool conditioning_grad() const { return context_.input_grad && context_.edge_grad; }
-  std::int64_t between_blocks() const { return own(size_.tokens) * hidden(); }
-  void modulation(int parts);
-  void modulation_backward(int parts);
-  void modulation_weight(int parts);
-  void joined();
-  void adaptive_norm();
-  void adaptive_norm_backward();
-  void gated_sum();
-  void gated_sum_backward();
-  void cross_attention(double flops_per_pair_and_width, int q_like, int k_like);
-  void diffusion_forward();
-  void diffusion_backward_input(bool attention_again);
-  bool across_backward_input();
-  void diffusion_backward_weight();
-  void latents_forward();
-  void flow_forward();
-  void flow_backward_input();
-  void flow_backward_weight();
-
   const Module& module_;
   LayerKind layer_;
+  BlockKind block_;
   const WorkSize& size_;
   const ChunkContext& context_;
   bool input_grad_;  // the layer's input gradient is wanted

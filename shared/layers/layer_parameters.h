@@ -14,74 +14,114 @@ namespace polyphony {
 inline constexpr double kTokenDeviation = 1.0;
 inline constexpr double kPositionDeviation = 0.02;
 
-// Adds the parameters of one layer, all under "<module>.<layer>.".
 class LayerParameters {
  public:
-  LayerParameters(std::vector<Parameter>& out, std::string prefix, int layer)
-      : out_(out), prefix_(std::move(prefix)), layer_(layer) {}
+  // Of layer `layer` of the stack, in a list that begins with layer `first`.
+  LayerParameters(std::vector<Parameter>& out, const Module& module, int layer, int first)
+      : out_(out), module_(module), prefix_(module.name + "."), layer_(layer), first_(first) {}
+  LayerParameters under(const std::string& name) const {
+    LayerParameters inner = *this;
+    inner.prefix_ += name + ".";
+    return inner;
+  }
+  const Module& module() const { return module_; }
+  int layer() const { return layer_; }
+  int first() const { return first_; }
 
-  void matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
+  // Each returns the entry, for what else is to be said of it.
+  Parameter& matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
+                    Rows met = Rows::tokens) {
     const double deviation = 1 / std::sqrt(static_cast<double>(columns));
-    out_.push_back(
-        {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, true});
+    return add({.name = prefix_ + suffix,
+                .layer = layer_,
+                .shape = {rows, columns},
+                .role = Role::matrix,
+                .rows = met,
+                .cut = cut,
+                .deviation = deviation,
+                .decay = true});
   }
   void matrix_and_bias(const std::string& name, std::int64_t rows, std::int64_t columns, Cut cut,
-                       bool bias) {
-    matrix(name + ".weight", rows, columns, cut);
+                       bool bias, Rows met = Rows::tokens) {
+    matrix(name + ".weight", rows, columns, cut, met);
     if (bias)
       vector(name + ".bias", rows, cut == Cut::rows ? cut : Cut::replicated, Initial::zeros);
   }
-  // Rows laid out per key/value head (Cut::heads); `columns` 0: a bias.
-  void fused(const std::string& suffix, const Module& m, std::int64_t columns) {
-    const int queries = (m.attention_gate ? 2 : 1) * m.heads;
-    const std::int64_t rows = (std::int64_t{queries} + 2 * m.kv_heads) * m.head_dim;
-    if (columns > 0)
-      matrix(suffix, rows, columns, Cut::heads);
-    else
-      vector(suffix, rows, Cut::heads, Initial::zeros);
-    out_.back().key_value_heads = m.kv_heads;
-    out_.back().group_heads = queries / m.kv_heads;
-    out_.back().head_dim = m.head_dim;
+  // A matrix that LoRA puts a pair beside.
+  void adapted(const std::string& name, std::int64_t rows, std::int64_t columns, Cut cut, bool bias,
+               Rows met = Rows::tokens) {
+    matrix(name + ".weight", rows, columns, cut, met).adapted = true;
+    if (bias)
+      vector(name + ".bias", rows, cut == Cut::rows ? cut : Cut::replicated, Initial::zeros);
   }
-  // One matrix per expert.
-  void experts(const std::string& suffix, const Module& m, std::int64_t rows, std::int64_t columns,
-               Cut cut) {
-    matrix(suffix, rows, columns, cut);
-    out_.back().shape.insert(out_.back().shape.begin(), m.experts);
-    out_.back().expert = true;
+  // The matrix that what attention makes passes.
+  void attention_out(std::int64_t width, bool bias) {
+    matrix("out.weight", module_.hidden, width, Cut::columns).adapted = true;
+    out_.back().after_attention = true;
+    if (bias) vector("out.bias", module_.hidden, Cut::replicated, Initial::zeros);
   }
-  // A vector per expert; dimension 0 counts experts, `cut` is of the next one.
-  void expert_bias(const std::string& suffix, const Module& m, std::int64_t size, Cut cut) {
-    vector(suffix, size, cut, Initial::zeros);
-    out_.back().shape.insert(out_.back().shape.begin(), m.experts);
-    out_.back().expert = true;
+  // One matrix per expert, or one vector.
+  void experts(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
+    of_experts(matrix(suffix, rows, columns, cut, Rows::slots));
   }
-  void table(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
-             double deviation) {  // embeddings: no decay
-    out_.push_back(
-        {prefix_ + suffix, layer_, {rows, columns}, cut, Initial::normal, deviation, false});
+  void expert_bias(const std::string& suffix, std::int64_t size, Cut cut) {
+    of_experts(vector(suffix, size, cut, Initial::zeros));
   }
-  void zero_matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns) {
-    out_.push_back(
-        {prefix_ + suffix, layer_, {rows, columns}, Cut::replicated, Initial::zeros, 0.0, true});
+  Parameter& table(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
+                   double deviation, Rows met) {  // embeddings: no decay
+    return add({.name = prefix_ + suffix,
+                .layer = layer_,
+                .shape = {rows, columns},
+                .role = Role::table,
+                .rows = met,
+                .cut = cut,
+                .deviation = deviation});
   }
-  void vector(const std::string& suffix, std::int64_t size, Cut cut, Initial initial) {
-    out_.push_back({prefix_ + suffix, layer_, {size}, cut, initial, 0.0, false});
+  void zero_matrix(const std::string& suffix, std::int64_t rows, std::int64_t columns, Rows met) {
+    Parameter& matrix_of = matrix(suffix, rows, columns, Cut::replicated, met);
+    matrix_of.initial = Initial::zeros;
+    matrix_of.deviation = 0;
   }
-  void norm(const std::string& name, const Module& m) {
-    vector(name + ".weight", m.hidden, Cut::replicated, Initial::ones);
-    if (m.norm == Norm::layer) vector(name + ".bias", m.hidden, Cut::replicated, Initial::zeros);
+  Parameter& vector(const std::string& suffix, std::int64_t size, Cut cut, Initial initial) {
+    return add({.name = prefix_ + suffix,
+                .layer = layer_,
+                .shape = {size},
+                .cut = cut,
+                .initial = initial});
+  }
+  // Over rows of `width` features.
+  void norm(const std::string& name, std::int64_t width, bool bias, Rows met = Rows::own) {
+    Parameter& weight = vector(name + ".weight", width, Cut::replicated, Initial::ones);
+    weight.role = Role::norm;
+    weight.rows = met;
+    if (bias) vector(name + ".bias", width, Cut::replicated, Initial::zeros);
+  }
+  // As the module's rows are normed.
+  void norm(const std::string& name, Rows met = Rows::own) {
+    norm(name, module_.hidden, module_.norm == Norm::layer, met);
   }
   // One weight for all heads: every tensor-parallel rank sees its own heads only.
-  void head_norm(const std::string& name, int head_dim) {
-    vector(name + ".weight", head_dim, Cut::replicated, Initial::ones);
-    out_.back().partial = Partial::always;
+  Parameter& head_norm(const std::string& name, int head_dim) {
+    Parameter& weight = vector(name + ".weight", head_dim, Cut::replicated, Initial::ones);
+    weight.partial = Partial::always;
+    return weight;
   }
 
  private:
+  Parameter& add(Parameter parameter) {
+    out_.push_back(std::move(parameter));
+    return out_.back();
+  }
+  void of_experts(Parameter& parameter) {
+    parameter.shape.insert(parameter.shape.begin(), module_.experts);
+    parameter.expert = true;
+  }
+
   std::vector<Parameter>& out_;
+  const Module& module_;
   std::string prefix_;
   int layer_;
+  int first_;
 };
 
 }  // namespace polyphony

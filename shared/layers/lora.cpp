@@ -1,7 +1,5 @@
 #include "shared/layers/lora.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -10,20 +8,6 @@ namespace {
 
 constexpr std::string_view kWeight = ".weight";
 
-bool has_pair(const Parameter& parameter, LayerKind layer) {
-  constexpr std::array<std::string_view, 9> kLayers{
-      ".qkv", ".out",         ".gate_up",         ".down",     ".fc1",
-      ".fc2", ".cross_query", ".cross_key_value", ".cross_out"};
-  const std::string_view name = parameter.name;
-  if (layer != LayerKind::encoder_block && layer != LayerKind::decoder_block &&
-      layer != LayerKind::diffusion_block)
-    return false;
-  if (parameter.expert || !name.ends_with(kWeight)) return false;
-  return std::any_of(kLayers.begin(), kLayers.end(), [&](std::string_view linear) {
-    return name.substr(0, name.size() - kWeight.size()).ends_with(linear);
-  });
-}
-
 }  // namespace
 
 std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter> list) {
@@ -31,12 +15,11 @@ std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter
     for (Parameter& parameter : list) parameter.trained = module.trainable == Trainable::full;
     return list;
   }
-  const std::vector<LayerKind> stack = layers(module);
   std::vector<Parameter> out;
   for (Parameter& base : list) {
     base.trained = false;
     out.push_back(base);
-    if (!has_pair(base, stack[static_cast<std::size_t>(base.layer)])) continue;
+    if (!base.adapted) continue;
     const std::string layer = base.name.substr(0, base.name.size() - kWeight.size());
     const bool by_columns = base.cut == Cut::columns;
     Parameter a = base, b = base;
@@ -50,7 +33,9 @@ std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter
     if (by_columns) b.cut = Cut::replicated;
     b.initial = Initial::zeros;
     b.deviation = 0;
+    b.role = Role::low_rank;
     for (Parameter* parameter : {&a, &b}) {
+      parameter->adapted = false;
       parameter->trained = true;
       parameter->partial = Partial::always;
       out.push_back(*parameter);

@@ -53,6 +53,26 @@ enum class Initial : std::uint8_t { normal, zeros, ones };
 // each rank sees its own heads or features.
 enum class Partial : std::uint8_t { never, sequence, always };
 
+// What a weight part that is an op of its own needs for the parameter (shared/layers/weight_sizes.cpp):
+// a matrix what met it and the gradient of what it made; a router this in fp32 at least; a table the
+// gradient alone; a norm both sides and its statistics, that of q's heads those of k and v, too; B of
+// a low-rank pair what A made. none: its gradient is made with the inputs', or with another's.
+enum class Role : std::uint8_t { none, matrix, router, table, norm, head_norms, low_rank };
+// The rows that meet it: all of the work item; those of a rank between blocks, 2 frames for each of
+// these, these with class tokens; rows with a label; items; what a diffusion module's blocks read
+// across; choices of experts; value heads.
+enum class Rows : std::uint8_t {
+  tokens,
+  own,
+  frames,
+  embedded,
+  loss,
+  items,
+  condition,
+  slots,
+  value_heads
+};
+
 // Half-open interval of positions along one dimension of a global tensor.
 struct Interval {
   std::int64_t begin = 0;
@@ -78,6 +98,10 @@ struct Parameter {
   std::string name;
   int layer = 0;                    // position in the module's layer stack
   std::vector<std::int64_t> shape;  // global
+  Role role = Role::none;
+  Rows rows = Rows::tokens;
+  bool adapted = false;          // LoRA puts a pair beside it
+  bool after_attention = false;  // what it reads is what attention makes
   Cut cut = Cut::replicated;
   Initial initial = Initial::normal;
   double deviation = 0;  // of Initial::normal

@@ -23,20 +23,28 @@ std::int64_t rows_leaving(const Module& module, int layer_end, const WorkSize& s
 }
 
 bool sees_all(const Module& module, int block) {
-  const std::vector<int>& full = module.full_attention_blocks;
-  return module.window == 0 || std::find(full.begin(), full.end(), block) != full.end();
+  return block_at(module, block).attention != AttentionKind::window;
 }
 
 WorkSize layer_size(const Module& module, int layer, const WorkSize& size) {
-  const bool encoder = module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
   WorkSize inside = size;
-  if (!encoder || layer < 1 || layer > module.layers) return inside;
+  if (module.kind == ModuleKind::diffusion || layer < 1 || layer > module.layers) return inside;
   inside.tokens = rows_leaving(module, layer, size);
   if (!sees_all(module, layer - 1))
     inside.pairs = size.window_pairs;
   else if (module.class_token)  // Σ (n + 1)²
     inside.pairs = size.pairs + 2 * size.tokens + size.sequences;
   return inside;
+}
+
+std::int64_t causal_pairs(const Module& module, std::int64_t from, std::int64_t to) {
+  if (module.sliding_window == 0) return 0;
+  const std::int64_t window = module.sliding_window;
+  const auto before = [&](std::int64_t rows) {
+    const std::int64_t growing = std::min(rows, window);
+    return growing * (growing + 1) / 2 + (rows - growing) * window;
+  };
+  return before(to) - before(from);
 }
 
 std::int64_t window_pairs(const Module& module, std::int64_t patches) {

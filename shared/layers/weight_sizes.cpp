@@ -1,124 +1,122 @@
 // What backwards leave for weight parts that are ops of their own (shared/layers/sizes.h), per
-// trained parameter: inputs and output gradients of
-//   matrix [out, in]     rows·(in + out), as cut; of experts by slot; a router's input is the
-//                        shared expert's too
-//   norm                 2·H and its statistics of each row; of heads q, k and v and their gradients
-//   embedding            the gradient of all rows; of patches that of its output, class tokens' too
+// trained parameter by its role (shared/layers/parameters.h): inputs and output gradients of
+//   matrix [out, in]  rows·(in + out), as cut; of experts by slot
+//   router            rows of the rank; logits' gradients in fp32 at least; its input is the shared
+//                     expert's too
+//   norm              2·width and its statistics of each row; of heads q, k and v and their gradients
+//   table             the gradient of all rows; of patches that of its output, class tokens' too
 // Gradients that two layers share (a residual sum passes its own on) are counted where they are
 // made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
 // tests/exec/layers/tape_test.cpp; of a diffusion module the norms behind modulations are left out (it has
 // no such weight part: Layout).
-#include <algorithm>
-#include <string_view>
-
-#include "shared/layers/row_shares.h"
-#include "shared/layers/sizes.h"
+#include "shared/layers/experts.h"
+#include "shared/layers/layer_table.h"
 
 namespace polyphony {
 namespace {
 
-struct Held {
-  const Module& module;
-  const WorkSize& size;  // as the layer sees it
-  const RankContext& context;
-  std::int64_t element() const { return size_of(context.precision).value; }
-  std::int64_t wide() const { return std::max<std::int64_t>(4, element()); }
-  std::int64_t own(std::int64_t rows) const {
-    return context.sp ? RowShares{rows, context.tp}.count(context.tensor_index) : rows;
-  }
+struct Pair {
+  std::int64_t input = 0, gradient = 0;  // what the forward has kept, and what the backward makes
 };
 
-bool ends(const Parameter& parameter, std::string_view part) {
-  return std::string_view(parameter.name).ends_with(part);
-}
-bool has(const Parameter& parameter, std::string_view part) {
-  return parameter.name.find(part) != std::string::npos;
+std::int64_t rows_of(const LayerBytes& held, Rows rows) {
+  const std::int64_t tokens = held.size.tokens;
+  switch (rows) {
+    case Rows::tokens:
+      return tokens;
+    case Rows::own:
+      return held.own(tokens);
+    case Rows::frames:
+      return 2 * held.own(tokens);
+    case Rows::embedded:
+      return held.own(tokens + (held.module.class_token ? held.size.sequences : 0));
+    case Rows::loss:
+      return held.size.loss_tokens;
+    case Rows::items:
+      return held.size.sequences;
+    case Rows::condition:
+      return held.size.condition;
+    case Rows::slots:
+      return expert_slots(held.module, tokens, held.context);
+    case Rows::value_heads:
+      return tokens * (held.module.linear_value_heads / held.context.tp);
+  }
+  return 0;
 }
 
-// A norm of rows, or of heads: one of its parameters stands for all.
-std::int64_t norm_bytes(const Held& held, const Parameter& parameter) {
-  const Module& m = held.module;
-  if (ends(parameter, "q_norm.weight")) {
-    const std::int64_t heads = m.heads / held.context.tp,
-                       keys = std::max(1, m.kv_heads / held.context.tp);
-    return held.size.tokens *
-           (2 * held.element() * (heads + 2 * keys) * m.head_dim + held.wide() * (heads + keys));
-  }
-  if (!ends(parameter, "norm.weight") && !ends(parameter, "norm1.weight") &&
-      !ends(parameter, "norm2.weight"))
-    return 0;
-  if (ends(parameter, "k_norm.weight")) return 0;
+Pair norm_bytes(const LayerBytes& held, const Parameter& parameter) {
   const std::int64_t rows =
-      held.own(has(parameter, ".head.") ? held.size.loss_tokens : held.size.tokens);
-  const int statistics = m.norm == Norm::layer ? 2 : 1;
-  return rows * (2 * held.element() * m.hidden + statistics * held.wide());
+      parameter.rows == Rows::value_heads
+          ? rows_of(held, parameter.rows)
+          : held.own(rows_of(held, parameter.rows == Rows::loss ? Rows::loss : Rows::tokens));
+  const std::int64_t features = held.element() * parameter.shape.back();
+  const int statistics = held.module.norm == Norm::layer ? 2 : 1;
+  return {rows * (features + statistics * held.wide()), rows * features};
 }
 
-std::int64_t expert_slots(const Held& held) {
-  const bool own = held.context.sp && held.context.expert_tp < held.context.tp;
-  return held.module.experts_per_token * (own ? held.own(held.size.tokens) : held.size.tokens);
-}
-
-// Elements in the compute format, and of what is in a wider one.
-std::int64_t matrix_bytes(const Held& held, const Parameter& parameter) {
+Pair head_norm_bytes(const LayerBytes& held) {
   const Module& m = held.module;
-  const std::int64_t tokens = held.size.tokens, element = held.element();
-  if (ends(parameter, "patch_embedding.weight"))
-    return m.rotary || m.class_token ? element * held.own(tokens) * m.hidden : 0;
-  if (ends(parameter, "patch_embedding.position"))
-    return element * held.own(tokens + (m.class_token ? held.size.sequences : 0)) * m.hidden;
-  if (ends(parameter, "patch_embedding.class_token"))
-    return element * held.size.sequences * m.hidden;
-  if (ends(parameter, "embedding.weight") && parameter.layer == 0 && m.kind == ModuleKind::language)
-    return element * tokens * m.hidden;
-  if (parameter.expert) {
-    const std::vector<std::int64_t> local =
-        parameter.local_shape({.tensor = held.context.expert_tp});
-    if (local.size() < 3) return 0;  // a bias
-    return element * expert_slots(held) * (local[1] + local[2]);
-  }
-  const std::vector<std::int64_t> local = parameter.local_shape({.tensor = held.context.tp});
-  if (ends(parameter, "router.weight"))
-    return held.own(tokens) *
-           (held.wide() * local[0] + (m.shared_ffn > 0 ? 0 : element * local[1]));
-  std::int64_t rows = tokens;
-  if (parameter.copy || has(parameter, ".head.")) rows = held.size.loss_tokens;
-  if (m.kind == ModuleKind::diffusion && has(parameter, ".head.")) rows = tokens;
-  if (has(parameter, ".time_")) rows = held.size.sequences;
-  if (has(parameter, ".cross_key_value.")) rows = held.size.condition;
-  if (ends(parameter, "conv1.weight")) rows = 2 * held.own(tokens);
-  if (ends(parameter, "conv2.weight")) rows = held.own(tokens);
-  return element * rows * (local[0] + local[1]);
+  const std::int64_t heads = m.heads / held.context.tp,
+                     keys = std::max(1, m.kv_heads / held.context.tp);
+  const std::int64_t features = held.element() * (heads + 2 * keys) * m.head_dim;
+  return {held.size.tokens * (features + held.wide() * (heads + keys)),
+          held.size.tokens * features};
 }
 
-// The part of it that the forward has kept: inputs, with a norm's statistics. Gathered rows are
+Pair matrix_bytes(const LayerBytes& held, const Parameter& parameter) {
+  const ShardIndex place{.tensor = parameter.expert ? held.context.expert_tp : held.context.tp};
+  const std::vector<std::int64_t> local = parameter.local_shape(place);
+  const std::int64_t in = local.back(), out = local[local.size() - 2];
+  const std::int64_t rows = rows_of(held, parameter.rows);
+  return {held.element() * rows * in, held.element() * rows * out};
+}
+
+Pair router_bytes(const LayerBytes& held, const Parameter& parameter) {
+  const std::int64_t rows = held.own(held.size.tokens);
+  const bool shared = held.module.shared_ffn > 0;
+  return {shared ? 0 : held.element() * rows * parameter.shape[1],
+          held.wide() * rows * parameter.shape[0]};
+}
+
+Pair pair_bytes(const LayerBytes& held, const Parameter& parameter) {
+  switch (parameter.role) {
+    case Role::none:
+      return {};
+    case Role::matrix:
+    case Role::low_rank:
+      return matrix_bytes(held, parameter);
+    case Role::router:
+      return router_bytes(held, parameter);
+    case Role::table:
+      return {0, held.element() * rows_of(held, parameter.rows) * held.module.hidden};
+    case Role::norm:
+      return norm_bytes(held, parameter);
+    case Role::head_norms:
+      return head_norm_bytes(held);
+  }
+  return {};
+}
+
+// Whether the forward has kept the parameter's input; rows gathered, or tied to an embedding's, are
 // made again.
-std::int64_t input_bytes(const Held& held, const Parameter& parameter) {
-  const Module& m = held.module;
-  const std::int64_t tokens = held.size.tokens, element = held.element();
-  if (parameter.shape.size() < 2) {
-    const std::int64_t both = norm_bytes(held, parameter);
-    if (both == 0) return 0;
-    const std::int64_t loss = has(parameter, ".head.") ? held.size.loss_tokens : tokens;
-    const std::int64_t heads = m.heads / held.context.tp,
-                       keys = std::max(1, m.kv_heads / held.context.tp);
-    const bool of_heads = ends(parameter, "q_norm.weight");
-    return both - element * (of_heads ? tokens * (heads + 2 * keys) * m.head_dim
-                                      : held.own(loss) * m.hidden);
-  }
-  if (ends(parameter, ".lora_b")) return element * tokens * m.lora_rank;
-  if (has(parameter, "embedding.")) return 0;
-  if (parameter.expert) {
-    const std::vector<std::int64_t> local =
-        parameter.local_shape({.tensor = held.context.expert_tp});
-    return local.size() < 3 ? 0 : element * expert_slots(held) * local[2];
-  }
-  const bool gathered = held.context.sp && held.context.tp > 1 && parameter.cut != Cut::columns;
-  if (gathered) return 0;
-  const std::int64_t rows =
-      has(parameter, ".head.") || parameter.copy ? held.size.loss_tokens : tokens;
-  if (ends(parameter, "router.weight") && m.shared_ffn > 0) return 0;
-  return element * rows * parameter.local_shape({.tensor = held.context.tp})[1];
+bool is_kept(const LayerBytes& held, const Parameter& parameter) {
+  if (parameter.copy) return false;
+  if (held.recompute == Recompute::selective && parameter.after_attention &&
+      parameter.role != Role::low_rank)
+    return false;
+  const bool whole = parameter.role == Role::matrix || parameter.role == Role::router;
+  const bool gathered =
+      held.context.sp && held.context.tp > 1 && !parameter.expert && parameter.cut != Cut::columns;
+  return !(whole && gathered);
+}
+
+LayerBytes layer_bytes(const Module& module, int layer, LayerKind kind, const WorkSize& size,
+                       const RankContext& context) {
+  return {.module = module,
+          .block = is_block(kind) ? block_at(module, layer - 1) : BlockKind{},
+          .size = layer_size(module, layer, size),
+          .context = context,
+          .recompute = recompute_of(kind, layer, context.recompute, context.recomputed)};
 }
 
 }  // namespace
@@ -127,21 +125,17 @@ Bytes kept_for_weights(const Module& module, LayerRange range, const WorkSize& s
                        const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
   std::int64_t bytes = 0;
+  int inputs_of = -1;  // the last layer whose input counts once for all
   for (const Parameter& parameter : parameters(module, range)) {
-    const LayerKind kind = stack[static_cast<std::size_t>(parameter.layer)];
-    const Recompute again =
-        recompute_of(kind, parameter.layer, context.recompute, context.recomputed);
     if (!parameter.trained) continue;
-    if (again == Recompute::selective && has(parameter, ".out.") && !ends(parameter, ".lora_b"))
-      continue;
-    const WorkSize inside = layer_size(module, parameter.layer, size);
-    if (again == Recompute::full) {  // the block's input, which its first norm reads
-      const Held held{module, inside, context};
-      if (ends(parameter, ".norm1.weight"))
-        bytes += held.element() * held.own(inside.tokens) * module.hidden;
-      continue;
+    const LayerBytes held = layer_bytes(
+        module, parameter.layer, stack[static_cast<std::size_t>(parameter.layer)], size, context);
+    if (held.recompute != Recompute::full) {
+      if (is_kept(held, parameter)) bytes += pair_bytes(held, parameter).input;
+    } else if (parameter.role == Role::norm && inputs_of != parameter.layer) {
+      bytes += held.input();  // the block's, which its first norm reads
+      inputs_of = parameter.layer;
     }
-    bytes += input_bytes({module, inside, context}, parameter);
   }
   return Bytes(
       std::max<std::int64_t>(0, bytes - input_in_tape(module, range, size, context).value));
@@ -149,13 +143,15 @@ Bytes kept_for_weights(const Module& module, LayerRange range, const WorkSize& s
 
 Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& size,
                        const RankContext& context) {
+  const std::vector<LayerKind> stack = layers(module);
   std::int64_t bytes = 0;
   for (const Parameter& parameter : parameters(module, range)) {
     if (!parameter.trained) continue;
-    const WorkSize inside = layer_size(module, parameter.layer, size);
-    const Held held{module, inside, context};
-    bytes +=
-        parameter.shape.size() < 2 ? norm_bytes(held, parameter) : matrix_bytes(held, parameter);
+    const Pair pair =
+        pair_bytes(layer_bytes(module, parameter.layer,
+                               stack[static_cast<std::size_t>(parameter.layer)], size, context),
+                   parameter);
+    bytes += pair.input + pair.gradient;
   }
   return Bytes(bytes);
 }

@@ -38,8 +38,10 @@ namespace {
 // The model types that are read as a module of this kind.
 const std::vector<std::string>& types_of(ModuleKind kind) {
   static const std::vector<std::string> language = {
-      "llama",         "mistral",    "mixtral",         "qwen2", "qwen2_vl",
-      "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3", "qwen3_moe"};
+      "llama",         "mistral",      "mixtral",          "qwen2",       "qwen2_vl",
+      "qwen2_vl_text", "qwen2_5_vl",   "qwen2_5_vl_text",  "qwen3",       "qwen3_moe",
+      "qwen3_next",    "qwen3_5_text", "qwen3_5_moe_text", "deepseek_v2", "deepseek_v3",
+      "kimi_k2",       "gemma3_text",  "gpt_oss"};
   static const std::vector<std::string> vision = {"clip_vision_model", "siglip_vision_model",
                                                   "intern_vit_6b", "qwen2_vl", "qwen2_5_vl"};
   static const std::vector<std::string> audio = {"whisper"};
@@ -55,81 +57,6 @@ JsonValue part_of(const JsonValue& root, ModuleKind kind) {
   for (const std::string& name : names)
     if (root.has(name) && root.at(name).is_object()) return root.at(name);
   return root;
-}
-
-// Rotary frequencies: the base, and what Qwen2-VL's turn with. Newer files keep both in
-// "rope_parameters".
-void read_rotary(const JsonValue& config, HfModule& result) {
-  Module& m = result.module;
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!config.has(key) || !config.at(key).is_object()) continue;
-    const JsonValue rope = config.at(key);
-    if (rope.has("mrope_section")) {
-      rope.at("mrope_section").check(list_form(integer_form(0, kMostWidth), 3, 3));
-      rope.read("mrope_section", m.rope_sections);
-    } else if (text_or(rope, "rope_type", text_or(rope, "type", "scaled")) != "default") {
-      result.notes.emplace_back("the scaling of rotary frequencies for long contexts is left out");
-    }
-    if (rope.has("rope_theta")) {
-      rope.at("rope_theta").check(number_form(1, 1e12));
-      m.rope_theta = rope.at("rope_theta").number();
-    }
-  }
-  if (!config.has("rope_theta")) return;
-  config.at("rope_theta").check(number_form(1, 1e12));
-  m.rope_theta = config.at("rope_theta").number();
-}
-
-// "num_local_experts" in Mixtral's configurations, "num_experts" in Qwen's.
-void read_experts(const JsonValue& config, const std::string& type, HfModule& result) {
-  Module& m = result.module;
-  m.experts =
-      whole_or(config, "num_local_experts", 1 << 16, whole_or(config, "num_experts", 1 << 16, 0));
-  if (m.experts == 0) return;
-  const bool mixtral = type == "mixtral";
-  m.experts_per_token = mixtral ? whole_or(config, "num_experts_per_tok", 1 << 16, 2)
-                                : whole(config, "num_experts_per_tok", 1 << 16);
-  m.expert_ffn = whole_or(config, "moe_intermediate_size", kMostWidth, m.ffn);
-  m.ffn = 0;
-  const char* const all_sparse = "only models with experts in every layer are supported";
-  if (whole_or(config, "decoder_sparse_step", kMostLayers, 1) != 1)
-    config.refuse_at("decoder_sparse_step", "dense layers between sparse ones", all_sparse);
-  if (config.has("mlp_only_layers")) {
-    const JsonValue dense = config.at("mlp_only_layers");
-    if (!dense.is_list() || dense.size() > 0)
-      config.refuse_at("mlp_only_layers", "dense layers between sparse ones", all_sparse);
-  }
-  if (!mixtral && !flag_or(config, "norm_topk_prob", false))
-    result.notes.emplace_back("the weights of a token's experts sum to 1 here");
-  if (config.has("router_aux_loss_coef"))
-    result.notes.emplace_back(
-        "the load-balance loss is left out: say \"balance_weight\" for one per sample");
-}
-
-HfModule read_language(const JsonValue& config, const std::string& type) {
-  HfModule result;
-  Module& m = result.module;
-  m.kind = ModuleKind::language;
-  m.layers = whole(config, "num_hidden_layers", kMostLayers);
-  m.hidden = whole(config, "hidden_size", kMostWidth);
-  m.heads = whole(config, "num_attention_heads", kMostWidth);
-  m.kv_heads = whole_or(config, "num_key_value_heads", kMostWidth, m.heads);
-  m.head_dim = config.has("head_dim") ? whole(config, "head_dim", kMostWidth)
-                                      : divided(config, "hidden_size", m.hidden, m.heads);
-  m.ffn = whole(config, "intermediate_size", kMostWidth);
-  m.gated = true;
-  m.vocab = whole(config, "vocab_size", 1 << 24);
-  m.tied = flag_or(config, "tie_word_embeddings", false);
-  read_rotary(config, result);
-  m.attention_bias = flag_or(config, "attention_bias", false);
-  m.mlp_bias = flag_or(config, "mlp_bias", false);
-  m.qkv_bias = type.starts_with("qwen2");
-  m.qk_norm = type.starts_with("qwen3");
-  read_experts(config, type, result);
-  // Qwen2 names a window but does not use it unless told so.
-  if (config.has("sliding_window") && flag_or(config, "use_sliding_window", type == "mistral"))
-    result.notes.emplace_back("sliding-window attention runs as full causal attention");
-  return result;
 }
 
 }  // namespace
@@ -150,7 +77,7 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
                      "model type \"" + type + "\" is not known as a " + name(kind) + " module",
                      suggest(type, types) + ", or write the dimensions instead of \"hf\"");
   if (kind == ModuleKind::vision) return read_hf_vision(config, type);
-  return kind == ModuleKind::audio ? read_hf_audio(config) : read_language(config, type);
+  return kind == ModuleKind::audio ? read_hf_audio(config) : read_hf_language(config, type);
 }
 
 }  // namespace polyphony

@@ -1,4 +1,5 @@
-// A Hugging Face config.json as a module. Known: Llama, Mistral, Qwen2, Qwen3 (language); CLIP,
+// A Hugging Face config.json as a module. Known: Llama, Mistral, Qwen2, Qwen3, Qwen3-Next, Qwen3.5,
+// DeepSeek-V2 and V3, Kimi K2, Gemma 3, GPT-OSS (language); CLIP,
 // SigLIP, InternViT, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
 // composite configuration (vision_config, audio_config, text_config, llm_config). Others are
 // refused by their model_type.
@@ -17,6 +18,7 @@ namespace polyphony {
 struct HfModule {
   Module module;  // without a name
   std::vector<std::string> notes;
+  std::vector<std::string> image_size_notes;  // of the size in `module`: void when another is said
 };
 
 // Throws InputError with the configuration's own file and pointer.

@@ -41,7 +41,7 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
       config.read("fullatt_block_indexes", m.full_attention_blocks);
     }
   }
-  result.notes.emplace_back(
+  result.image_size_notes.emplace_back(
       "the configuration names no image size: " + std::to_string(m.image_size) +
       " pixels, say \"image_size\" for another");
   result.notes.emplace_back("temporal patches are left out: still images");
@@ -60,8 +60,8 @@ void read_square_images(const JsonValue& config, const std::string& type, HfModu
   m.class_token = type != "siglip_vision_model";
   if (m.patch <= m.image_size && m.image_size % m.patch != 0) {
     const int kept = m.image_size / m.patch * m.patch;
-    result.notes.push_back(std::to_string(m.image_size) + " pixels are cut to the " +
-                           std::to_string(kept) + " that whole patches cover");
+    result.image_size_notes.push_back(std::to_string(m.image_size) + " pixels are cut to the " +
+                                      std::to_string(kept) + " that whole patches cover");
     m.image_size = kept;
   }
   if (type == "siglip_vision_model")

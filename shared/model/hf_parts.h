@@ -18,5 +18,10 @@ int divided(const JsonValue& config, const char* key, int value, int by);
 // Of a configuration whose model_type is known to belong to the kind.
 HfModule read_hf_vision(const JsonValue& config, const std::string& type);
 HfModule read_hf_audio(const JsonValue& config);
+HfModule read_hf_language(const JsonValue& config, const std::string& type);
+// What only some language models have: attention that is latent, windowed or linear; DeepSeek's way of
+// routing, GPT-OSS' experts (shared/model/hf_mixed.cpp).
+void read_hf_mixed(const JsonValue& config, const std::string& type, HfModule& result);
+double number_or(const JsonValue& config, const char* key, double otherwise);
 
 }  // namespace polyphony

@@ -20,8 +20,11 @@
 
 #include "shared/ids.h"
 #include "shared/schedule/schedule.h"
+#include "shared/units.h"
 
 namespace polyphony {
+
+struct Model;
 
 enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mixed };
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
@@ -79,6 +82,10 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+// What every layer of every module costs the stage that holds it, by ModuleId and position in the
+// module's stack: seconds of forward and backward (shared/cost/layer_costs.h).
+using LayerCosts = std::vector<std::vector<Seconds>>;
+
 int world_size(const Layout& layout);
 const char* name(Placement placement);
 const char* name(Shard shard);
@@ -90,5 +97,7 @@ const char* name(Bridge bridge);
 const char* schedule_name(const Layout& layout);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);
+// One line: "non-colocated  vision TP1 PP1 DP2 |  language TP1 PP2 DP1  1f1b x8".
+std::string describe(const Model& model, const Layout& layout);
 
 }  // namespace polyphony

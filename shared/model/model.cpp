@@ -125,36 +125,6 @@ const char* name(ModuleKind kind) {
   return "?";
 }
 
-const char* name(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::patch_embedding:
-      return "patch_embedding";
-    case LayerKind::audio_embedding:
-      return "audio_embedding";
-    case LayerKind::encoder_block:
-      return "encoder_block";
-    case LayerKind::encoder_norm:
-      return "encoder_norm";
-    case LayerKind::projector_mlp:
-      return "projector_mlp";
-    case LayerKind::projector_linear:
-      return "projector_linear";
-    case LayerKind::token_embedding:
-      return "token_embedding";
-    case LayerKind::decoder_block:
-      return "decoder_block";
-    case LayerKind::language_head:
-      return "language_head";
-    case LayerKind::latent_embedding:
-      return "latent_embedding";
-    case LayerKind::diffusion_block:
-      return "diffusion_block";
-    case LayerKind::diffusion_head:
-      return "diffusion_head";
-  }
-  return "?";
-}
-
 const char* name(Trainable trainable) {
   switch (trainable) {
     case Trainable::full:

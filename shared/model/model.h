@@ -55,6 +55,7 @@ enum class LayerKind : std::uint8_t {
   diffusion_block,
   diffusion_head,
 };
+inline constexpr std::size_t kLayerKinds = 12;
 
 // Half-open interval of a module's layer stack.
 struct LayerRange {
@@ -212,7 +213,7 @@ ModuleId grid_owner(const Model& model, ModuleId module);
 // Rows of the output of a projector's source that it joins into one: merge², or merge for audio.
 int merged_rows(const Module& projector);
 const char* name(ModuleKind kind);
-const char* name(LayerKind kind);
+const char* name(LayerKind kind);  // shared/layers/layer_table.h
 const char* name(Trainable trainable);
 const char* name(Norm norm);
 const char* name(Mixer mixer);

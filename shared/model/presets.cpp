@@ -123,7 +123,7 @@ std::vector<ModelPreset> language_presets() {
 const std::vector<ModelPreset>& model_presets() {
   static const std::vector<ModelPreset> presets = [] {
     std::vector<ModelPreset> all = encoder_presets();
-    for (const auto& part : {language_presets(), diffusion_presets()})
+    for (const auto& part : {language_presets(), mixed_presets(), diffusion_presets()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

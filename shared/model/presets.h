@@ -27,8 +27,10 @@ struct ModelPreset {
 };
 
 const std::vector<ModelPreset>& model_presets();
-// Its parts of vision and audio (shared/model/encoder_presets.cpp), and of diffusion
-// (shared/model/diffusion_presets.cpp).
+// Its parts of vision and audio (shared/model/encoder_presets.cpp), of diffusion
+// (shared/model/diffusion_presets.cpp), and of language models whose blocks differ
+// (shared/model/mixed_presets.cpp).
+std::vector<ModelPreset> mixed_presets();
 std::vector<ModelPreset> encoder_presets();
 std::vector<ModelPreset> diffusion_presets();
 // Of one kind, in table order.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "shared/error.h"
+#include "shared/layers/expand_layer.h"
 #include "shared/plan/tokens.h"
 
 namespace polyphony {
@@ -13,15 +14,6 @@ namespace {
 // by at most one.
 std::size_t cut(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
-}
-
-// Query-key pairs that cost as much as one token's linear layers: 2 FLOPs per weight and token
-// against 4·A·D per pair.
-double linear_pairs(const Module& m) {
-  const double width = static_cast<double>(m.heads) * m.head_dim;
-  const double weights =
-      m.hidden * (2 * width + 2.0 * m.kv_heads * m.head_dim) + 3.0 * m.hidden * m.ffn;
-  return weights / (2 * width);
 }
 
 // Deals `items` to the parts, the largest first to the part with the least; each part in order.
@@ -152,8 +144,11 @@ class Assignment {
     std::vector<std::int64_t> lengths;
     for (const std::uint32_t s : samples)
       lengths.push_back(language_rows(model_, batch_.samples[s]));
-    return deal_tokens(grid.cp == 1 ? TokenAssignment::contiguous : grid.tokens, lengths, grid.cp,
-                       linear_pairs(model_.modules[language_module(model_).value]));
+    const auto policy = grid.cp == 1 ? TokenAssignment::contiguous : grid.tokens;
+    const double linear = policy == TokenAssignment::balanced
+                              ? linear_pairs(model_.modules[language_module(model_).value])
+                              : 0;
+    return deal_tokens(policy, lengths, grid.cp, linear);
   }
 
   template <class T>
@@ -171,6 +166,30 @@ class Assignment {
 };
 
 }  // namespace
+
+double linear_pairs(const Module& module) {
+  constexpr std::int64_t kMany = 1 << 16;  // tokens: no share of an expert is rounded away
+  WorkSize tokens{.tokens = kMany, .sequences = 1, .samples = 1, .gathered = kMany};
+  WorkSize pairs = tokens;
+  pairs.pairs = kMany;
+  const std::vector<LayerKind> stack = layers(module);
+  const LayerRange all{0, static_cast<std::uint16_t>(stack.size())};
+  double rest = 0, attending = 0;
+  for (int layer = 0; layer < all.end;) {
+    const int next = end_of_alike(module, all, layer, pairs, {});
+    if (stack[static_cast<std::size_t>(layer)] == LayerKind::decoder_block) {
+      const auto flops = [&](const WorkSize& size) {
+        return total_flops(expand_layer(module, all, layer, Phase::forward, size, {})).value *
+               (next - layer);
+      };
+      rest += flops(tokens);
+      attending += flops(pairs) - flops(tokens);
+    }
+    layer = next;
+  }
+  POLYPHONY_CHECK(attending > 0, module.name << " has no block that attends");
+  return rest / attending;
+}
 
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch) {
   return Assignment(model, plan, batch).run();

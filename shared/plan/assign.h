@@ -11,6 +11,10 @@
 
 namespace polyphony {
 
+// Query-key pairs that cost as many FLOPs as the rest that a language module's blocks do for one
+// token, experts and routers included.
+double linear_pairs(const Module& module);
+
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch);
 
 }  // namespace polyphony

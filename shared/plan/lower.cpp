@@ -240,7 +240,8 @@ void Builder::make_crossing(const ChunkLink& link) {
 Program Builder::build(std::optional<Rank> only) {
   for (std::uint32_t r = 0; r < program_.ranks; ++r) {
     const auto begin = static_cast<std::uint32_t>(program_.ops.size());
-    if (!stood_for(Rank(r)) && only.value_or(Rank(r)) == Rank(r)) RankLowering(*this, Rank(r)).emit();
+    if (!stood_for(Rank(r)) && only.value_or(Rank(r)) == Rank(r))
+      RankLowering(*this, Rank(r)).emit();
     program_.rank_ops.push_back({begin, static_cast<std::uint32_t>(program_.ops.size())});
   }
   return std::move(program_);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/layers/expand.h"
+#include "shared/layers/expand_layer.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"
 #include "shared/program/work.h"
@@ -61,28 +61,21 @@ Chunk one_layer(ModuleId module, int layer) {
   return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};
 }
 
-// Cuts the modules of a branch into units, and joins units into stages.
+// Cuts the modules of a branch into units, and joins units into stages. Without costs they are free.
 class Units {
  public:
-  Units(const Scenario& scenario, const Layout& layout, const Batch& batch)
-      : scenario_(scenario), model_(scenario.model), layout_(layout), batch_(batch) {}
+  Units(const Model& model, const Layout& layout, const LayerCosts& costs)
+      : model_(model), layout_(layout), costs_(costs) {}
 
   void add_module(ModuleId id) {
     const std::vector<LayerKind> stack = layers(model_.modules[id.value]);
     bool after_input = false;
-    double block_cost = -1;  // all blocks of a module cost the same
     for (int layer = 0; layer < static_cast<int>(stack.size()); ++layer) {
       const LayerKind kind = stack[static_cast<std::size_t>(layer)];
       const bool opens = is_input(kind) || (is_block(kind) && !after_input);
       if (opens || units_.empty()) units_.emplace_back();
       after_input = is_input(kind);
-      if (!is_block(kind)) {
-        units_.back().cost += cost(id, layer);
-      } else {
-        if (block_cost < 0) block_cost = cost(id, layer);
-        units_.back().cost += block_cost;
-      }
-      units_.back().chunks.push_back(one_layer(id, layer));
+      add_layer(id, layer);
       add_projectors(id, layer);
     }
   }
@@ -104,14 +97,19 @@ class Units {
   }
 
  private:
+  void add_layer(ModuleId id, int layer) {
+    if (!costs_.empty())
+      units_.back().cost += costs_.at(id.value).at(static_cast<std::size_t>(layer)).count();
+    units_.back().chunks.push_back(one_layer(id, layer));
+  }
+
   // The projectors that read what `layer` of `source` leaves.
   void add_projectors(ModuleId source, int layer) {
     for (const Edge& edge : model_.edges) {
       if (edge.from != source || edge_end(model_, edge) != layer + 1 ||
           model_.modules[edge.to.value].kind != ModuleKind::projector)
         continue;
-      units_.back().cost += cost(edge.to, 0);
-      units_.back().chunks.push_back(one_layer(edge.to, 0));
+      add_layer(edge.to, 0);
     }
   }
 
@@ -125,29 +123,39 @@ class Units {
     });
   }
 
-  // FLOPs of one layer over a typical batch, all its passes: what balanced stages equalise.
-  double cost(ModuleId id, int layer) const {
-    const Module& module = model_.modules[id.value];
-    std::vector<std::uint32_t> all(batch_.samples.size());
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
-    const WorkSize size = work_size(model_, id, batch_, all.data(), all.size());
-    const LayerRange range = one_layer(id, layer).layers;
-    ChunkContext context;
-    context.precision = scenario_.training.precision;
-    context.weight_grad = module.trainable != Trainable::frozen;
-    context.recompute = layout_.modules[id.value].recompute;
-    double flops = total_flops(expand(module, range, Phase::forward, size, context)).value;
-    if (needs_backward(model_, id))
-      flops += total_flops(expand(module, range, Phase::backward, size, context)).value;
-    return flops;
-  }
-
-  const Scenario& scenario_;
   const Model& model_;
   const Layout& layout_;
-  const Batch& batch_;
+  const LayerCosts& costs_;
   std::vector<Unit> units_;
 };
+
+// FLOPs of each layer over a typical batch, forward and backward, at one a second.
+LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
+  const Model& model = scenario.model;
+  const Batch batch = typical_batch(scenario);
+  std::vector<std::uint32_t> all(batch.samples.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
+  LayerCosts costs;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    const WorkSize size = work_size(model, ModuleId(m), batch, all.data(), all.size());
+    const LayerRange stack{0, static_cast<std::uint16_t>(layers(module).size())};
+    ChunkContext context;
+    context.precision = scenario.training.precision;
+    context.weight_grad = module.trainable != Trainable::frozen;
+    context.recompute = layout.modules[m].recompute;
+    context.recomputed = recomputed_layers(layout.modules[m]);
+    const bool visited = needs_backward(model, ModuleId(m));
+    costs.emplace_back();
+    for (int layer = 0; layer < stack.end; ++layer) {
+      const auto flops = [&](Phase phase) {
+        return total_flops(expand_layer(module, stack, layer, phase, size, context)).value;
+      };
+      costs.back().emplace_back(flops(Phase::forward) + (visited ? flops(Phase::backward) : 0));
+    }
+  }
+  return costs;
+}
 
 // The rank whose turn the stage's first forward is; check_turns() names stages that are nobody's or
 // several ranks'.
@@ -158,18 +166,18 @@ int rank_of(const std::vector<Turns>& turns, int stage) {
   return 0;
 }
 
-Branch make_branch(const Scenario& scenario, const Layout& layout, const Batch& batch,
+Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& costs,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
                    const Schedule& schedule, const std::vector<Turns>& turns = {}) {
-  Units units(scenario, layout, batch);
+  Units units(model, layout, costs);
   for (const ModuleId id : modules) units.add_module(id);
-  std::vector<int> sizes = grid.blocks;
-  if (sizes.empty()) {
-    std::vector<double> costs;
-    for (const Unit& unit : units.units()) costs.push_back(unit.cost);
-    sizes = partition_chain(costs, grid.pp * grid.vpp);
-  }
   Branch branch{grid, {}, microbatches};
+  std::vector<int>& sizes = branch.grid.blocks;
+  if (sizes.empty()) {
+    std::vector<double> each;
+    for (const Unit& unit : units.units()) each.push_back(unit.cost);
+    sizes = partition_chain(each, grid.pp * grid.vpp);
+  }
   std::size_t next = 0;
   for (const int size : sizes) {
     const std::size_t end = next + static_cast<std::size_t>(size);
@@ -201,8 +209,30 @@ int cell_ranks(const ModuleLayout& grid) {
   return std::max(grid.tp * grid.cp, grid.ep > 1 ? experts : 1);
 }
 
-Plan make_plan(const Scenario& scenario, const Layout& layout) {
-  const Batch batch = typical_batch(scenario);
+bool is_split(const Model& model, const Layout& layout) {
+  const auto split = [](const ModuleLayout& grid) {
+    return !grid.blocks.empty() || grid.pp * grid.vpp == 1;
+  };
+  if (layout.placement == Placement::homogeneous) return split(layout.modules.back());
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind != ModuleKind::projector && !split(layout.modules[m])) return false;
+  return true;
+}
+
+Layout with_blocks(Layout layout, const Plan& plan) {
+  for (const Branch& branch : plan.branches) {
+    if (branch.stages.size() < 2) continue;
+    const bool one = plan.branches.size() == 1;
+    const std::size_t owner =
+        one ? layout.modules.size() - 1 : branch.stages.front().chunks.front().module.value;
+    layout.modules[owner].blocks = branch.grid.blocks;
+  }
+  return layout;
+}
+
+Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts& given) {
+  const LayerCosts costs =
+      given.empty() && !is_split(scenario.model, layout) ? count_flops(scenario, layout) : given;
   const Model& model = scenario.model;
   std::vector<ModuleId> owners;  // modules that projectors cling to
   for (std::size_t m = 0; m < model.modules.size(); ++m)
@@ -212,7 +242,7 @@ Plan make_plan(const Scenario& scenario, const Layout& layout) {
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
-    plan.branches.push_back(make_branch(scenario, layout, batch, owners, layout.modules.back(),
+    plan.branches.push_back(make_branch(model, layout, costs, owners, layout.modules.back(),
                                         layout.microbatches, own, layout.turns));
     return plan;
   }
@@ -220,7 +250,7 @@ Plan make_plan(const Scenario& scenario, const Layout& layout) {
     const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
     const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
-    plan.branches.push_back(make_branch(scenario, layout, batch, {id}, module_grid, works,
+    plan.branches.push_back(make_branch(model, layout, costs, {id}, module_grid, works,
                                         id == language ? own : others,
                                         id == language ? layout.turns : std::vector<Turns>{}));
   }

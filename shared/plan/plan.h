@@ -43,10 +43,19 @@ struct Plan {
 // Why the layout is not legal for this scenario, or nothing. Names the nearest legal values. Checks
 // grids, tiling of the world, divisibility, the batch, and what no runner of this version supports.
 std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout);
+// The scenario's layout, checked. InputError when there is none or it is illegal.
+const Layout& require_layout(const Scenario& scenario);
 // Why the executor cannot run what the simulator can ("simulation only"), or nothing.
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 
-Plan make_plan(const Scenario& scenario, const Layout& layout);
+// Whether `blocks` say how the layout's stages are split, or there is nothing to split.
+bool is_split(const Model& model, const Layout& layout);
+// Stages that the layout does not split are split so that the dearest is as cheap as can be.
+// Without costs: FLOPs of a typical batch are taken for them.
+Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts& costs = {});
+// The layout with the plan's split as its `blocks`: what travels with a run, so that nobody plans
+// another.
+Layout with_blocks(Layout layout, const Plan& plan);
 
 // Neighbours that compute together: the tensor-, context- and expert-parallel ranks of one sequence.
 int cell_ranks(const ModuleLayout& grid);

@@ -18,9 +18,13 @@ std::int64_t operand_bytes(const SoftwareStack& stack, NumberFormat precision,
 
 class Block {
  public:
-  Block(const SoftwareStack& stack, const Module& module, const WorkSize& size,
+  Block(const SoftwareStack& stack, const Module& module, BlockKind kind, const WorkSize& size,
         const RankContext& context)
-      : stack_(stack), memory_(stack.memory), module_(module), precision_(context.precision) {
+      : stack_(stack),
+        memory_(stack.memory),
+        module_(module),
+        kind_(kind),
+        precision_(context.precision) {
     const std::int64_t tokens = size.tokens, tp = context.tp;
     own_ = context.sp ? RowShares{tokens, context.tp}.count(context.tensor_index) : tokens;
     cut_ = context.tp > 1;
@@ -28,13 +32,23 @@ class Block {
     spread_ = context.cp > 1;
     stream_ = own_ * module.hidden;
     whole_ = tokens * module.hidden;
-    query_ = tokens * (module.heads / tp) * module.head_dim;
-    key_ = tokens * std::max<std::int64_t>(1, module.kv_heads / tp) * module.head_dim;
-    heads_ = tokens * (module.heads / tp);
+    const std::int64_t heads = tokens * (module.heads / tp),
+                       keys = tokens * std::max<std::int64_t>(1, module.kv_heads / tp);
+    if (kind.attention == AttentionKind::latent) {
+      query_ = key_ = heads * (module.head_dim + module.rotary_dim);
+      value_ = output_ = heads * value_width(module);
+      const int latents = (module.query_rank > 0 ? 2 : 1);
+      latent_ = own_ * (2 * (module.query_rank + module.key_value_rank) + module.rotary_dim);
+      latent_statistics_ = latents * 4 * own_;
+    } else {
+      query_ = output_ = heads * module.head_dim;
+      key_ = value_ = keys * module.head_dim;
+    }
+    heads_ = heads;
     // Causal pairs n(n + 1)/2 are kept as squares.
     const bool causal = module.kind == ModuleKind::language;
     squares_ = (causal ? 2 * size.pairs - tokens : size.pairs) * (module.heads / tp);
-    if (module.experts == 0) {
+    if (kind.feed_forward == FeedForwardKind::dense) {
       inner_ = tokens * (module.ffn / tp);
     } else {
       const std::int64_t slots =
@@ -60,7 +74,7 @@ class Block {
   // sees.
   std::int64_t tape_by_operator() const {
     const std::int64_t unread = memory_.compiled ? 0 : whole_ + (cut_ ? stream_ : 0);
-    const std::int64_t kept = query_ + key_ + inner_ + query_ + (cut_ ? stream_ : 0) + unread;
+    const std::int64_t kept = query_ + value_ + inner_ + output_ + (cut_ ? stream_ : 0) + unread;
     return element_ * (stream_ + kept) + 4 * heads_;
   }
 
@@ -71,7 +85,8 @@ class Block {
     const std::int64_t second = stream_ + gathered + inner_;
     const std::int64_t activation = stream_ + up_ * inner_;  // its output is gone
     const std::int64_t first = 2 * stream_ + gathered + partial - inner_;
-    const std::int64_t attention = query_ + 2 * (query_ + 2 * key_) + gathered - (1 + up_) * inner_;
+    const std::int64_t attention =
+        output_ + 2 * (query_ + key_ + value_) + gathered - (1 + up_) * inner_;
     const std::int64_t scores_made =
         (eager() ? 2 * element_ * squares_ : 0) + (rebuilds_scores ? scores() : 0);
     return std::max({std::int64_t{0}, element_ * second, element_ * activation, element_ * first,
@@ -94,19 +109,22 @@ class Block {
   // Inputs of the matrices behind them. DTensor keeps what it gathered.
   std::int64_t norm_outputs() const {
     if (fsdp()) return memory_.compiled ? 0 : 2 * operand(whole_);
-    const std::int64_t router =
-        module_.experts > 0 ? 4 * own_ * module_.experts + operand(routed_) : 0;
+    const bool routes = kind_.feed_forward == FeedForwardKind::experts;
+    const std::int64_t router = routes ? 4 * own_ * module_.experts + operand(routed_) : 0;
     return 2 * operand(stream_) + router;
   }
   std::int64_t projections() const {
     const std::int64_t before_norms =
         module_.qk_norm ? element_ * (query_ + key_) + 2 * 4 * heads_ : 0;
-    return element_ * (query_ + 2 * key_) + before_norms;
+    return element_ * (query_ + key_ + value_ + latent_) + latent_statistics_ + before_norms;
   }
   std::int64_t attention_output() const {
     const bool te = memory_.keeping == Keeping::transformer_engine;
-    const std::int64_t cast = te && stack_.matrix ? operand(query_) : 0;
-    return element_ * query_ + cast + (te && memory_.exchanged && spread_ ? element_ * query_ : 0);
+    const std::int64_t cast = te && stack_.matrix ? operand(output_) : 0;
+    // A gate reads the output beside its own logits, the output matrix what both make.
+    const std::int64_t gate = module_.attention_gate ? 2 * element_ * output_ : 0;
+    return element_ * output_ + cast + gate +
+           (te && memory_.exchanged && spread_ ? element_ * output_ : 0);
   }
   std::int64_t scores() const {
     if (!eager()) return 4 * heads_;
@@ -123,17 +141,19 @@ class Block {
   const SoftwareStack& stack_;
   const StackMemory& memory_;
   const Module& module_;
+  BlockKind kind_;
   NumberFormat precision_;
   bool cut_ = false, shared_rows_ = false, spread_ = false;
-  std::int64_t own_ = 0, stream_ = 0, whole_ = 0, query_ = 0, key_ = 0, heads_ = 0, squares_ = 0,
-               inner_ = 0, routed_ = 0, up_ = 1, element_ = 0;
+  std::int64_t own_ = 0, stream_ = 0, whole_ = 0, query_ = 0, key_ = 0, value_ = 0, output_ = 0,
+               latent_ = 0, latent_statistics_ = 0, heads_ = 0, squares_ = 0, inner_ = 0,
+               routed_ = 0, up_ = 1, element_ = 0;
 };
 
 }  // namespace
 
 LayerHeld block_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
-                     const RankContext& context, Recompute recompute) {
-  const Block block(stack, module, size, context);
+                     const RankContext& context, Recompute recompute, int block_index) {
+  const Block block(stack, module, block_at(module, block_index), size, context);
   const std::int64_t tape = block.tape();
   switch (recompute) {
     case Recompute::none:

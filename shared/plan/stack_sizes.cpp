@@ -63,9 +63,11 @@ LayerHeld layer_held(const SoftwareStack& stack, const Module& module, int layer
     case LayerKind::encoder_block:
     case LayerKind::decoder_block: {
       const bool starts = module.trainable != Trainable::full && layer == 1 && !context.input_grad;
-      if (starts || module.trainable == Trainable::lora) break;
+      const bool linear = block_at(module, layer - 1).attention == AttentionKind::linear;
+      if (starts || linear || module.trainable == Trainable::lora) break;
       return block_held(stack, module, layer_size(module, layer, size), context,
-                        recompute_of(kind, layer, context.recompute, context.recomputed));
+                        recompute_of(kind, layer, context.recompute, context.recomputed),
+                        layer - 1);
     }
     case LayerKind::language_head:
       return head_held(stack, module, size, context);

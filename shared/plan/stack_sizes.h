@@ -19,6 +19,8 @@
 //                                                                compiled 0
 //   masks of dropout        2·q·H         0                      0
 //   statistics of norms     4·q, LayerNorm 8·q, each
+// Latent attention: q and k T·A·(D + R)/t, v and the output T·A·Dv/t; latents before and after their
+// norms e·q·(2·Lq + 2·Lk + R), statistics 4·q each. A gate: 2·e·T·A·D/t. Linear attention: as ours.
 // megatron without sequence parallelism, e = 2, F = 4H, K = A: s·b·h·(10 + 24/t + 5·a·s/(h·t)), as
 // in the paper below. Experts: rows sent to them m·T·k·H, router logits 4·q·E.
 // Recomputed: full, e·q·H. Selective: scores or log-sum-exp go, q, k, v and the output stay;
@@ -53,7 +55,7 @@ struct LayerHeld {
   std::int64_t kept = 0, forward = 0, backward = 0;
 };
 LayerHeld block_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
-                     const RankContext& context, Recompute recompute);
+                     const RankContext& context, Recompute recompute, int block = 0);
 
 // Of a chunk: its tape, inputs included (input_in_tape()), and what an op holds besides.
 struct ChunkHeld {

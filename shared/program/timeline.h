@@ -13,6 +13,9 @@ struct OpTime {
   OpId op;  // position in Program::ops
   Seconds start{};
   Seconds end{};
+  // Of a compute op that was measured: processor time of all threads that worked for it; less than
+  // end - start where it waited for a core. Negative: not measured.
+  Seconds processor{-1};
   auto operator<=>(const OpTime&) const = default;
 };
 

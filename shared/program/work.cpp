@@ -50,10 +50,12 @@ void add_tokens(const Model& model, const Sample& sample, std::int64_t first, co
     }
   };
   const std::int64_t length = language_rows(model, sample);
+  const Module& language = model.modules[language_module(model).value];
   const std::int64_t before = size.tokens;
   inside(first, first + length, [&](std::int64_t from, std::int64_t to) {
     size.tokens += to - from;
     size.pairs += to * (to + 1) / 2 - from * (from + 1) / 2;
+    size.window_pairs += causal_pairs(language, from, to);
   });
   if (size.tokens > before) ++size.sequences;
   std::int64_t at = first;

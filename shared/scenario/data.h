@@ -69,6 +69,9 @@ struct EasyVqaData {  // the PyPI package easy-vqa, unpacked; pixels and questio
 
 struct Data {
   std::variant<SyntheticData, RecordedData, EasyVqaData> source;
+  // Of a data set: the shapes of its training samples, once its files have been read
+  // (shared/program/data_set.h). Not part of the scenario's text.
+  std::vector<Sample> samples{};
   int global_batch = 1;  // samples a step
   int sequence = 0;      // longest language sequence accepted, tokens; 0: no limit
   std::uint64_t seed = 1;

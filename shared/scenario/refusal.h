@@ -32,6 +32,10 @@ void check_sizes(const Refusal& refuse, const std::string& where,
                  const std::vector<ModuleSize>& sizes);
 // Of a transformer stack.
 void check_stack(const Refusal& refuse, const Module& module, const std::string& where);
+// Of every kind of module: only language modules may have experts; of language modules: attention that
+// is latent, or unlike from block to block (shared/scenario/validate_blocks.cpp).
+void check_experts(const Refusal& refuse, const Module& module, const std::string& where);
+void check_mixers(const Refusal& refuse, const Module& module, const std::string& where);
 // In validate_encoders.cpp.
 void check_vision(const Refusal& refuse, const Module& module, const std::string& where);
 void check_audio(const Refusal& refuse, const Module& module, const std::string& where);

@@ -49,7 +49,7 @@ struct Search {
 
 struct Scenario {
   std::string file;                // as given, for messages
-  std::string about;               // required: what this is, its arithmetic, its source
+  std::string about;               // what this is, its arithmetic, its source; may be empty
   std::vector<std::string> notes;  // in what modules differ from the published models they stand
                                    // for; answers repeat them
   Model model;

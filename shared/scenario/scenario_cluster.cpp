@@ -99,7 +99,7 @@ void read_profile(const JsonValue& value, const OtherFiles& files, Cluster& clus
     return;
   }
   const std::string profile = value.at("profile").text();
-  const bool is_path = profile.find('/') != std::string::npos || profile.ends_with(".json");
+  const bool is_path = is_profile_file(profile);
   if (!is_path && find_profile(profile) == nullptr)
     value.refuse_at("profile", "no profile \"" + profile + "\" ships with the program",
                     suggest(profile, profile_names()) + ", or a path that ends in .json");

@@ -1,5 +1,7 @@
 #include "shared/scenario/scenario_form.h"
 
+#include <algorithm>
+
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/software.h"
 #include "shared/model/layout.h"
@@ -199,17 +201,12 @@ const ObjectForm& training_form() {
        {"clip_norm", number_form(0, 1e9), "global norm of the gradient; 0: no clipping"},
        {"warmup_steps", integer_form(0), "steps of linear warm-up"},
        {"software", text_form("megatron-core"),
-        "the stack it will run on; answers warn when the profile is of another"},
+        "the stack it will run on: predictions take a shipped one of this name in place of the "
+        "profile's, and warn about any other that the profile does not name"},
        {"steps", integer_form(1), "steps to train"},
        {"seed", integer_form(0, kMostSeed), "of the initial weights"}},
       {}};
   return form;
-}
-
-std::vector<std::string> stack_names() {
-  std::vector<std::string> names;
-  for (const SoftwareStack& stack : shipped_stacks()) names.push_back(stack.name);
-  return names;
 }
 
 const ObjectForm& published_form() {
@@ -233,8 +230,7 @@ const ObjectForm& scenario_form() {
       "A training run to plan, simulate, rehearse or start",
       {{"polyphony", integer_form(1, 1), "version of this form", true},
        {"about", text_form("12B vision + 70B language on 64 nodes: 8.4M tokens a step …"),
-        "what this is, its arithmetic (tokens, FLOPs, bytes, expected step time), its source",
-        true},
+        "what this is, its arithmetic (tokens, FLOPs, bytes, expected step time), its source"},
        {"notes", list_form(text_form("the class token is left out"), 0, 1000),
         "in what the modules differ from the published models they stand for"},
        {"extends", text_form("base.json"),
@@ -252,8 +248,13 @@ const ObjectForm& scenario_form() {
 }
 
 const std::vector<std::string>& reserved_module_names() {
-  static const std::vector<std::string> names = {
-      "all", "placement", "schedule", "microbatches", "encoder_microbatches", "microbatch"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> keys{"all"};
+    for (const ObjectForm* form : {&layout_form(), &search_form()})
+      for (const Field& field : form->fields)
+        if (std::find(keys.begin(), keys.end(), field.key) == keys.end()) keys.push_back(field.key);
+    return keys;
+  }();
   return names;
 }
 

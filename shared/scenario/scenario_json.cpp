@@ -51,7 +51,7 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   root.check(object_form(scenario_form()));
   Scenario scenario;
   scenario.file = root.file();
-  scenario.about = root.at("about").text();
+  root.read("about", scenario.about);
   if (root.has("notes"))
     for (std::size_t i = 0; i < root.at("notes").size(); ++i)
       scenario.notes.push_back(root.at("notes").at(i).text());

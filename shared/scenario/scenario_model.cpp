@@ -3,6 +3,7 @@
 
 #include "shared/model/hf_config.h"
 #include "shared/model/presets.h"
+#include "shared/scenario/module_fields.h"
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/scenario_parts.h"
 
@@ -69,6 +70,7 @@ Module base_module(const JsonValue& value, ModuleKind kind, const std::string& w
                       "write the dimensions");
     const HfModule read =
         read_hf_config(files.text(value.at("hf")), files.place(value.at("hf")), kind);
+    if (!value.has("image_size")) note(read.image_size_notes);
     note(read.notes);
     return read.module;
   }
@@ -98,14 +100,17 @@ void read_heads(const JsonValue& value, Module& module) {
 }
 
 // A preset's dense feed-forward layer becomes the width of an expert.
-void read_experts(const JsonValue& value, Module& module) {
-  if (value.read("experts", module.experts) && module.experts == 0)  // a dense form of a preset
-    module.experts_per_token = module.expert_ffn = module.shared_ffn = 0;
-  value.read("experts_per_token", module.experts_per_token);
-  value.read("expert_ffn", module.expert_ffn);
-  value.read("shared_ffn", module.shared_ffn);
-  value.read("balance_weight", module.balance_weight);
-  if (module.experts == 0) return;
+void settle_experts(const JsonValue& value, Module& module) {
+  if (module.experts == 0 && value.has("experts")) {  // a dense form of a preset
+    const auto clear = [&](const char* key, int& size) {
+      if (!value.has(key)) size = 0;
+    };
+    clear("experts_per_token", module.experts_per_token);
+    clear("expert_ffn", module.expert_ffn);
+    clear("shared_ffn", module.shared_ffn);
+    clear("dense_blocks", module.dense_blocks);
+  }
+  if (module.experts == 0 || module.dense_blocks > 0) return;
   if (value.has("ffn"))
     value.refuse_at("ffn", "every block holds experts, none a dense feed-forward layer",
                     "write \"expert_ffn\", or \"shared_ffn\" for the part that all tokens visit");
@@ -113,12 +118,20 @@ void read_experts(const JsonValue& value, Module& module) {
   module.ffn = 0;
 }
 
-void need(const JsonValue& value, const char* key, int size, ModuleKind kind) {
-  if (size != 0) return;
-  const std::vector<std::string> presets = preset_names(kind);
-  value.refuse(std::string("key \"") + key + "\" is missing",
-               presets.empty() ? std::string("write its size")
-                               : "write its size, or name a \"preset\" such as " + presets.front());
+bool is_missing(const ModuleField& field, const Module& module) {
+  const auto* size = std::get_if<int Module::*>(&field.member);
+  return size != nullptr && field.needed != nullptr && field.needed(module) && module.**size == 0;
+}
+
+void need(const JsonValue& value, const Module& module) {
+  for (const ModuleField& field : module_fields()) {
+    if (!field.is_of(module.kind) || !is_missing(field, module)) continue;
+    const std::vector<std::string> presets = preset_names(module.kind);
+    value.refuse(std::string("key \"") + field.key + "\" is missing",
+                 presets.empty()
+                     ? std::string("write its size")
+                     : "write its size, or name a \"preset\" such as " + presets.front());
+  }
 }
 
 Module read_module(const JsonValue& value, const std::string& key, const OtherFiles& files,
@@ -137,57 +150,11 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
     }
     return module;
   }
-  value.read("lora_rank", module.lora_rank);
-  value.read("lora_alpha", module.lora_alpha);
-  value.read("layers", module.layers);
-  value.read("hidden", module.hidden);
-  value.read("heads", module.heads);
-  value.read("ffn", module.ffn);
-  value.read("gated", module.gated);
-  value.read("attention_bias", module.attention_bias);
-  value.read("qkv_bias", module.qkv_bias);
-  value.read("mlp_bias", module.mlp_bias);
-  value.read("qk_norm", module.qk_norm);
-  if (value.has("norm")) module.norm = enum_named(value.at("norm").text(), Norm::layer);
-  value.read("image_size", module.image_size);
-  value.read("patch", module.patch);
-  value.read("channels", module.channels);
-  value.read("class_token", module.class_token);
-  value.read("rotary", module.rotary);
-  value.read("window", module.window);
-  value.read("full_attention_blocks", module.full_attention_blocks);
-  value.read("mel_bins", module.mel_bins);
-  value.read("audio_tokens", module.audio_tokens);
-  value.read("vocab", module.vocab);
-  value.read("tied", module.tied);
-  value.read("rope_theta", module.rope_theta);
-  value.read("rope_sections", module.rope_sections);
-  read_experts(value, module);
-  value.read("latent_channels", module.latent_channels);
-  value.read("latent_tokens", module.latent_tokens);
-  value.read("modulation", module.modulation);
-  value.read("loss_weight", module.loss_weight);
-  need(value, "layers", module.layers, kind);
-  need(value, "hidden", module.hidden, kind);
-  need(value, "heads", module.heads, kind);
-  if (module.experts == 0) need(value, "ffn", module.ffn, kind);
-  if (module.experts > 0) need(value, "expert_ffn", module.expert_ffn, kind);
-  if (module.experts > 0) need(value, "experts_per_token", module.experts_per_token, kind);
-  if (kind == ModuleKind::vision) {
-    need(value, "image_size", module.image_size, kind);
-    need(value, "patch", module.patch, kind);
-  }
-  if (kind == ModuleKind::audio) {
-    need(value, "mel_bins", module.mel_bins, kind);
-    need(value, "audio_tokens", module.audio_tokens, kind);
-  }
-  if (kind == ModuleKind::language) need(value, "vocab", module.vocab, kind);
-  if (kind == ModuleKind::diffusion) {
-    need(value, "patch", module.patch, kind);
-    need(value, "latent_channels", module.latent_channels, kind);
-    need(value, "latent_tokens", module.latent_tokens, kind);
-    if (module.modulation == 0) module.modulation = module.hidden;
-  }
+  for (const ModuleField& field : module_fields())
+    if (field.is_of(kind)) field.read(value, module);
+  settle_experts(value, module);
+  need(value, module);
+  if (kind == ModuleKind::diffusion && module.modulation == 0) module.modulation = module.hidden;
   read_heads(value, module);
   return module;
 }

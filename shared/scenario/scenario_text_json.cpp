@@ -2,6 +2,7 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/scenario/distribution_text.h"
+#include "shared/scenario/module_fields.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/schedule/turn_text.h"
 #include "shared/text/quantity_text.h"
@@ -30,14 +31,25 @@ Json from_of(const Model& model, std::size_t m) {
   return from.size() == 1 ? from.front() : from;
 }
 
+template <class T>
+Json in_json(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return name(value);
+  } else if constexpr (std::is_same_v<T, std::vector<Mixer>>) {
+    Json names = Json::array();
+    for (const Mixer mixer : value) names.push_back(name(mixer));
+    return names;
+  } else {
+    return value;
+  }
+}
+
 Json module_json(const Model& model, std::size_t m) {
   const Module& module = model.modules[m];
   Json json;
   json["kind"] = name(module.kind);
   if (Json from = from_of(model, m); !from.empty()) json["from"] = from;
   json["train"] = name(module.trainable);
-  if (module.lora_rank > 0) json["lora_rank"] = module.lora_rank;
-  if (module.lora_alpha > 0) json["lora_alpha"] = module.lora_alpha;
   if (module.kind == ModuleKind::projector) {
     if (module.source == ModuleKind::audio)
       json["merge"] = module.merge;
@@ -46,55 +58,9 @@ Json module_json(const Model& model, std::size_t m) {
     json["hidden"] = module.projector_hidden;
     return json;
   }
-  json["layers"] = module.layers;
-  json["hidden"] = module.hidden;
-  json["heads"] = module.heads;
-  if (module.kind == ModuleKind::language) json["kv_heads"] = module.kv_heads;
-  json["head_dim"] = module.head_dim;
-  if (module.experts == 0) json["ffn"] = module.ffn;
-  json["gated"] = module.gated;
-  json["attention_bias"] = module.attention_bias;
-  if (module.kind != ModuleKind::diffusion) {
-    json["qkv_bias"] = module.qkv_bias;
-    json["mlp_bias"] = module.mlp_bias;
-    json["qk_norm"] = module.qk_norm;
-    json["norm"] = name(module.norm);
-  }
-  if (module.kind == ModuleKind::vision) {
-    json["image_size"] = module.image_size;
-    json["patch"] = module.patch;
-    json["channels"] = module.channels;
-    json["class_token"] = module.class_token;
-    json["rotary"] = module.rotary;
-    if (module.rotary) json["rope_theta"] = module.rope_theta;
-    if (module.window > 0) json["window"] = module.window;
-    if (!module.full_attention_blocks.empty())
-      json["full_attention_blocks"] = module.full_attention_blocks;
-  }
-  if (module.kind == ModuleKind::audio) {
-    json["mel_bins"] = module.mel_bins;
-    json["audio_tokens"] = module.audio_tokens;
-  }
-  if (module.kind == ModuleKind::diffusion) {
-    json["patch"] = module.patch;
-    json["latent_channels"] = module.latent_channels;
-    json["latent_tokens"] = module.latent_tokens;
-    json["modulation"] = module.modulation;
-    json["loss_weight"] = module.loss_weight;
-  }
-  if (module.kind == ModuleKind::language) {
-    json["vocab"] = module.vocab;
-    json["tied"] = module.tied;
-    json["rope_theta"] = module.rope_theta;
-    if (!module.rope_sections.empty()) json["rope_sections"] = module.rope_sections;
-    if (module.experts > 0) {
-      json["experts"] = module.experts;
-      json["experts_per_token"] = module.experts_per_token;
-      json["expert_ffn"] = module.expert_ffn;
-      json["shared_ffn"] = module.shared_ffn;
-      json["balance_weight"] = module.balance_weight;
-    }
-  }
+  for (const ModuleField& field : module_fields())
+    if (field.is_of(module.kind) && (field.written == nullptr || field.written(module)))
+      std::visit([&](auto member) { json[field.key] = in_json(module.*member); }, field.member);
   return json;
 }
 
@@ -292,7 +258,7 @@ std::string resolved_text(const Device& device) { return device_figures(device).
 std::string resolved_text(const Scenario& scenario) {
   Json json;
   json["polyphony"] = 1;
-  json["about"] = scenario.about;
+  if (!scenario.about.empty()) json["about"] = scenario.about;
   if (!scenario.notes.empty()) json["notes"] = scenario.notes;
   for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
     json["model"][scenario.model.modules[m].name] = module_json(scenario.model, m);

@@ -175,9 +175,6 @@ void check_training(const Refusal& refuse, const Training& t, const Device& devi
 
 void validate(const Scenario& scenario) {
   const Refusal refuse(scenario);
-  if (scenario.about.size() < 10)
-    refuse("/about", "it says too little",
-           "what this is, its arithmetic (tokens, FLOPs, bytes, step time), its source");
   validate_model(refuse, scenario.model);
   check_cluster(refuse, scenario.cluster);
   check_data(refuse, scenario.data, scenario.model);

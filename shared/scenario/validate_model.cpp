@@ -27,37 +27,6 @@ void check_low_rank(const Refusal& refuse, const Module& m, const std::string& w
            "an update of full rank is what \"train\": \"full\" gives");
 }
 
-// Of every kind of module; only language modules may have experts.
-void check_experts(const Refusal& refuse, const Module& m, const std::string& where) {
-  if (m.experts == 0) {
-    const auto alone = [&](const char* key, bool there) {
-      if (there)
-        refuse(where + "/" + key, "there are no experts",
-               "remove the key, or say how many \"experts\" a layer has");
-    };
-    alone("experts_per_token", m.experts_per_token != 0);
-    alone("expert_ffn", m.expert_ffn != 0);
-    alone("shared_ffn", m.shared_ffn != 0);
-    alone("balance_weight", m.balance_weight != 0);
-    return;
-  }
-  if (m.kind != ModuleKind::language)
-    refuse(where + "/experts", std::string("a ") + name(m.kind) + " module has no experts",
-           "only language modules have them");
-  check_sizes(refuse, where,
-              {{"experts", m.experts, 1 << 16},
-               {"experts_per_token", m.experts_per_token, m.experts},
-               {"expert_ffn", m.expert_ffn, kMostWidth}});
-  if (m.shared_ffn < 0 || m.shared_ffn > kMostWidth)
-    refuse(where + "/shared_ffn", number(m.shared_ffn) + " is out of range",
-           "write a whole number from 0 to " + number(kMostWidth));
-  if (!(m.balance_weight >= 0) || std::isinf(m.balance_weight))
-    refuse(where + "/balance_weight", "it must be 0 or more", "0.001 to 0.01 is usual");
-  if (m.ffn != 0)
-    refuse(where + "/ffn", "every block holds experts, none a dense feed-forward layer",
-           "leave it out, or remove \"experts\"");
-}
-
 void check_language(const Refusal& refuse, const Module& m, const std::string& where) {
   check_stack(refuse, m, where);
   check_sizes(refuse, where, {{"vocab", m.vocab, 1 << 24}});
@@ -71,12 +40,14 @@ void check_language(const Refusal& refuse, const Module& m, const std::string& w
            "use an even width");
   if (!(m.rope_theta >= 1))
     refuse(where + "/rope_theta", "it must be at least 1", "10000 is usual");
+  check_mixers(refuse, m, where);
+  const int turned = m.rotary_dim > 0 ? m.rotary_dim : m.head_dim;
   const std::vector<int>& sections = m.rope_sections;
   if (sections.empty()) return;
   if (sections.size() != 3 || *std::min_element(sections.begin(), sections.end()) < 0 ||
-      std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != m.head_dim / 2)
+      std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != turned / 2)
     refuse(where + "/rope_sections",
-           "frequencies for time, row and column must make up the " + number(m.head_dim / 2) +
+           "frequencies for time, row and column must make up the " + number(turned / 2) +
                " of a head",
            "Qwen2-VL has [16, 24, 24] for heads of 128");
 }
@@ -176,7 +147,8 @@ void check_stack(const Refusal& refuse, const Module& m, const std::string& wher
                {"heads", m.heads, kMostWidth},
                {"kv_heads", m.kv_heads, kMostWidth},
                {"head_dim", m.head_dim, kMostWidth}});
-  if (m.experts == 0) check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
+  if (m.experts == 0 || m.dense_blocks > 0)
+    check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
   if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
     refuse(where + "/head_dim",
            number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +

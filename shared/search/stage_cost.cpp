@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "shared/cost/layer_costs.h"
 #include "shared/layers/held_sizes.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
 #include "shared/plan/step_plan.h"
+#include "shared/scenario/typical_batch.h"
 
 namespace polyphony {
 
@@ -38,6 +40,7 @@ StageCosts::StageCosts(const Scenario& scenario, const HardwareProfile& profile,
     : scenario_(healthy(scenario)), profile_(profile), lane_loads_(scenario_.model, batch) {
   for (const Module& module : scenario_.model.modules)
     stack_.push_back(static_cast<int>(layers(module).size()));
+  typical_ = module_sizes(scenario_.model, typical_batch(scenario_));
   coupled_ = std::all_of(batch.samples.begin(), batch.samples.end(),
                          [](const Sample& sample) { return image_patches(sample) > 0; });
 }
@@ -61,15 +64,25 @@ LayoutView StageCosts::look(const Layout& layout) {
   const auto [load, new_load] = loads_.try_emplace(view.key);
   if (new_load) load->second = lane_loads_.sum(view.plan);
   view.loads = &load->second;
-  const auto [plan, new_plan] =
-      stages_.try_emplace({layout.placement, language.pp * language.vpp, encoder.pp,
-                           language.recompute, encoder.recompute, language.blocks, encoder.blocks});
+  const auto [plan, new_plan] = stages_.try_emplace(
+      {layout.placement, layout.microbatches, key_of(language), key_of(encoder)});
   if (new_plan) {
-    for (const Branch& branch : make_plan(scenario_, layout).branches)
+    // As balanced_plan() does for a layout alone.
+    const LayerCosts costs = is_split(scenario_.model, layout)
+                                 ? LayerCosts{}
+                                 : layer_costs(scenario_, layout, typical_, profile_);
+    for (const Branch& branch : make_plan(scenario_, layout, costs).branches)
       plan->second.push_back(branch.stages);
   }
   view.stages = &plan->second;
   return view;
+}
+
+StageCosts::GridKey StageCosts::key_of(const ModuleLayout& grid) {
+  return {grid.tp,    grid.cp,    grid.pp,        grid.vpp,
+          grid.ep,    grid.ranks, grid.expert_tp, grid.first_rank,
+          grid.sp,    grid.shard, grid.recompute, grid.recompute_blocks,
+          grid.blocks};
 }
 
 StageCost StageCosts::cost(const LayoutView& view, std::size_t branch, std::size_t stage) {

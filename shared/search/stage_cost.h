@@ -103,6 +103,11 @@ class StageCosts {
   using ModuleKey =
       std::tuple<LayoutView::Key, std::size_t, std::uint32_t, int>;  // load, branch, module, tp
 
+  // All of a grid that its split into stages depends on.
+  using GridKey = std::tuple<int, int, int, int, int, int, int, int, bool, Shard, Recompute,
+                             std::vector<int>, std::vector<int>>;
+  static GridKey key_of(const ModuleLayout& grid);
+
   Counts count_layers(const Chunk& chunk, const ModuleLayout& layout) const;
   LayerRange layer_at(ModuleId module, std::size_t position) const;
   ModuleKey key(const LayoutView& view, std::size_t branch, ModuleId module) const {
@@ -124,12 +129,10 @@ class StageCosts {
   const HardwareProfile profile_;
   const LaneLoads lane_loads_;
   bool coupled_ = false;
-  std::vector<int> stack_;  // layers by module
+  std::vector<int> stack_;         // layers by module
+  std::vector<WorkSize> typical_;  // of the typical batch by module
   std::map<LayoutView::Key, BranchLoads> loads_;
-  std::map<
-      std::tuple<Placement, int, int, Recompute, Recompute, std::vector<int>, std::vector<int>>,
-      std::vector<std::vector<Stage>>>
-      stages_;
+  std::map<std::tuple<Placement, int, GridKey, GridKey>, std::vector<std::vector<Stage>>> stages_;
   std::map<std::pair<ModuleKey, Recompute>, Times> times_;
   std::map<std::pair<ModuleKey, Recompute>, Tapes> tapes_;
   std::map<std::tuple<std::uint32_t, int>, std::array<HeldElements, kPositions>> parameters_;

@@ -1,29 +1,25 @@
-// Recorded runs beside their predictions: the rows that `compare`, `calibrate`, `rehearse` and the
-// report print.
+// A measured step beside its prediction: what `compare`, `rehearse` and the report show.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "shared/hardware/hardware.h"
-#include "sim/answers/predict.h"
-#include "sim/answers/recorded.h"
+#include "sim/prediction/predict.h"
 #include "traces/compare/compare.h"
+#include "traces/evidence/measurement.h"
 
 namespace polyphony::sim {
 
 struct RunComparison {
-  std::string folder;
+  std::string source;  // of the measurement: its folder
   std::string layout;
-  Prediction prediction;  // of the recorded Program
+  std::string profile, stack;  // that it was predicted with
+  Prediction prediction;       // of the measured Program
   traces::Comparison comparison;
 };
 
-RunComparison compare_run(const RecordedRun& run, const HardwareProfile& profile);
-
-// Step times of all, then the parts of each.
-std::string comparison_text(const std::vector<RunComparison>& runs, double bar);
-nlohmann::json comparison_json(const std::vector<RunComparison>& runs, double bar);
+// Errors: InputError where the cluster lacks a link that the run used.
+RunComparison compare_run(const traces::Measurement& measured, const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

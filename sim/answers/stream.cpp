@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "shared/program/stage_name.h"
+#include "shared/scenario/typical_batch.h"
 #include "shared/statistics.h"
 #include "sim/runner/worker_pool.h"
 
@@ -94,30 +96,15 @@ std::vector<std::size_t> find_stages(const Program& program, std::vector<std::st
 
 }  // namespace
 
-Batch stream_batch(const Scenario& scenario, const std::vector<Sample>& recorded,
-                   std::uint64_t step) {
-  const Data& data = scenario.data;
-  if (const auto* synthetic = std::get_if<SyntheticData>(&data.source)) {
-    int patches = 0;
-    for (const Module& module : scenario.model.modules)
-      if (module.kind == ModuleKind::vision)
-        patches = (module.image_size / module.patch) * (module.image_size / module.patch);
-    return draw_batch(*synthetic, data.global_batch, patches, data.seed, step);
-  }
-  if (recorded.empty())
-    throw InputError(scenario.file, "/data/source", "has no samples that a prediction can read",
-                     "synthetic data, or recorded samples (JSON lines)");
-  return take_batch(recorded, data.global_batch, data.seed, step);
-}
-
 BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
-                           const std::vector<Sample>& recorded, const HardwareProfile& profile,
-                           const StreamOptions& options) {
+                           const HardwareProfile& profile, const StreamOptions& options) {
   BatchStream stream;
+  stream.profile = profile.name;
+  stream.stack = profile.stack.name;
+  stream.predictor = options.predictor;
   stream.device = scenario.cluster.device.memory;
   const auto predicted = [&](std::uint64_t number) {
-    return predict(scenario, layout, stream_batch(scenario, recorded, number), profile,
-                   options.predictor);
+    return predict(scenario, layout, batch_of_step(scenario, number), profile, options.predictor);
   };
   const auto first = predicted(0);
   if (const auto* no = std::get_if<Infeasible>(&first)) {
@@ -148,6 +135,26 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
                               (answer.is_object() ? answer.value("error", "?") : "?"));
   }
   return stream;
+}
+
+const StreamBatch& BatchStream::worst() const {
+  return *std::max_element(
+      batches.begin(), batches.end(),
+      [&](const StreamBatch& a, const StreamBatch& b) { return peak(a) < peak(b); });
+}
+
+std::vector<Seconds> BatchStream::sorted_steps() const {
+  std::vector<Seconds> steps;
+  for (const StreamBatch& batch : batches) steps.push_back(batch.step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<Bytes> BatchStream::sorted_peaks(std::size_t stage) const {
+  std::vector<Bytes> peaks;
+  for (const StreamBatch& batch : batches) peaks.push_back(batch.peaks[stage]);
+  std::sort(peaks.begin(), peaks.end());
+  return peaks;
 }
 
 double exponential_tail(std::vector<Bytes> values, Bytes limit) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shared/program/held_samples.h"
-#include "sim/answers/predict.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 
@@ -33,12 +33,19 @@ struct StreamBatch {
   std::vector<StreamSample> samples;  // that hold most of it
 };
 struct BatchStream {
+  std::string profile, stack;  // their names
+  Predictor predictor = Predictor::estimate;
   std::vector<std::string> stages;
   std::vector<StreamBatch> batches;
   std::vector<std::string> failed;  // why a batch has no answer
   Bytes device{};
   Bytes peak(const StreamBatch& batch) const { return batch.peaks[batch.worst]; }
+  const StreamBatch& worst() const;  // needs a batch
+  std::vector<Seconds> sorted_steps() const;
+  std::vector<Bytes> sorted_peaks(std::size_t stage) const;
 };
+// Of which answers print percentiles.
+inline constexpr double kStreamQuantiles[] = {0.5, 0.95, 0.999};
 
 struct StreamOptions {
   std::size_t batches = 100;
@@ -46,14 +53,8 @@ struct StreamOptions {
   Predictor predictor = Predictor::estimate;
   std::function<void(double share)> progress;
 };
-// `recorded`: the samples of a recorded data source.
 BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
-                           const std::vector<Sample>& recorded, const HardwareProfile& profile,
-                           const StreamOptions& options);
-
-// The global batch of a step from the scenario's own source.
-Batch stream_batch(const Scenario& scenario, const std::vector<Sample>& recorded,
-                   std::uint64_t step);
+                           const HardwareProfile& profile, const StreamOptions& options);
 
 struct MemoryRisk {
   std::size_t exceeded = 0;

@@ -3,63 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/belief.h"
-#include "sim/commands/console.h"
+#include "shared/text/figure_text.h"
+#include "sim/answers/step.h"
 #include "sim/runner/worker_pool.h"
 
 namespace polyphony::sim {
 namespace {
-
-using nlohmann::json;
-
-// What a worker sends back of one candidate.
-json to_json(const Candidate& c) {
-  json parts = json::array();
-  for (const Seconds part : c.parts) parts.push_back(part.count());
-  return {
-      {"step", c.figures.step.count()},           {"tokens", c.figures.tokens_per_second_per_rank},
-      {"mfu", c.figures.model_flops_utilization}, {"memory", c.figures.peak_memory.value},
-      {"rank", c.figures.worst_rank.value},       {"stage", c.figures.worst_stage},
-      {"device", c.figures.device_memory.value},  {"dollars", c.figures.dollars_per_million_tokens},
-      {"estimate", c.estimate.count()},           {"parts", parts},
-      {"energy", c.figures.energy.value},         {"step_dollars", c.figures.dollars_per_step},
-      {"step_tokens", c.figures.tokens}};
-}
-
-void read_json(const json& value, Candidate& c) {
-  c.figures.step = Seconds(value["step"].get<double>());
-  c.figures.tokens_per_second_per_rank = value["tokens"];
-  c.figures.model_flops_utilization = value["mfu"];
-  c.figures.peak_memory = Bytes(value["memory"].get<std::int64_t>());
-  c.figures.worst_rank = Rank(value["rank"].get<std::size_t>());
-  c.figures.worst_stage = value["stage"];
-  c.figures.device_memory = Bytes(value["device"].get<std::int64_t>());
-  c.figures.dollars_per_million_tokens = value["dollars"];
-  c.figures.energy = Joules(value["energy"].get<double>());
-  c.figures.dollars_per_step = value["step_dollars"];
-  c.figures.tokens = value["step_tokens"];
-  c.estimate = Seconds(value["estimate"].get<double>());
-  for (std::size_t i = 0; i < c.parts.size(); ++i)
-    c.parts[i] = Seconds(value["parts"][i].get<double>());
-}
-
-std::string predict_candidate(const Scenario& scenario, const Batch& batch,
-                              const HardwareProfile& profile, Predictor predictor,
-                              Candidate candidate) {
-  const auto outcome = predict(scenario, candidate.layout, batch, profile, predictor);
-  if (const auto* no = std::get_if<Infeasible>(&outcome))
-    return json{{"infeasible", no->reason}}.dump();
-  const auto& prediction = std::get<Prediction>(outcome);
-  candidate.figures = figures(scenario, prediction);
-  candidate.estimate = prediction.estimate.step();
-  const std::vector<traces::PartTimes> parts =
-      traces::part_times(prediction.program, prediction.timeline);
-  candidate.parts = parts[traces::critical_rank(parts).value];
-  return to_json(candidate).dump();
-}
 
 int complexity(const Layout& layout) {
   int cells = 0;
@@ -95,6 +46,7 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
     }
     Candidate candidate;
     candidate.layout = all[i];
+    candidate.text = describe(scenario.model, all[i]);
     const Footprint footprint =
         screener.footprint(all[i]);  // most do not fit, and this is the cheap half
     // The screen counts this project's tensors.
@@ -114,36 +66,14 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
   return by_placement;
 }
 
-std::string effects_of_candidate(const Scenario& scenario, const Batch& batch,
-                                 const HardwareProfile& profile, const Layout& layout) {
-  const auto outcome = predict(scenario, layout, batch, profile, Predictor::estimate);
-  const auto* prediction = std::get_if<Prediction>(&outcome);
-  if (prediction == nullptr) return "{}";
-  return json(step_effects(scenario, layout, *prediction, profile)).dump();
-}
-
 // How the first candidates differ from the best, as the profile knows its errors.
-void compare_with_best(const Scenario& scenario, const Batch& batch, const HardwareProfile& profile,
-                       const SweepOptions& options, Sweep& result) {
-  const std::size_t count = std::min(options.compared, result.ranked.size());
-  if (count == 0) return;
-  const std::vector<std::string> answers = run_in_workers(
-      options.jobs, count,
-      [&](std::size_t i) {
-        return effects_of_candidate(scenario, batch, profile, result.ranked[i].layout);
-      },
-      [&](std::size_t done) {
-        if (options.progress)
-          options.progress(static_cast<double>(done) / static_cast<double>(count),
-                           "comparing the best");
-      });
-  Candidate& best = result.ranked.front();
+void compare_with_best(const HardwareProfile& profile, std::size_t compared, Sweep& result) {
+  const std::size_t count = std::min(compared, result.ranked.size());
   for (std::size_t i = 0; i < count; ++i) {
-    const json effects = json::parse(answers[i], nullptr, false);
-    if (!effects.is_array()) continue;  // its process died: judged by the stated error
     Candidate& c = result.ranked[i];
-    c.belief = make_belief(c.figures.step, effects.get<std::vector<double>>(), profile);
-    if (i > 0 && best.belief)
+    c.belief = make_belief(c.figures.step, c.effects, profile);
+    const Candidate& best = result.ranked.front();
+    if (i > 0)
       c.difference =
           compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
   }
@@ -163,6 +93,36 @@ void find_ties(const HardwareProfile& profile, Sweep& result) {
   }
 }
 
+std::vector<std::string> why_it_wins(const Sweep& result) {
+  std::vector<std::string> lines;
+  if (result.ranked.empty()) return lines;
+  const Candidate& winner = result.ranked.front();
+  std::map<Placement, bool> seen{{winner.layout.placement, true}};
+  for (const Candidate& other : result.ranked) {
+    if (seen[other.layout.placement]) continue;
+    seen[other.layout.placement] = true;
+    std::vector<std::pair<double, std::string>> parts;
+    for (const traces::Part part :
+         {traces::Part::forward, traces::Part::backward, traces::Part::recompute,
+          traces::Part::optimizer, traces::Part::idle}) {
+      const auto i = static_cast<std::size_t>(part);
+      const double more = (other.parts[i] - winner.parts[i]).count();
+      if (std::abs(more) > 0.001 * winner.figures.step.count())
+        parts.push_back({more, std::string(traces::name(part)) + (more > 0 ? " +" : " -") +
+                                   seconds_text(Seconds(std::abs(more)))});
+    }
+    std::sort(parts.begin(), parts.end(),
+              [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+    std::string text = "the best " + std::string(name(other.layout.placement)) + " layout takes " +
+                       seconds_text(other.figures.step - winner.figures.step) +
+                       " more than the winner";
+    if (!parts.empty()) text += "; on its busiest rank: ";
+    for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
+    lines.push_back(text + "   [" + other.text + "]");
+  }
+  return lines;
+}
+
 }  // namespace
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
@@ -172,6 +132,9 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
                      "the search proposes layouts of at most one encoder before a language module",
                      "write a \"layout\" and compare with `polyphony simulate`");
   Sweep result;
+  result.profile = profile.name;
+  result.stack = profile.stack.name;
+  result.stated_error = profile.step_error;
   const Batch batch = typical_batch(scenario);
   std::map<Placement, std::vector<Candidate>> waiting =
       screen(scenario, profile, batch, options, result);
@@ -197,7 +160,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
     const std::vector<std::string> answers = run_in_workers(
         options.jobs, round.size(),
         [&](std::size_t i) {
-          return predict_candidate(scenario, batch, profile, options.predictor, round[i]);
+          return examine_candidate(scenario, batch, profile, options.predictor, round[i].layout);
         },
         [&](std::size_t done) {
           if (options.progress)
@@ -207,15 +170,10 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
         });
     for (std::size_t i = 0; i < round.size(); ++i) {
       ++simulated;
-      const json answer = json::parse(answers[i], nullptr, false);
-      if (answer.is_discarded() || !answer.contains("step")) {
-        result.failed.push_back(describe_layout(scenario, round[i].layout) + ": " +
-                                (answer.is_object()
-                                     ? answer.value("infeasible", answer.value("error", "?"))
-                                     : answers[i]));
+      if (const std::string why = read_examined(answers[i], round[i]); !why.empty()) {
+        result.failed.push_back(round[i].text + ": " + why);
         continue;
       }
-      read_json(answer, round[i]);
       if (!round[i].figures.fits()) {
         round[i].bound.footprint = {round[i].figures.peak_memory, round[i].figures.worst_stage};
         note_misfit(result, round[i]);
@@ -229,39 +187,11 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::stable_sort(
       result.ranked.begin(), result.ranked.end(),
       [](const Candidate& a, const Candidate& b) { return a.figures.step < b.figures.step; });
-  compare_with_best(scenario, batch, profile, options, result);
+  compare_with_best(profile, options.compared, result);
   find_ties(profile, result);
+  result.why = why_it_wins(result);
+  if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
   return result;
-}
-
-std::vector<std::string> why_it_wins(const Scenario& scenario, const Sweep& result) {
-  std::vector<std::string> lines;
-  if (result.ranked.empty()) return lines;
-  const Candidate& winner = result.ranked.front();
-  std::map<Placement, bool> seen{{winner.layout.placement, true}};
-  for (const Candidate& other : result.ranked) {
-    if (seen[other.layout.placement]) continue;
-    seen[other.layout.placement] = true;
-    std::vector<std::pair<double, std::string>> parts;
-    for (const traces::Part part :
-         {traces::Part::forward, traces::Part::backward, traces::Part::recompute,
-          traces::Part::optimizer, traces::Part::idle}) {
-      const auto i = static_cast<std::size_t>(part);
-      const double more = (other.parts[i] - winner.parts[i]).count();
-      if (std::abs(more) > 0.001 * winner.figures.step.count())
-        parts.push_back({more, std::string(traces::name(part)) + (more > 0 ? " +" : " -") +
-                                   seconds_text(Seconds(std::abs(more)))});
-    }
-    std::sort(parts.begin(), parts.end(),
-              [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
-    std::string text = "the best " + std::string(name(other.layout.placement)) + " layout takes " +
-                       seconds_text(other.figures.step - winner.figures.step) +
-                       " more than the winner";
-    if (!parts.empty()) text += "; on its busiest rank: ";
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
-    lines.push_back(text + "   [" + describe_layout(scenario, other.layout) + "]");
-  }
-  return lines;
 }
 
 }  // namespace polyphony::sim

@@ -8,17 +8,11 @@
 //   ranks per replica.
 #pragma once
 
-#include <array>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "shared/chance/belief.h"
-#include "shared/scenario/scenario.h"
-#include "shared/search/search.h"
-#include "sim/answers/predict.h"
-#include "traces/compare/compare.h"
+#include "sim/answers/candidate.h"
 
 namespace polyphony::sim {
 
@@ -27,23 +21,15 @@ struct SweepOptions {
   int at_least = 3;           // simulated candidates per placement
   int at_most = 24;           // simulated candidates per placement
   bool runnable = false;      // only what the executor can run
+  int cores = 0;              // of this machine, where the search is about it; 0: not judged
   std::size_t compared = 32;  // with the best, itself included
   Predictor predictor = Predictor::simulate;
   std::function<void(double share, const std::string& what)> progress;
 };
 
-struct Candidate {
-  Layout layout;
-  Bound bound;
-  Figures figures;            // of the prediction
-  traces::PartTimes parts{};  // of the critical rank
-  Seconds estimate{};
-  std::optional<Belief> belief{};          // of the first SweepOptions::compared
-  std::optional<Difference> difference{};  // from the best; of those but the best
-  bool tied = false;                       // the best is tied with itself
-};
-
 struct Sweep {
+  std::string profile, stack;       // their names
+  double stated_error = 0;          // and its step_error
   std::vector<Candidate> ranked;    // simulated ones, fastest first
   std::vector<Rejection> rejected;  // illegal combinations
   std::size_t listed = 0;           // legal layouts
@@ -55,12 +41,12 @@ struct Sweep {
   std::vector<std::string> failed;  // simulations that broke: reason
   std::size_t tied = 0;             // candidates, the best included
   std::size_t simplest = 0;         // position of the simplest of them
+  // One sentence a part: where the best layout of each other placement loses its time against the
+  // winner.
+  std::vector<std::string> why;
+  std::vector<std::string> notes;  // what a reader should know of the answer
 };
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options);
-
-// One sentence a part: where the best layout of each other placement loses its time against the
-// winner.
-std::vector<std::string> why_it_wins(const Scenario& scenario, const Sweep& result);
 
 }  // namespace polyphony::sim

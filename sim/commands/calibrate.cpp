@@ -1,11 +1,11 @@
 // polyphony calibrate: a profile that explains recorded runs.
-#include <deque>
 #include <iostream>
 
 #include "shared/hardware/hardware_json.h"
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/commands/measurements.h"
 #include "traces/calibrate/calibrate.h"
 
 namespace polyphony::sim {
@@ -17,57 +17,28 @@ int calibrate_command(int argc, char** argv) {
       "RUN...",
       "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n  polyphony "
       "compare runs/b runs/c --profile calibrated.json");
-  args.add()("runs", "folders of `polyphony run --trace-steps`",
-             cxxopts::value<std::vector<std::string>>())(
-      "profile", "prior: a shipped name or a file; default: the first scenario's",
-      cxxopts::value<std::string>()->default_value(""))("out", "file for the fitted profile",
-                                                        cxxopts::value<std::string>())(
+  add_measurement_options(args);
+  args.add_profile("prior");
+  args.add()("out", "file for the fitted profile", cxxopts::value<std::string>())(
       "name", "name of the fitted profile",
       cxxopts::value<std::string>()->default_value("calibrated"));
-  args.positional({"runs"});
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
     throw InputError("polyphony calibrate", "", "needs at least one RUN",
                      "polyphony calibrate --help shows an example");
-  std::deque<RecordedRun> recorded;
+  const std::vector<traces::Measurement> measurements = read_measurements(args);
   std::vector<traces::MeasuredRun> measured;
   std::string source = "traces of";
-  for (const std::string& folder : args.texts("runs")) {
-    const RecordedRun& run = recorded.emplace_back(load_recorded(folder));
-    measured.push_back({describe_layout(run.scenario, *run.scenario.layout), &run.program,
-                        run.scenario.cluster, run.steps});
-    for (const Program& program : run.step_programs)
-      measured.back().step_programs.push_back(&program);
-    source += " " + folder;
+  for (const traces::Measurement& measurement : measurements) {
+    measured.push_back(traces::measured_run(measurement));
+    source += " " + measurement.source;
   }
-  const HardwareProfile prior = load_profile(recorded.front().scenario, args.text("profile"));
+  const HardwareProfile prior = load_profile(measurements.front().scenario, args.profile());
   const traces::Calibration fitted =
       traces::calibrate(prior, measured, args.text("name"), prior.software, source);
   if (args.has("out")) write_file(args.text("out"), to_json(fitted.profile) + "\n");
   if (args.json()) {
-    nlohmann::json parameters = nlohmann::json::array(), runs = nlohmann::json::array();
-    for (const traces::FittedParameter& p : fitted.parameters)
-      parameters.push_back({{"name", p.name},
-                            {"prior", p.prior},
-                            {"value", p.value},
-                            {"standard_error", p.standard_error},
-                            {"rows", p.rows},
-                            {"informed", p.informed}});
-    for (const traces::RunError& r : fitted.runs)
-      runs.push_back(
-          {{"run", r.label},
-           {"measured_seconds", r.measured.count()},
-           {"before", r.before},
-           {"after", r.after},
-           {"repeatability", r.repeatability},
-           {"jitter_repeatability",
-            r.jitter_repeatability ? nlohmann::json(*r.jitter_repeatability) : nlohmann::json()}});
-    std::cout << nlohmann::json{{"parameters", parameters},
-                                {"runs", runs},
-                                {"step_error", fitted.profile.step_error},
-                                {"profile", nlohmann::json::parse(to_json(fitted.profile))}}
-                     .dump(2)
-              << "\n";
+    std::cout << to_json(fitted).dump(2) << "\n";
     return 0;
   }
   Table table({"parameter", "prior", "fitted", "+-", "activities"});
@@ -87,6 +58,11 @@ int calibrate_command(int argc, char** argv) {
               "±" + percent_text(r.repeatability),
               r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
   std::cout << runs.text();
+  for (const traces::RunError& r : fitted.runs)
+    if (!r.shared_cores.empty())
+      std::cout << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
+                << ". Its ops are judged by their processor time, its step is not; measure it "
+                   "again on an idle machine\n";
   if (const auto& jitter = fitted.profile.certainty.jitter) {
     std::cout << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
     for (std::size_t kind = 0; kind < kActivityKinds; ++kind)

@@ -1,13 +1,18 @@
 #include "sim/commands/command.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <thread>
 
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/hardware/software.h"
 #include "shared/plan/plan.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/program/data_set.h"
+#include "shared/scenario/easy_vqa.h"
+#include "shared/scenario/scenario_profile.h"
 #include "shared/schedule/turn_text.h"
 #include "shared/text/json_form.h"
 #include "sim/commands/console.h"
@@ -16,6 +21,17 @@ namespace polyphony::sim {
 namespace {
 
 constexpr const char* kProfileKey = "profile";
+
+std::optional<std::string> environment_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 
 bool of_profile(const Override& override) { return override.path.front() == kProfileKey; }
 
@@ -78,6 +94,15 @@ std::string Arguments::require(const std::string& name) const {
   return text(name);
 }
 
+void Arguments::add_profile(const std::string& what_for) {
+  add()("profile", what_for + ": a shipped name or a file; default: the scenario's",
+        cxxopts::value<std::string>()->default_value(""))(
+      "stack",
+      "software stack in place of the profile's; default: training.software where it is one of " +
+          listed(stack_names()),
+      cxxopts::value<std::string>()->default_value(""));
+}
+
 void Arguments::add_overrides() {
   add()("set",
         "what if: PATH=VALUE in place of a value of the scenario, or of its profile "
@@ -101,15 +126,26 @@ bool Arguments::json() const { return text("format") == "json"; }
 
 int Arguments::jobs() const {
   const int asked = integer("jobs");
-  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : cores_here();
 }
 
-Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
+Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides) {
   std::vector<Override> own;
   for (const Override& override : overrides)
     if (!of_profile(override)) own.push_back(override);
-  Scenario scenario = read_scenario(read_file(path), path, read_file, own);
-  for (const std::string& note : scenario.notes) std::cerr << path << ": note: " << note << "\n";
+  return read_scenario(read_file(path), path, read_file, own);
+}
+
+void read_samples(Scenario& scenario, const std::string& downloads) {
+  load_samples(scenario, downloads.empty() ? download_folder(environment_variable) : downloads,
+               read_file);
+}
+
+Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides,
+                       const std::string& downloads) {
+  Scenario scenario = read_scenario_file(path, overrides);
+  read_samples(scenario, downloads);
+  print_notes(scenario, scenario.notes);
   return scenario;
 }
 
@@ -136,46 +172,31 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
     throw InputError(given, "", no->reason, "for the layout of " + scenario.file);
 }
 
-void note_shared_cores(const Scenario& scenario) {
-  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (scenario.cluster.device.name != "cpu-core" || scenario.cluster.ranks() <= cores) return;
-  std::cerr << scenario.file << ": note: " << scenario.cluster.ranks() << " ranks share " << cores
-            << " cores here; the prediction gives each rank a core of its own (polyphony rehearse "
-               "plays such layouts truly)\n";
+std::string movable_text(Scenario scenario) {
+  const auto from_anywhere = [](std::string& path) {
+    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
+  };
+  if (auto* recorded = std::get_if<RecordedData>(&scenario.data.source))
+    from_anywhere(recorded->path);
+  if (auto* easy_vqa = std::get_if<EasyVqaData>(&scenario.data.source))
+    from_anywhere(easy_vqa->path);
+  if (is_profile_file(scenario.cluster.profile)) from_anywhere(scenario.cluster.profile);
+  return resolved_text(scenario) + "\n";
 }
 
-namespace {
+int cores_here() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
-HardwareProfile named_profile(const Scenario& scenario, const std::string& name) {
-  std::string wanted = name.empty() ? scenario.cluster.profile : name;
-  if (wanted.empty() || wanted == default_profile(scenario.cluster.device.name)) {
-    if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
-    throw InputError(scenario.file, "/cluster/profile",
-                     "device \"" + scenario.cluster.device.name + "\" has no shipped profile",
-                     "name a profile file, made by polyphony profile or calibrate");
-  }
-  if (const HardwareProfile* shipped = find_profile(wanted)) return *shipped;
-  // A path in the scenario is relative to its file; one on the command line to where the user
-  // stands.
-  const std::string path = name.empty() ? beside(scenario.file, wanted) : wanted;
-  return parse_profile(read_file(path), path);
+void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::cerr << scenario.file << ": note: " << note << "\n";
 }
 
-}  // namespace
-
-HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
+HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
                              const std::vector<Override>& overrides) {
-  return overridden(named_profile(scenario, name), overrides);
+  return overridden(scenario_profile(scenario, read_file, choice.profile, choice.stack), overrides);
 }
 
-const Layout& require_layout(const Scenario& scenario) {
-  if (!scenario.layout)
-    throw InputError(scenario.file, "/layout", "is missing",
-                     "`polyphony sweep --save DIR` writes scenarios with the best layouts");
-  if (const auto no = check_layout(scenario, *scenario.layout))
-    throw InputError(scenario.file, "/layout", no->reason,
-                     "`polyphony sweep` lists the legal layouts");
-  return *scenario.layout;
+std::string describe(const HardwareProfile& profile) {
+  return "profile " + profile.name + ", stack " + profile.stack.name;
 }
 
 }  // namespace polyphony::sim

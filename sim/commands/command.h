@@ -28,6 +28,11 @@ int validate_command(int argc, char** argv);
 int schedules_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 
+// What the command line says of a prediction's profile and stack; empty: the scenario's.
+struct ProfileChoice {
+  std::string profile, stack;
+};
+
 // Arguments of one command. `usage` follows the command's name; `example` closes the help text.
 class Arguments {
  public:
@@ -42,9 +47,11 @@ class Arguments {
   std::string text(const std::string& name) const { return (*result_)[name].as<std::string>(); }
   int integer(const std::string& name) const { return (*result_)[name].as<int>(); }
   double real(const std::string& name) const { return (*result_)[name].as<double>(); }
-  std::vector<std::string> texts(const std::string& name) const;  // cut at commas
-  void add_overrides();                                           // --set, repeatable
+  std::vector<std::string> texts(const std::string& name) const;       // cut at commas
+  void add_profile(const std::string& what_for = "hardware profile");  // --profile, --stack
+  ProfileChoice profile() const { return {text("profile"), text("stack")}; }
   void add_schedule();                                 // --schedule, for apply_schedule()
+  void add_overrides();                                // --set, repeatable
   std::vector<Override> overrides() const;             // as given, commas and all
   std::string require(const std::string& name) const;  // InputError when it was left out
   bool json() const;                                   // --format json
@@ -56,19 +63,27 @@ class Arguments {
   std::optional<cxxopts::ParseResult> result_;
 };
 
-// Overrides of "profile." are left for load_profile().
-Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
+// Without the samples of its data set. Overrides of "profile." are left for load_profile().
+Scenario read_scenario_file(const std::string& path, const std::vector<Override>& overrides = {});
+// The samples of its data set. `downloads`: folder of downloaded ones; empty: the set-up cache.
+void read_samples(Scenario& scenario, const std::string& downloads = "");
+// Both, and its notes on stderr.
+Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {},
+                       const std::string& downloads = "");
 // The layout's order of turns: a schedule's name, or a file (shared/schedule/turn_text.h), which also
 // says how many virtual stages there are. InputError when it is neither, or not legal. Empty: as the
 // layout has it.
 void apply_schedule(Scenario& scenario, const std::string& given);
-// Says on stderr when a prediction for this machine has more ranks than cores: that is not
-// modelled.
-void note_shared_cores(const Scenario& scenario);
-// A shipped name or a file; empty: the scenario's own, else that of its device.
-HardwareProfile load_profile(const Scenario& scenario, const std::string& name,
+// The resolved scenario as JSON that means the same in any folder.
+std::string movable_text(Scenario scenario);
+// Of this machine.
+int cores_here();
+// What an answer says of itself, on stderr.
+void print_notes(const Scenario& scenario, const std::vector<std::string>& notes);
+// As shared/scenario/scenario_profile.h, with the overrides of "profile.".
+HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
                              const std::vector<Override>& overrides = {});
-// The scenario's layout, checked. InputError when there is none or it is illegal.
-const Layout& require_layout(const Scenario& scenario);
+// "profile h100-roofline, stack polyphony": what an answer rests on.
+std::string describe(const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

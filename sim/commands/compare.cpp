@@ -1,8 +1,10 @@
 // polyphony compare: recorded runs beside their predictions.
 #include <iostream>
 
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/comparison_table.h"
+#include "sim/commands/measurements.h"
 
 namespace polyphony::sim {
 
@@ -10,25 +12,21 @@ int compare_command(int argc, char** argv) {
   Arguments args("compare",
                  "Predicted beside measured: step time and its parts, for recorded runs.", "RUN...",
                  "  polyphony run scenario.json --out runs/a --steps 20 --trace-steps 8:20\n  "
-                 "polyphony compare runs/a --profile machine.json");
-  args.add()("runs", "folders of `polyphony run --trace-steps`",
-             cxxopts::value<std::vector<std::string>>())(
-      "profile", "hardware profile: a shipped name or a file; default: each scenario's",
-      cxxopts::value<std::string>()->default_value(""))(
-      "bar", "a step counts as predicted within this share, or twice the repeatability",
-      cxxopts::value<double>()->default_value("0.1"));
-  args.positional({"runs"});
+                 "polyphony compare runs/a --profile machine.json\n  polyphony compare "
+                 "runs/a/trace/step-9.rank-*.json --scenario scenario.json     one step alone");
+  add_measurement_options(args);
+  args.add_profile();
+  args.add()("bar", "a step counts as predicted within this share, or twice the repeatability",
+             cxxopts::value<double>()->default_value("0.1"));
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
     throw InputError("polyphony compare", "", "needs at least one RUN",
                      "polyphony compare --help shows an example");
   std::vector<RunComparison> rows;
-  for (const std::string& folder : args.texts("runs")) {
-    const RecordedRun run = load_recorded(folder);
-    rows.push_back(compare_run(run, load_profile(run.scenario, args.text("profile"))));
-  }
+  for (const traces::Measurement& measured : read_measurements(args))
+    rows.push_back(compare_run(measured, load_profile(measured.scenario, args.profile())));
   if (args.json())
-    std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";
+    std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else
     std::cout << comparison_text(rows, args.real("bar"));
   return 0;

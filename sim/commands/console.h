@@ -1,11 +1,11 @@
-// How commands talk: tables on stdout, progress on stderr (only on a terminal), numbers as people
-// read them, files read and written whole.
+// How commands talk: tables on stdout, progress on stderr (only on a terminal), files read and
+// written whole.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "shared/units.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
 
@@ -34,12 +34,6 @@ class Progress {
   bool terminal_;
   bool shown_ = false;
 };
-
-std::string seconds_text(Seconds time);                  // "1.23 s", "45.6 ms", "7.89 us"
-std::string bytes_text(Bytes bytes);                     // "71.2 GiB"
-std::string percent_text(double share, int digits = 1);  // "12.3 %"
-std::string number_text(double value, int digits);
-std::string count_text(std::int64_t value);  // "12,345"
 
 // Errors: InputError naming the path.
 std::string read_file(const std::string& path);

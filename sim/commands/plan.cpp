@@ -7,15 +7,17 @@
 #include "shared/program/verify.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/predict.h"
+#include "shared/search/balanced_plan.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 namespace {
 
 std::string ranks_text(const ModuleLayout& grid, int stage) {
-  const int cell = grid.tp * grid.cp * grid.dp(), first = grid.first_rank + stage * cell;
+  const int cell = grid.tp * grid.cp * grid.dp();
+  const int first = grid.first_rank + stage % grid.pp * cell;  // virtual stages come round again
   return cell == 1 ? std::to_string(first)
                    : std::to_string(first) + "-" + std::to_string(first + cell - 1);
 }
@@ -56,12 +58,13 @@ int plan_command(int argc, char** argv) {
       "if?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "resolved", "print the scenario with everything derived spelled out");
+  args.add_profile("for stages that the layout does not split");
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
-  if (!overrides.empty()) load_profile(scenario, "", overrides);  // refuses what is wrong of it
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   if (args.has("resolved")) {
     std::cout << resolved_text(scenario) << "\n";
     return 0;
@@ -75,11 +78,11 @@ int plan_command(int argc, char** argv) {
   nlohmann::json answer{{"modules", modules}};
   if (scenario.layout) {
     const Layout& layout = require_layout(scenario);
-    const Plan plan = make_plan(scenario, layout);
+    const Plan plan = balanced_plan(scenario, layout, profile);
     const Program program = lower(scenario, layout, plan, typical_batch(scenario));
     const std::vector<Fault> faults = verify(program);
     POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
-    answer["layout"] = describe_layout(scenario, layout);
+    answer["layout"] = describe(scenario.model, layout);
     answer["stages"] = stage_rows(scenario, plan);
     answer["program"] = {{"ranks", program.ranks},
                          {"ops", program.ops.size()},

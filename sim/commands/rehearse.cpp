@@ -5,10 +5,13 @@
 
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "sim/answers/comparison.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/comparison_table.h"
 #include "sim/commands/console.h"
+#include "sim/commands/measurements.h"
 #include "sim/commands/worker_options.h"
+#include "traces/evidence/run_folder.h"
 
 namespace polyphony::sim {
 
@@ -22,8 +25,6 @@ int rehearse_command(int argc, char** argv) {
       "SCENARIO",
       "  polyphony rehearse scenarios/rehearse_8.json --profile machine.json --out runs/rehearsal");
   args.add()("scenario", "scenario file with a layout", cxxopts::value<std::string>())(
-      "profile", "hardware profile of this machine",
-      cxxopts::value<std::string>()->default_value(""))(
       "scale",
       "how many times slower than the profile compute ops run; 0: enough that the cores suffice",
       cxxopts::value<double>()->default_value("0"))("steps",
@@ -32,6 +33,7 @@ int rehearse_command(int argc, char** argv) {
       "out", "folder of the run", cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
       "bar", "within this share, or twice the repeatability",
       cxxopts::value<double>()->default_value("0.1"));
+  args.add_profile("hardware profile of this machine");
   args.add_schedule();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
@@ -46,14 +48,15 @@ int rehearse_command(int argc, char** argv) {
   }
   if (args.integer("steps") < 4)
     throw InputError("--steps", "", "must be at least 4", "the first three are dropped as warm-up");
-  PaceModel pace{load_profile(scenario, args.text("profile")), args.real("scale")};
+  PaceModel pace{load_profile(scenario, args.profile()), args.real("scale")};
   // Three times the ranks per core: real compute then fills at most a third of the cores and rarely
   // waits for one.
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (pace.scale <= 0) pace.scale = std::max(2.0, 3.0 * world_size(layout) / cores);
   const std::string folder = args.text("out");
-  const std::string resolved = prepare_folder(scenario, layout, folder, EarlierRun::remove);
-  write_file(folder + "/pace.json", pace_text(pace));
+  const std::string resolved =
+      prepare_folder(scenario, layout, pace.profile, folder, EarlierRun::remove);
+  write_file(folder + "/pace.json", traces::pace_text(pace));
   write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
   const std::string steps = std::to_string(args.integer("steps"));
   LaunchOptions options;
@@ -80,9 +83,10 @@ int rehearse_command(int argc, char** argv) {
     if (!result.what.empty()) std::cerr << "rehearse: " << result.what << "\n";
     return result.exit_code;
   }
-  const std::vector<RunComparison> rows{compare_run(load_recorded(folder), pace.profile)};
+  const std::vector<RunComparison> rows{
+      compare_run(traces::read_run_folder(folder, disk_files()), pace.profile)};
   if (args.json())
-    std::cout << comparison_json(rows, args.real("bar")).dump(2) << "\n";
+    std::cout << to_json(rows, args.real("bar")).dump(2) << "\n";
   else
     std::cout << "compute paced to " << number_text(pace.scale, 1) << " times the profile's, on "
               << cores << " cores\n\n"

@@ -7,6 +7,7 @@
 #include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/commands/measurements.h"
 #include "traces/report/report.h"
 #include "traces/report/report_parts.h"
 
@@ -83,8 +84,6 @@ traces::Section accuracy_section(const std::vector<std::string>& folders) {
   return {"Training", {table}};
 }
 
-std::string ratio_text(double ratio) { return (ratio >= 0 ? "+" : "") + percent_text(ratio); }
-
 }  // namespace
 
 int report_command(int argc, char** argv) {
@@ -94,11 +93,9 @@ int report_command(int argc, char** argv) {
                  "RUN...",
                  "  polyphony report runs/a runs/b --profile machine.json --calibrated "
                  "calibrated.json --sweep sweep.json --out report.html");
-  args.add()("runs", "folders of `polyphony run` and `rehearse`",
-             cxxopts::value<std::vector<std::string>>())(
-      "profile", "profile before calibration; default: each scenario's",
-      cxxopts::value<std::string>()->default_value(""))("calibrated", "profile after calibration",
-                                                        cxxopts::value<std::string>())(
+  add_measurement_options(args);
+  args.add_profile("profile before calibration");
+  args.add()("calibrated", "profile after calibration", cxxopts::value<std::string>())(
       "calibrated-on", "the runs it was fitted to",
       cxxopts::value<std::string>()->default_value(""))(
       "sweep", "JSON of `polyphony sweep --format json`; several, by commas",
@@ -108,7 +105,6 @@ int report_command(int argc, char** argv) {
       "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
       "bar", "within this share, or twice the repeatability",
       cxxopts::value<double>()->default_value("0.1"));
-  args.positional({"runs"});
   if (args.parse(argc, argv)) return 0;
   traces::Report page{"Polyphony report",
                       "Predicted beside measured",
@@ -124,20 +120,20 @@ int report_command(int argc, char** argv) {
                        ""};
   std::vector<traces::Section> details;
   std::size_t within = 0, total = 0;
-  for (const std::string& folder : args.texts("runs")) {
-    const RecordedRun run = load_recorded(folder);
-    const RunComparison before = compare_run(run, load_profile(run.scenario, args.text("profile")));
+  for (const traces::Measurement& run : read_measurements(args)) {
+    const RunComparison before = compare_run(run, load_profile(run.scenario, args.profile()));
     std::optional<RunComparison> after;
     if (args.has("calibrated"))
-      after = compare_run(run, load_profile(run.scenario, args.text("calibrated")));
+      after = compare_run(
+          run, load_profile(run.scenario, {args.text("calibrated"), args.text("stack")}));
     const RunComparison& best = after ? *after : before;
     ++total;
     within += best.comparison.within(args.real("bar")) ? 1 : 0;
-    errors.rows.push_back({folder, before.layout + (run.pace ? " (paced)" : ""),
+    errors.rows.push_back({run.source, before.layout + (run.pace ? " (paced)" : ""),
                            seconds_text(before.comparison.measured_step.median),
                            "±" + percent_text(before.comparison.repeatability()),
-                           ratio_text(before.comparison.step_error),
-                           after ? ratio_text(after->comparison.step_error) : "-"});
+                           signed_percent_text(before.comparison.step_error),
+                           after ? signed_percent_text(after->comparison.step_error) : "-"});
     traces::Section section{before.layout + (run.pace ? ", paced ranks" : ""), {}};
     section.blocks.push_back(
         traces::gantts(run.program, best.prediction.timeline, run.steps[run.steps.size() / 2]));

@@ -11,17 +11,18 @@ namespace polyphony::sim {
 namespace {
 
 // The scenario's layout, or the simplest of the best that its search finds.
-Layout choose_layout(const Scenario& scenario, const Arguments& args) {
+Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
+                     const Arguments& args) {
   if (scenario.layout) return require_layout(scenario);
   SweepOptions options;
   options.jobs = args.jobs();
   options.runnable = true;
-  const Sweep result = sweep(scenario, load_profile(scenario, args.text("profile")), options);
+  const Sweep result = sweep(scenario, profile, options);
   if (result.ranked.empty())
     throw InputError(scenario.file, "/search", "finds no layout that fits and runs here",
                      "polyphony sweep --runnable shows the reasons");
   std::cerr << "layout chosen by the sweep: "
-            << describe_layout(scenario, result.ranked.front().layout) << "\n";
+            << describe(scenario.model, result.ranked.front().layout) << "\n";
   return result.ranked.front().layout;
 }
 
@@ -86,16 +87,17 @@ int run_command(int argc, char** argv) {
       "data", "folder of downloaded data sets", cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
       cxxopts::value<std::string>())("check", "compare inner collectives with their expansion")(
-      "profile", "for the search, when the scenario has no layout",
-      cxxopts::value<std::string>()->default_value(""))(
       "jobs", "worker processes of that search; 0: one per core",
       cxxopts::value<int>()->default_value("0"));
+  args.add_profile("for the search, and for stages that the layout does not split");
   args.add_schedule();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  Scenario scenario = load_scenario(args.require("scenario"));
+  Scenario scenario =
+      load_scenario(args.require("scenario"), {}, args.has("data") ? args.text("data") : "");
   apply_schedule(scenario, args.text("schedule"));
-  const Layout layout = choose_layout(scenario, args);
+  const HardwareProfile profile = load_profile(scenario, args.profile());
+  const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout)) {
     std::cerr << InputError::line(scenario.file, "/layout", no->reason,
                                   "polyphony simulate predicts it")
@@ -103,7 +105,7 @@ int run_command(int argc, char** argv) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
-  const std::string resolved = prepare_folder(scenario, layout, args.text("out"),
+  const std::string resolved = prepare_folder(scenario, layout, profile, args.text("out"),
                                               args.has("resume")  ? EarlierRun::resume
                                               : args.has("fresh") ? EarlierRun::remove
                                                                   : EarlierRun::refuse);
@@ -117,11 +119,11 @@ int run_command(int argc, char** argv) {
     return result.exit_code ? result.exit_code : static_cast<int>(ExitCode::failed);
   if (args.json()) {
     nlohmann::json answer = summary;
-    answer["layout"] = describe_layout(scenario, layout);
+    answer["layout"] = describe(scenario.model, layout);
     answer["out"] = args.text("out");
     std::cout << answer.dump(2) << "\n";
   } else {
-    std::cout << describe_layout(scenario, layout) << "\n"
+    std::cout << describe(scenario.model, layout) << "\n"
               << summary_text(scenario, summary) << "\n";
   }
   // Not done: a script that trains and then goes on has to stop here too.

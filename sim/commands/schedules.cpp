@@ -7,9 +7,9 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
 #include "shared/schedule/turn_text.h"
-#include "sim/answers/predict.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/prediction/figures.h"
 #include "traces/report/svg.h"
 
 namespace polyphony::sim {
@@ -80,6 +80,7 @@ int schedules_command(int argc, char** argv) {
                                                         cxxopts::value<std::string>())(
       "out", "write the order: a CSV if it ends in .csv, else our own form",
       cxxopts::value<std::string>());
+  args.add_profile();
   args.add_overrides();
   args.positional({"order"});
   if (args.parse(argc, argv)) return 0;
@@ -95,7 +96,7 @@ int schedules_command(int argc, char** argv) {
       std::cerr << args.text("order") << ": " << name(fault.kind) << ": " << fault.text << "\n";
     return static_cast<int>(ExitCode::bad_input);
   }
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << scenario.file << ": " << no->reason << "\n";
@@ -112,7 +113,7 @@ int schedules_command(int argc, char** argv) {
   if (args.has("gantt"))
     write_file(args.text("gantt"),
                traces::svg_file(traces::gantt(prediction.program, prediction.timeline,
-                                              {.title = describe_layout(scenario, layout)}),
+                                              {.title = describe(scenario.model, layout)}),
                                 traces::Theme::light));
   const std::vector<Row> rows = rows_of(plan, step, prediction);
   if (args.json()) {
@@ -122,7 +123,7 @@ int schedules_command(int argc, char** argv) {
                        {"turns", row.turns},
                        {"tapes_in_flight", row.tapes},
                        {"peak_memory_bytes", row.peak.value}});
-    std::cout << nlohmann::json{{"layout", describe_layout(scenario, layout)},
+    std::cout << nlohmann::json{{"layout", describe(scenario.model, layout)},
                                 {"verified", true},
                                 {"step_seconds", result.step.count()},
                                 {"bubble_turns", bubble},
@@ -136,7 +137,7 @@ int schedules_command(int argc, char** argv) {
   for (std::size_t p = 0; p < rows.size(); ++p)
     table.add({std::to_string(p), rows[p].stages, std::to_string(rows[p].turns),
                std::to_string(rows[p].tapes), bytes_text(rows[p].peak)});
-  std::cout << describe_layout(scenario, layout) << "\n"
+  std::cout << describe(scenario.model, layout) << "\n"
             << "verified   step " << seconds_text(result.step) << "   rests " << bubble
             << " turns when F, I and W take one and B two\n\n"
             << table.text();

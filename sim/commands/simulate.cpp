@@ -1,46 +1,33 @@
 // polyphony simulate: how long one step of the scenario's layout takes, where the time goes, and
 // what memory it needs.
-#include <algorithm>
 #include <iostream>
-#include <map>
+#include <tuple>
 
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/fitting.h"
-#include "sim/answers/predict.h"
-#include "sim/commands/chance.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
-#include "traces/compare/compare.h"
+#include "sim/prediction/effects.h"
 #include "traces/format/chrome_json.h"
 #include "traces/report/svg.h"
 
 namespace polyphony::sim {
 namespace {
 
-// The worst rank of each stage, in the order of stages.
-std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& prediction) {
-  std::vector<std::pair<std::string, Rank>> worst;
-  std::map<std::string, std::size_t> places;
-  for (std::uint32_t r = 0; r < prediction.program.ranks; ++r) {
-    const std::string stage = stage_name(prediction.program, Rank(r));
-    const auto [place, fresh] = places.try_emplace(stage, worst.size());
-    if (fresh) worst.emplace_back(stage, Rank(r));
-    Rank& held = worst[place->second].second;
-    if (prediction.memory[r].peak > prediction.memory[held.value].peak) held = Rank(r);
-  }
-  return worst;
-}
+constexpr std::size_t kLines = 3;  // of errors and extrapolations; JSON has all
+// Less of a step than this is not worth a line.
+constexpr double kWorthALine = 0.005;
+constexpr double kQuantiles[] = {0.5, 0.95, 0.99};
 
-void print_memory(const Scenario& scenario, const Prediction& prediction,
-                  const SoftwareStack& stack) {
+void print_memory(const StepAnswer& answer) {
   Table table({"stage", "peak", "at", "parameters", "gradients", "optimizer", "activations",
                "boundaries", "of device"});
-  for (const auto& [stage, rank] : worst_by_stage(prediction)) {
-    const RankMemory& memory = prediction.memory[rank.value];
+  const Bytes capacity = answer.figures.device_memory;
+  for (const auto& [stage, rank] : worst_by_stage(answer.prediction)) {
+    const RankMemory& memory = answer.prediction.memory[rank.value];
     const auto at = [&](BufferKind kind) { return memory.at_peak[static_cast<std::size_t>(kind)]; };
-    const Bytes capacity = scenario.cluster.device.memory;
     table.add({stage, bytes_text(memory.peak), seconds_text(memory.when),
                bytes_text(at(BufferKind::parameter)), bytes_text(at(BufferKind::gradient)),
                bytes_text(at(BufferKind::optimizer)),
@@ -51,7 +38,8 @@ void print_memory(const Scenario& scenario, const Prediction& prediction,
                                              0)
                               : "?"});
   }
-  std::cout << table.text() << "memory as kept by " << name(stack.memory.keeping) << "\n";
+  std::cout << table.text() << "memory as kept by " << name(answer.profile.stack.memory.keeping)
+            << "\n";
 }
 
 // What a step and a million tokens cost, where power or price are known.
@@ -68,79 +56,83 @@ std::string spent_text(const Figures& f) {
   return text.empty() ? text : text + "\n";
 }
 
-struct Answer {
-  const Scenario& scenario;
-  const HardwareProfile& profile;
-  const Prediction& prediction;
-  Figures result;
-  const Chance& chance;
-  const std::vector<traces::PartTimes>& parts;
-  Rank critical;
-  std::string layout;
-};
-
-nlohmann::json to_json(const Answer& answer) {
-  nlohmann::json parts;
-  for (std::size_t p = 0; p < traces::kParts; ++p)
-    parts[traces::name(static_cast<traces::Part>(p))] =
-        answer.parts[answer.critical.value][p].count();
-  const Figures& result = answer.result;
-  nlohmann::json json{{"layout", answer.layout},
-                      {"profile", answer.profile.name},
-                      {"predictor", answer.prediction.simulated ? "simulate" : "estimate"},
-                      {"step_seconds", result.step.count()},
-                      {"estimate_seconds", answer.prediction.estimate.step().count()},
-                      {"stated_error", answer.profile.step_error},
-                      {"chance", to_json(answer.chance, answer.profile)},
-                      {"tokens_per_second_per_rank", result.tokens_per_second_per_rank},
-                      {"mfu", result.model_flops_utilization},
-                      {"peak_memory_bytes", result.peak_memory.value},
-                      {"worst_stage", result.worst_stage},
-                      {"memory_of", name(answer.profile.stack.memory.keeping)},
-                      {"fits", result.fits()},
-                      {"busiest_rank", answer.critical.value},
-                      {"busiest_rank_seconds", parts}};
-  json.update(spent_json(result));
-  return json;
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
 }
 
-void print(const Answer& answer) {
-  const Figures& result = answer.result;
+std::string jitter_text(const StepAnswer& answer) {
+  if (!answer.jittered)
+    return answer.profile.certainty.jitter
+               ? ""
+               : "jitter: not known (polyphony calibrate measures it)\n";
+  const JitteredSteps& drawn = *answer.jittered;
+  std::string text = "jitter: ";
+  for (const double q : kQuantiles)
+    text += (q > kQuantiles[0] ? ", " : "") + quantile_text(drawn.steps, q);
+  return text + "   (" + counted(static_cast<std::int64_t>(drawn.steps.size()), "step", "steps") +
+         (drawn.simulated ? " simulated)\n" : " estimated)\n");
+}
+
+// How sure the answer is, and its MFU beside what frameworks would print.
+void print_chance(const StepAnswer& answer) {
+  if (answer.figures.model_flops_utilization > 0)
+    std::cout << "MFU as Megatron-LM would print it " << percent_text(answer.megatron_mfu)
+              << ", as torchtitan " << percent_text(answer.torchtitan_mfu)
+              << " (language alone, whole sequences, all of it trained)\n";
+  const Belief& belief = answer.belief;
+  const SecondsInterval bounds = interval(belief);
+  std::cout << "9 of 10: " << seconds_text(bounds.low) << " to " << seconds_text(bounds.high);
+  const std::vector<std::string> largest = largest_effects(belief, answer.profile, kLines);
+  if (!largest.empty())
+    std::cout << "   ±" << percent_text(belief.parameters()) << " from parameters ("
+              << joined(largest) << "), ±" << percent_text(belief.residual)
+              << " from what the model leaves out";
+  std::cout << "\n" << jitter_text(answer);
+  std::size_t lines = 0;
+  for (const Extrapolation& found : answer.extrapolated) {
+    if (found.share < kWorthALine) continue;
+    if (lines++ == kLines) break;
+    std::cout << "extrapolated: " << found.what << " (" << percent_text(found.share, 0)
+              << " of such work)\n";
+  }
+}
+
+void print(const StepAnswer& answer) {
+  const Figures& figures = answer.figures;
   std::cout << answer.layout << "\n"
-            << "step " << seconds_text(result.step) << " (±"
-            << percent_text(answer.profile.step_error, 0) << ", profile " << answer.profile.name
-            << ")   " << count_text(static_cast<std::int64_t>(result.tokens_per_second_per_rank))
-            << " tokens/s/rank   MFU " << percent_text(result.model_flops_utilization) << "\n"
-            << spent_text(result);
-  print_chance(answer.chance, answer.profile);
+            << "step " << seconds_text(figures.step) << " (±"
+            << percent_text(answer.profile.step_error, 0) << ", " << describe(answer.profile)
+            << ")   " << count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank))
+            << " tokens/s/rank   MFU " << percent_text(figures.model_flops_utilization) << "\n"
+            << spent_text(figures);
+  print_chance(answer);
   std::cout << "\n";
-  note_shared_cores(answer.scenario);
-  Table table({"part", "busiest rank (" + std::to_string(answer.critical.value) + ")",
+  Table table({"part", "busiest rank (" + std::to_string(answer.busiest.value) + ")",
                "mean of ranks", "of step"});
   const traces::PartTimes average = traces::mean(answer.parts);
-  const traces::PartTimes& busiest = answer.parts[answer.critical.value];
-  for (std::size_t p = 0; p < traces::kParts; ++p)
-    table.add({traces::name(static_cast<traces::Part>(p)), seconds_text(busiest[p]),
-               seconds_text(average[p]), percent_text(busiest[p] / result.step)});
+  const traces::PartTimes& busiest = answer.parts[answer.busiest.value];
+  for (const traces::Part part : traces::parts_shown(answer.parts)) {
+    const auto p = static_cast<std::size_t>(part);
+    const bool twofold = part == traces::Part::backward && answer.recomputes;
+    table.add({std::string(traces::name(part)) + (twofold ? " and recomputation" : ""),
+               seconds_text(busiest[p]), seconds_text(average[p]),
+               percent_text(busiest[p] / figures.step)});
+  }
   std::cout << table.text() << "\n";
-  print_memory(answer.scenario, answer.prediction, answer.profile.stack);
+  print_memory(answer);
 }
 
-void write_pictures(const Arguments& args, const Scenario& scenario, const Layout& layout,
-                    const Prediction& prediction) {
+void write_pictures(const Arguments& args, const StepAnswer& answer) {
+  const auto& [program, timeline] = std::tie(answer.prediction.program, answer.prediction.timeline);
   if (args.has("trace"))
-    write_file(args.text("trace"), traces::write_trace(prediction.program, prediction.timeline,
-                                                       traces::TraceKind::predicted, 0));
+    write_file(args.text("trace"),
+               traces::write_trace(program, timeline, traces::TraceKind::predicted, 0));
   if (args.has("gantt"))
     write_file(args.text("gantt"),
-               traces::svg_file(traces::gantt(prediction.program, prediction.timeline,
-                                              {.title = describe_layout(scenario, layout)}),
+               traces::svg_file(traces::gantt(program, timeline, {.title = answer.layout}),
                                 traces::Theme::light));
-}
-
-int refuse(const Scenario& scenario, const Infeasible& no) {
-  std::cerr << scenario.file << ": " << no.reason << "\n";
-  return static_cast<int>(ExitCode::infeasible);
 }
 
 }  // namespace
@@ -159,14 +151,17 @@ int simulate_command(int argc, char** argv) {
       "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
       "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
-      cxxopts::value<std::string>()->default_value(""))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
+  args.add_profile();
   args.add_overrides();
   args.add_schedule();
-  add_chance_options(args);
+  args.add()("jitter",
+             "steps drawn with the profile's jitter, and their percentiles: up to 32 on SimGrid, "
+             "more as estimates",
+             cxxopts::value<int>()->default_value("0"))("jobs", "worker processes; 0: one per core",
+                                                        cxxopts::value<int>()->default_value("0"));
   add_stream_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
@@ -174,39 +169,40 @@ int simulate_command(int argc, char** argv) {
   Scenario scenario = load_scenario(args.require("scenario"), overrides);
   apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
-  const auto outcome = predict(scenario, layout, typical_batch(scenario), profile, predictor);
-  if (const auto* no = std::get_if<Infeasible>(&outcome)) return refuse(scenario, *no);
-  const auto& prediction = std::get<Prediction>(outcome);
-  std::optional<Unchanged> unchanged;
+  const auto outcome = [&] {
+    Progress progress("jitter");
+    return answer_step(scenario, layout, typical_batch(scenario), profile,
+                       {.predictor = predictor,
+                        .jitter_steps = args.integer("jitter"),
+                        .jobs = args.jobs(),
+                        .cores = cores_here(),
+                        .progress = [&](double share) { progress.show(share); }});
+  }();
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
+    std::cerr << scenario.file << ": " << no->reason << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& answer = std::get<StepAnswer>(outcome);
+  std::optional<WhatIf> what_if;
   if (!overrides.empty())
-    unchanged = answer_unchanged(args.require("scenario"), args.text("profile"), predictor);
-  const auto sure = find_chance(args, scenario, layout, prediction, profile);
-  if (const auto* no = std::get_if<Infeasible>(&sure)) return refuse(scenario, *no);
-  write_pictures(args, scenario, layout, prediction);
-  const std::vector<traces::PartTimes> parts =
-      traces::part_times(prediction.program, prediction.timeline);
-  const Answer answer{scenario,
-                      profile,
-                      prediction,
-                      figures(scenario, prediction),
-                      std::get<Chance>(sure),
-                      parts,
-                      traces::critical_rank(parts),
-                      describe_layout(scenario, layout)};
+    what_if = {texts_of(overrides),
+               answer_unchanged(args.require("scenario"), args.profile(), predictor),
+               answer.figures};
+  write_pictures(args, answer);
+  print_notes(scenario, answer.notes);
   if (args.json()) {
     nlohmann::json json = to_json(answer);
-    if (unchanged) json.update(to_json(*unchanged, answer.result, overrides));
+    if (what_if) json.update(to_json(*what_if));
     std::cout << json.dump(2) << "\n";
   } else {
     print(answer);
-    if (unchanged) std::cout << "\n" << side_by_side(*unchanged, answer.result);
+    if (what_if) std::cout << "\n" << side_by_side(*what_if);
   }
-  if (answer.result.fits()) return 0;
-  std::cerr << scenario.file << ": " << out_of_memory_text(scenario, layout, prediction, profile)
-            << "\n";
+  if (answer.out_of_memory.empty()) return 0;
+  std::cerr << scenario.file << ": " << answer.out_of_memory << "\n";
   return static_cast<int>(ExitCode::infeasible);
 }
 

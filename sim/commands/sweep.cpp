@@ -1,28 +1,16 @@
 // polyphony sweep: which layout?
-#include "sim/answers/sweep.h"
-
 #include <filesystem>
 #include <iostream>
 #include <set>
 
-#include "shared/scenario/scenario_json.h"
+#include "shared/search/balanced_plan.h"
+#include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/what_if.h"
 
 namespace polyphony::sim {
 namespace {
-
-void add_chance(const Candidate& c, nlohmann::json& row) {
-  if (c.belief) {
-    const SecondsInterval bounds = interval(*c.belief);
-    row["interval90_seconds"] = {bounds.low.count(), bounds.high.count()};
-  }
-  if (!c.difference) return;
-  row["beats_best"] = c.difference->second_wins;
-  row["difference90_seconds"] = {c.difference->seconds.low.count(),
-                                 c.difference->seconds.high.count()};
-}
 
 // "+1.2 s to +4.0 s".
 std::string difference_text(const Candidate& c) {
@@ -33,40 +21,7 @@ std::string difference_text(const Candidate& c) {
   return text(c.difference->seconds.low) + " to " + text(c.difference->seconds.high);
 }
 
-nlohmann::json to_json(const Scenario& scenario, const HardwareProfile& profile,
-                       const Sweep& result) {
-  nlohmann::json rows = nlohmann::json::array();
-  for (const Candidate& c : result.ranked) {
-    rows.push_back({{"layout", describe_layout(scenario, c.layout)},
-                    {"placement", name(c.layout.placement)},
-                    {"step_seconds", c.figures.step.count()},
-                    {"estimate_seconds", c.estimate.count()},
-                    {"bound_seconds", c.bound.step.count()},
-                    {"tokens_per_second_per_rank", c.figures.tokens_per_second_per_rank},
-                    {"mfu", c.figures.model_flops_utilization},
-                    {"peak_memory_bytes", c.figures.peak_memory.value},
-                    {"worst_stage", c.figures.worst_stage},
-                    {"tied", c.tied}});
-    add_chance(c, rows.back());
-    rows.back().update(spent_json(c.figures));
-  }
-  nlohmann::json rejected = nlohmann::json::array();
-  for (const Rejection& r : result.rejected)
-    rejected.push_back(
-        {{"placement", name(r.placement)}, {"count", r.count}, {"example", r.example}});
-  return {{"profile", profile.name},
-          {"stated_error", profile.step_error},
-          {"legal", result.listed},
-          {"too_large", result.too_large},
-          {"screened_by_bound", result.screened},
-          {"not_runnable", result.not_runnable},
-          {"ranked", rows},
-          {"rejected", rejected},
-          {"failed", result.failed},
-          {"why", why_it_wins(scenario, result)}};
-}
-
-void print_rejected(const Scenario& scenario, const Sweep& result, std::size_t most) {
+void print_rejected(const Sweep& result, std::size_t most) {
   std::size_t total = 0;
   for (const Rejection& r : result.rejected) total += static_cast<std::size_t>(r.count);
   std::cout << count_text(static_cast<std::int64_t>(result.listed + total))
@@ -85,8 +40,7 @@ void print_rejected(const Scenario& scenario, const Sweep& result, std::size_t m
     std::cout << "  ... and " << result.rejected.size() - most
               << " more reasons (--format json lists them)\n";
   if (result.too_large)
-    std::cout << "  does not fit, nearest: "
-              << describe_layout(scenario, result.smallest_misfit.layout) << ": "
+    std::cout << "  does not fit, nearest: " << result.smallest_misfit.text << ": "
               << result.smallest_misfit.bound.footprint.worst << " needs "
               << bytes_text(result.smallest_misfit.bound.footprint.memory) << "\n";
   if (result.not_runnable)
@@ -95,16 +49,17 @@ void print_rejected(const Scenario& scenario, const Sweep& result, std::size_t m
 }
 
 // Best of each placement, as scenarios of their own.
-void save(const Scenario& scenario, const Sweep& result, const std::string& folder) {
+void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+          const std::string& folder) {
   std::filesystem::create_directories(folder);
   std::set<Placement> seen;
   for (const Candidate& c : result.ranked) {
     if (!seen.insert(c.layout.placement).second) continue;
     Scenario chosen = scenario;
-    chosen.layout = c.layout;
+    chosen.layout = with_blocks(c.layout, balanced_plan(scenario, c.layout, profile));
     chosen.search.reset();
     const std::string path = folder + "/" + name(c.layout.placement) + ".json";
-    write_file(path, resolved_text(chosen) + "\n");
+    write_file(path, movable_text(chosen));
     std::cerr << "wrote " << path << "\n";
   }
 }
@@ -115,6 +70,7 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   SweepOptions options;
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
+  options.cores = cores_here();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
   options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
   return sweep(scenario, profile, options);
@@ -124,12 +80,13 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
 Unchanged best_unchanged(const Arguments& args) {
   const std::string path = args.require("scenario");
   try {
-    const Scenario scenario = read_scenario(read_file(path), path, read_file);
-    const Sweep result = sweep_shown(args, scenario, load_profile(scenario, args.text("profile")),
-                                     "sweep, as written");
+    Scenario scenario = read_scenario_file(path);
+    read_samples(scenario);
+    const Sweep result =
+        sweep_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
     if (result.ranked.empty()) return {{}, "no layout fits", ""};
     const Candidate& best = result.ranked.front();
-    return {best.figures, "", describe_layout(scenario, best.layout)};
+    return {best.figures, "", best.text};
   } catch (const InputError& error) {
     return {{}, error.what(), ""};
   }
@@ -147,41 +104,40 @@ int sweep_command(int argc, char** argv) {
       "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
       "written");
   args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
-      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
-      cxxopts::value<std::string>()->default_value(""))("jobs", "worker processes; 0: one per core",
-                                                        cxxopts::value<int>()->default_value("0"))(
+      "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "runnable", "only layouts that the executor can run")(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
+  args.add_profile();
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
-  const HardwareProfile profile = load_profile(scenario, args.text("profile"), overrides);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Sweep result = sweep_shown(args, scenario, profile, "sweep");
-  std::optional<Unchanged> unchanged;
-  if (!overrides.empty()) unchanged = best_unchanged(args);
-  if (args.has("save")) save(scenario, result, args.text("save"));
-  nlohmann::json answer = to_json(scenario, profile, result);
-  if (unchanged && !result.ranked.empty())
-    answer.update(to_json(*unchanged, result.ranked.front().figures, overrides));
+  std::optional<WhatIf> what_if;
+  if (!overrides.empty()) what_if = {texts_of(overrides), best_unchanged(args), {}};
+  if (what_if && !result.ranked.empty()) what_if->changed = result.ranked.front().figures;
+  if (args.has("save")) save(scenario, profile, result, args.text("save"));
+  nlohmann::json answer = to_json(result);
+  if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (args.json()) {
     std::cout << answer.dump(2) << "\n";
     return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
   }
-  print_rejected(scenario, result, 6);
+  print_rejected(result, 6);
   if (result.ranked.empty()) {
     std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
     return static_cast<int>(ExitCode::infeasible);
   }
-  note_shared_cores(scenario);
-  std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " (profile "
-            << profile.name << ": " << profile.source << ")\n\n";
+  print_notes(scenario, result.notes);
+  std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " ("
+            << describe(profile) << ": " << profile.source << ")\n\n";
   Table table({"#", "step", "from the best, 9 of 10", "beats it", "tokens/s/rank", "MFU",
                "worst memory", "stage", "layout"});
   for (std::size_t i = 0; i < std::min(result.ranked.size(),
@@ -193,18 +149,19 @@ int sweep_command(int argc, char** argv) {
                c.difference ? percent_text(c.difference->second_wins, 0) : "",
                count_text(static_cast<std::int64_t>(c.figures.tokens_per_second_per_rank)),
                percent_text(c.figures.model_flops_utilization), bytes_text(c.figures.peak_memory),
-               c.figures.worst_stage, describe_layout(scenario, c.layout)});
+               c.figures.worst_stage, c.text});
   }
   std::cout << table.text();
   if (result.tied > 1)
     std::cout << "\n"
               << result.tied << " layouts are tied (=): what the profile does not know could turn "
               << "their order round; simplest of them: " << result.simplest + 1 << ", "
-              << describe_layout(scenario, result.ranked[result.simplest].layout) << "\n";
-  for (const std::string& line : why_it_wins(scenario, result)) std::cout << line << "\n";
-  if (unchanged) {
-    std::cout << "\n" << side_by_side(*unchanged, result.ranked.front().figures);
-    if (unchanged->figures) std::cout << "best as written: " << unchanged->layout << "\n";
+              << result.ranked[result.simplest].text << "\n";
+  for (const std::string& line : result.why) std::cout << line << "\n";
+  if (what_if) {
+    std::cout << "\n" << side_by_side(*what_if);
+    if (what_if->unchanged.figures)
+      std::cout << "best as written: " << what_if->unchanged.layout << "\n";
   }
   return 0;
 }

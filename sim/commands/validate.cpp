@@ -10,8 +10,6 @@
 namespace polyphony::sim {
 namespace {
 
-std::string signed_percent(double share) { return (share >= 0 ? "+" : "") + percent_text(share); }
-
 Overrides read_overrides(const std::vector<std::string>& texts) {
   Overrides overrides;
   for (const std::string& text : texts) {
@@ -49,8 +47,9 @@ void add_group(Table& table, const BlockSummary& summary, const Group& group,
   const bool complete = kind == "complete" || summary.complete.ours.count == 0;
   const Unseen unseen = complete ? unseen_of(summary, held_out) : Unseen{};
   table.add({summary.block, summary.memory ? "memory" : "time", kind, std::to_string(ours.count),
-             percent_text(ours.mean), percent_text(ours.median), signed_percent(ours.worst),
-             signed_percent(ours.bias), complete && summary.tau ? number_text(*summary.tau, 2) : "",
+             percent_text(ours.mean), percent_text(ours.median), signed_percent_text(ours.worst),
+             signed_percent_text(ours.bias),
+             complete && summary.tau ? number_text(*summary.tau, 2) : "",
              complete && summary.regret ? percent_text(*summary.regret) : "",
              group.naive.count ? percent_text(group.naive.mean) : "", unseen.family_out,
              unseen.scale_out});
@@ -86,7 +85,8 @@ void print_parts(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     const Errors& ours = part.all.ours;
     table.add({part.of, part.part, std::to_string(ours.count), percent_text(ours.mean),
-               percent_text(ours.median), signed_percent(ours.worst), signed_percent(ours.bias),
+               percent_text(ours.median), signed_percent_text(ours.worst),
+               signed_percent_text(ours.bias),
                part.all.naive.count ? percent_text(part.all.naive.mean) : ""});
   }
   std::cout << "\nStep times by part of a block, then by framework over all blocks\n"
@@ -207,8 +207,8 @@ void print_every_row(const std::vector<RowResult>& results) {
   for (const RowResult& result : results) {
     if (!result.used()) continue;
     table.add({result.row.id, number_text(result.row.measured, 2), number_text(result.predicted, 2),
-               result.row.unit, signed_percent(result.error.value_or(0)),
-               result.naive ? signed_percent(*result.naive / result.measured_step - 1) : ""});
+               result.row.unit, signed_percent_text(result.error.value_or(0)),
+               result.naive ? signed_percent_text(*result.naive / result.measured_step - 1) : ""});
   }
   std::cout << table.text() << "\n";
 }

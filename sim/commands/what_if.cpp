@@ -1,24 +1,23 @@
 #include "sim/commands/what_if.h"
 
-#include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/commands/console.h"
 
 namespace polyphony::sim {
 namespace {
 
-std::string signed_percent(double before, double after) {
+std::string change_text(double before, double after) {
   if (before <= 0) return "";
-  const double share = after / before - 1;
-  return (share >= 0 ? "+" : "") + percent_text(share);
+  return signed_percent_text(after / before - 1);
 }
 
 }  // namespace
 
-Unchanged answer_unchanged(const std::string& path, const std::string& profile,
+Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
                            Predictor predictor) {
   try {
-    const Scenario scenario = read_scenario(read_file(path), path, read_file);
+    Scenario scenario = read_scenario_file(path);
+    read_samples(scenario);
     const auto outcome = predict(scenario, require_layout(scenario), typical_batch(scenario),
                                  load_profile(scenario, profile), predictor);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};
@@ -28,14 +27,16 @@ Unchanged answer_unchanged(const std::string& path, const std::string& profile,
   }
 }
 
-std::string side_by_side(const Unchanged& unchanged, const Figures& changed) {
+std::string side_by_side(const WhatIf& what_if) {
+  const Unchanged& unchanged = what_if.unchanged;
+  const Figures& changed = what_if.changed;
   if (!unchanged.figures)
     return "without the changes there is no answer: " + unchanged.why_not + "\n";
   const Figures& before = *unchanged.figures;
   Table table({"what if", "as written", "changed", "difference"});
   const auto row = [&](const char* what, const std::string& was, const std::string& is,
                        double was_value, double is_value) {
-    table.add({what, was, is, signed_percent(was_value, is_value)});
+    table.add({what, was, is, change_text(was_value, is_value)});
   };
   row("step", seconds_text(before.step), seconds_text(changed.step), before.step.count(),
       changed.step.count());
@@ -61,38 +62,10 @@ std::string side_by_side(const Unchanged& unchanged, const Figures& changed) {
   return table.text();
 }
 
-nlohmann::json spent_json(const Figures& figures) {
-  const auto known = [](double value) {
-    return value > 0 ? nlohmann::json(value) : nlohmann::json();
-  };
-  return {{"dollars_per_step", known(figures.dollars_per_step)},
-          {"dollars_per_million_tokens", known(figures.dollars_per_million_tokens)},
-          {"kwh_per_step", known(figures.kilowatt_hours())},
-          {"kwh_per_million_tokens", known(figures.kilowatt_hours_per_million_tokens())}};
-}
-
-nlohmann::json texts_of(const std::vector<Override>& overrides) {
-  nlohmann::json texts = nlohmann::json::array();
+std::vector<std::string> texts_of(const std::vector<Override>& overrides) {
+  std::vector<std::string> texts;
   for (const Override& override : overrides) texts.push_back(override.text);
   return texts;
-}
-
-nlohmann::json to_json(const Unchanged& unchanged, const Figures& changed,
-                       const std::vector<Override>& overrides) {
-  nlohmann::json json{{"set", texts_of(overrides)}};
-  if (!unchanged.figures) {
-    json["unchanged"] = {{"no_answer", unchanged.why_not}};
-    return json;
-  }
-  const Figures& before = *unchanged.figures;
-  json["unchanged"] = {{"step_seconds", before.step.count()},
-                       {"tokens_per_second_per_rank", before.tokens_per_second_per_rank},
-                       {"mfu", before.model_flops_utilization},
-                       {"peak_memory_bytes", before.peak_memory.value},
-                       {"fits", before.fits()}};
-  if (!unchanged.layout.empty()) json["unchanged"]["layout"] = unchanged.layout;
-  json["step_change"] = changed.step / before.step - 1;
-  return json;
 }
 
 }  // namespace polyphony::sim

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "shared/scenario/scenario_json.h"
+#include "shared/search/balanced_plan.h"
 #include "sim/commands/console.h"
 
 namespace polyphony::sim {
@@ -33,8 +33,30 @@ void MetricsTail::update() {
   }
 }
 
+namespace {
+
+// The same layout but for who holds which blocks.
+bool same_but_split(Layout a, Layout b) {
+  for (Layout* layout : {&a, &b})
+    for (ModuleLayout& grid : layout->modules) grid.blocks.clear();
+  return a == b;
+}
+
+// Of the run that wrote `file`, where its layout is the same otherwise.
+std::optional<Layout> split_of_run(const std::string& file, const Layout& layout) {
+  if (!std::filesystem::exists(file)) return {};
+  const Scenario earlier = read_scenario_file(file);
+  if (!earlier.layout || !is_split(earlier.model, *earlier.layout) ||
+      !same_but_split(*earlier.layout, layout))
+    return {};
+  return earlier.layout;
+}
+
+}  // namespace
+
 std::string prepare_folder(const Scenario& scenario, const Layout& layout,
-                           const std::string& folder, EarlierRun earlier) {
+                           const HardwareProfile& profile, const std::string& folder,
+                           EarlierRun earlier) {
   namespace fs = std::filesystem;
   std::error_code failed;
   fs::create_directories(folder, failed);
@@ -54,11 +76,14 @@ std::string prepare_folder(const Scenario& scenario, const Layout& layout,
         throw InputError(folder + "/" + old, "", "cannot be removed: " + failed.message(),
                          "choose another --out folder");
     }
-  Scenario chosen = scenario;
-  chosen.layout = layout;
-  chosen.search.reset();
   const std::string path = folder + "/scenario.json";
-  write_file(path, resolved_text(chosen) + "\n");
+  Scenario chosen = scenario;
+  chosen.search.reset();
+  chosen.layout.reset();
+  if (earlier == EarlierRun::resume && !is_split(scenario.model, layout))
+    chosen.layout = split_of_run(path, layout);
+  if (!chosen.layout) chosen.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
+  write_file(path, movable_text(chosen));
   return path;
 }
 

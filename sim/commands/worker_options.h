@@ -28,9 +28,12 @@ class MetricsTail {
 // checkpoints, in the way.
 enum class EarlierRun : std::uint8_t { resume, remove, refuse };
 
-// Writes the resolved scenario with `layout` as the run's own and returns its path.
+// Writes the resolved scenario with `layout` as the run's own and returns its path. Stages that the
+// layout does not split are split here, as the profile balances them or as the run that is
+// continued had them: no rank and no later start splits anew.
 std::string prepare_folder(const Scenario& scenario, const Layout& layout,
-                           const std::string& folder, EarlierRun earlier);
+                           const HardwareProfile& profile, const std::string& folder,
+                           EarlierRun earlier);
 // Launches, with a progress bar over `steps`.
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
                                   const std::string& folder, std::int64_t steps);

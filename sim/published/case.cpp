@@ -42,12 +42,12 @@ bool by_operator(const PublishedRow& row) {
   return row.recompute == "selective" || row.recompute.starts_with("selective(op");
 }
 
-void read_recompute(const PublishedRow& row, const Module& module, ModuleLayout& grid,
-                    std::optional<double>& share) {
+void read_recompute(const PublishedRow& row, const Module& module, const SoftwareStack& stack,
+                    ModuleLayout& grid, std::optional<double>& share) {
   const std::string& text = row.recompute;
   if (text.empty()) skip("recompute is not stated");
   if (text == "none" || text == "any") return;
-  if (is_memory(row.metric) && stack_name(row).starts_with("fsdp") &&
+  if (is_memory(row.metric) && stack.memory.keeping == Keeping::fsdp &&
       text.starts_with("selective")) {
     if (!by_operator(row))
       skip("memory under recompute " + text +
@@ -107,7 +107,8 @@ std::vector<int> even_blocks(int layers, int stages) {
   return blocks;
 }
 
-Layout read_layout(const PublishedRow& row, const Module& module, std::optional<double>& share) {
+Layout read_layout(const PublishedRow& row, const Module& module, const SoftwareStack& stack,
+                   std::optional<double>& share) {
   ModuleLayout grid;
   grid.tp = *row.tp;
   grid.cp = row.cp.value_or(1);
@@ -121,7 +122,7 @@ Layout read_layout(const PublishedRow& row, const Module& module, std::optional<
     grid.sp = *row.sequence_parallel;
   }
   if (module.experts > 0 && grid.tp > 1 && grid.sp) grid.expert_tp = 1;
-  read_recompute(row, module, grid, share);
+  read_recompute(row, module, stack, grid, share);
   if (share && is_memory(row.metric)) skip("memory under recompute " + row.recompute);
   read_shard(row, grid);
   if (has(row.offload, "activations") || has(row.offload, "optimizer"))
@@ -168,10 +169,9 @@ void read_precision(const PublishedRow& row, Scenario& scenario, HardwareProfile
 // What a row says of how its software keeps tensors.
 void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
-  // SimuMax's launcher asks for it (simu_tools/megatron_scripts/scripts/run_pretrain_llama3.sh).
-  if (has(row.variant, "cp-a2a") || has(row.source, "simumax")) memory.exchanged = true;
-  // torchtitan compiles the loss since 2025 (e8977b0 of 2024-12-18 turned it off).
-  if (memory.compiled && row.measured_on >= "2025") memory.fused_loss = true;
+  if (has(row.stack_traits, "fused-loss")) memory.fused_loss = true;
+  if (has(row.variant, "cp-a2a") || has(row.stack_traits, "heads-exchanged"))
+    memory.exchanged = true;
   memory.by_operator = memory.keeping == Keeping::fsdp && by_operator(row);
 }
 
@@ -191,9 +191,9 @@ PublishedCase build(const PublishedRow& row) {
   scenario.data.source = SyntheticData{always(0), always(seq), always(seq)};
   scenario.data.global_batch = *row.global_batch;
   result.profile = read_profile(row, scenario.cluster);
-  const std::string stack = stack_name(row);
-  if (stack.empty()) skip("software \"" + row.software + "\" has no fitted stack");
-  result.profile.stack = *find_stack(stack);
+  const SoftwareStack* stack = find_stack(row.stack);
+  if (stack == nullptr) skip("software \"" + row.software + "\" has no fitted stack");
+  result.profile.stack = *stack;
   if (row.overlap == "none") result.profile.stack.overlap = result.profile.stack.tensor_overlap = 0;
   if (has(row.overlap, "dp")) result.profile.stack.overlap = 0.8;
   if (has(row.overlap, "tp"))
@@ -202,14 +202,11 @@ PublishedCase build(const PublishedRow& row) {
   if (has(row.variant, "token-drop")) result.profile.stack.one_copy = false;
   if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
     result.profile.stack.one_copy = true;
-  // MXFP8 recipes for Blackwell from that container on (Megatron-Bridge 0.5.1, release notes).
-  if (has(row.software, "megatron-bridge") && row.precision == "mxfp8" &&
-      (has(row.software, "nemo:26.06") || has(row.software, "nemo:26.08")))
-    result.profile.stack.fused_experts = true;
+  if (has(row.stack_traits, "fused-experts")) result.profile.stack.fused_experts = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_memory(row, result.profile.stack.memory);
   read_precision(row, scenario, result.profile);
-  result.layout = read_layout(row, module, result.recomputed);
+  result.layout = read_layout(row, module, result.profile.stack, result.recomputed);
   if (module.tied && check_layout(scenario, result.layout)) {
     scenario.model.modules.front().tied = false;
     result.note = "embeddings predicted untied: this layout cannot tie them";
@@ -219,20 +216,6 @@ PublishedCase build(const PublishedRow& row) {
 }
 
 }  // namespace
-
-std::string stack_name(const PublishedRow& row) {
-  const std::string& text = row.software;
-  if (has(text, "megatron-bridge") || has(text, "nemo, ")) return "megatron-bridge";
-  if (has(text, "megatron-deepspeed")) return "megatron-deepspeed";
-  if (has(text, "megatron-lm")) {
-    if (row.attention != "eager") return "megatron-core";
-    return has(text, "2022") ? "megatron-2022" : "megatron-2021";
-  }
-  if (has(text, "foundry")) return "fsdp";
-  if (has(text, "torchtitan") || has(text, "automodel") || has(text, "fsdp"))
-    return has(row.variant, "compile") ? "fsdp2-compiled" : "fsdp2";
-  return "";
-}
 
 std::variant<PublishedCase, Skipped> make_case(const PublishedRow& row) {
   try {

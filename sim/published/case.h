@@ -34,7 +34,4 @@ struct Skipped {
 };
 std::variant<PublishedCase, Skipped> make_case(const PublishedRow& row);
 
-// The framework's stack, from what the row says of software and attention; nothing: unknown.
-std::string stack_name(const PublishedRow& row);
-
 }  // namespace polyphony::sim

@@ -82,7 +82,7 @@ Cluster read_cluster(const PublishedRow& row) {
 
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
   HardwareProfile profile = *shipped_profile(cluster);
-  const bool hopper = cluster.device.name.starts_with("H");
+  const bool hopper = find_device(cluster.device.name)->fitted == FittedOn::h100;
   // FlashAttention-2 reaches 35 % of an H100's peak (arXiv 2407.08608, abstract).
   constexpr double kFlash2OnHopper = 0.35;
   if (hopper && (row.attention == "flash" || row.attention == "sdpa" || row.attention == "flex"))
@@ -100,21 +100,17 @@ HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
 
 namespace {
 
-// Public architecture of DeepSeek-V2 and V3, Moonlight and Kimi-K2 (their config.json).
 void read_latent(const PublishedRow& row, Module& module) {
-  const bool moonlight = has(row.model, "moonlight");
-  if (!moonlight && !has(row.model, "deepseek") && !has(row.model, "kimi"))
+  if (!row.key_value_rank || !row.rotary_dim)
     skip("latent attention of " + row.model + ": its ranks are not stated");
-  if (is_memory(row.metric)) skip("activation memory of latent attention is not modelled");
-  module.key_value_rank = 512;
-  module.query_rank = moonlight ? 0 : 1536;
-  module.rotary_dim = 64;
+  module.key_value_rank = *row.key_value_rank;
+  module.query_rank = row.query_rank.value_or(0);
+  module.rotary_dim = *row.rotary_dim;
 }
 
 int head_width(const PublishedRow& row) {
   const int hidden = *row.hidden, heads = *row.heads;
-  if (has(row.model, "qwen3")) return 128;
-  if (has(row.model, "gpt-oss")) return 64;
+  if (row.head_dim) return *row.head_dim;
   if (hidden % heads != 0)
     skip("hidden " + number(hidden) + " is no multiple of heads " + number(heads) +
          ", and the width of a head is not stated");
@@ -136,15 +132,15 @@ Module read_model(const PublishedRow& row) {
   module.hidden = need(row.hidden, "hidden");
   module.heads = need(row.heads, "heads");
   module.kv_heads = row.kv_heads.value_or(module.heads);
-  module.head_dim = latent ? 128 : head_width(row);
   if (latent) read_latent(row, module);
+  module.head_dim = head_width(row);
   module.vocab = need(row.vocab, "vocab");
   module.tied = row.tied_embeddings.value_or(false);
   if (row.mlp != "gated" && row.mlp != "plain") skip("mlp is not stated");
   module.gated = row.mlp == "gated";
   module.norm = module.gated ? Norm::rms : Norm::layer;
   if (!module.gated) module.rope_theta = 0;  // GPT and MPT: learned positions, ALiBi
-  module.qk_norm = has(row.model, "qwen3");
+  module.qk_norm = row.qk_norm.value_or(false);
   if (!row.experts) skip("experts is not stated");
   if (*row.experts == 0) {
     module.ffn = need(row.ffn, "ffn");

@@ -36,19 +36,29 @@ struct TextColumn {
   const char* name;
   std::string PublishedRow::* member;
 };
-constexpr TextColumn kTexts[] = {
-    {"source", &PublishedRow::source},           {"model", &PublishedRow::model},
-    {"gpu_type", &PublishedRow::gpu_type},       {"recompute", &PublishedRow::recompute},
-    {"precision", &PublishedRow::precision},     {"shard", &PublishedRow::shard},
-    {"attention", &PublishedRow::attention},     {"mlp", &PublishedRow::mlp},
-    {"trainable", &PublishedRow::trainable},     {"attention_kind", &PublishedRow::attention_kind},
-    {"offload", &PublishedRow::offload},         {"intra_node", &PublishedRow::intra_node},
-    {"overlap", &PublishedRow::overlap},         {"inter_node", &PublishedRow::inter_node},
-    {"variant", &PublishedRow::variant},         {"software", &PublishedRow::software},
-    {"measured_on", &PublishedRow::measured_on},
+constexpr TextColumn kTexts[] = {{"source", &PublishedRow::source},
+                                 {"model", &PublishedRow::model},
+                                 {"gpu_type", &PublishedRow::gpu_type},
+                                 {"recompute", &PublishedRow::recompute},
+                                 {"precision", &PublishedRow::precision},
+                                 {"shard", &PublishedRow::shard},
+                                 {"attention", &PublishedRow::attention},
+                                 {"mlp", &PublishedRow::mlp},
+                                 {"trainable", &PublishedRow::trainable},
+                                 {"attention_kind", &PublishedRow::attention_kind},
+                                 {"offload", &PublishedRow::offload},
+                                 {"intra_node", &PublishedRow::intra_node},
+                                 {"overlap", &PublishedRow::overlap},
+                                 {"inter_node", &PublishedRow::inter_node},
+                                 {"variant", &PublishedRow::variant},
+                                 {"software", &PublishedRow::software},
+                                 {"measured_on", &PublishedRow::measured_on},
+                                 {"stack", &PublishedRow::stack},
+                                 {"stack_traits", &PublishedRow::stack_traits},
 
-    {"family", &PublishedRow::family},           {"duplicate_of", &PublishedRow::duplicate_of},
-    {"outlier", &PublishedRow::outlier}};
+                                 {"family", &PublishedRow::family},
+                                 {"duplicate_of", &PublishedRow::duplicate_of},
+                                 {"outlier", &PublishedRow::outlier}};
 
 struct CountColumn {
   const char* name;
@@ -74,12 +84,17 @@ constexpr CountColumn kCounts[] = {{"layers", &PublishedRow::layers},
                                    {"experts", &PublishedRow::experts},
                                    {"topk", &PublishedRow::topk},
                                    {"moe_ffn", &PublishedRow::moe_ffn},
-                                   {"shared_experts", &PublishedRow::shared_experts}};
+                                   {"shared_experts", &PublishedRow::shared_experts},
+                                   {"head_dim", &PublishedRow::head_dim},
+                                   {"key_value_rank", &PublishedRow::key_value_rank},
+                                   {"query_rank", &PublishedRow::query_rank},
+                                   {"rotary_dim", &PublishedRow::rotary_dim}};
 
 // Read by name below, or for people only.
 const std::set<std::string> kOthers{"id",      "measured_metric",   "measured_value",
                                     "unit",    "sequence_parallel", "tied_embeddings",
-                                    "assumed", "config_key",        "notes"};
+                                    "assumed", "config_key",        "notes",
+                                    "qk_norm"};
 
 void read_metric(const CsvRow& line, PublishedRow& row) {
   const std::string text = line.text("measured_metric");
@@ -189,6 +204,7 @@ std::vector<PublishedRow> read_published(const std::string& text, const std::str
     for (const CountColumn& column : kCounts) row.*column.member = line.integer(column.name);
     row.sequence_parallel = line.boolean("sequence_parallel");
     row.tied_embeddings = line.boolean("tied_embeddings");
+    row.qk_norm = line.boolean("qk_norm");
     row.assumed = split(line.text("assumed"), '+');
     read_metric(line, row);
     rows.push_back(std::move(row));

@@ -5,7 +5,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/predict.h"
+#include "sim/prediction/predict.h"
 #include "sim/published/measure.h"
 
 namespace polyphony::sim {
@@ -61,10 +61,9 @@ Bytes baseline_activations(PublishedCase in) {
 // Of what the caching allocator has reserved at its peak, what is allocated (SimuMax,
 // docs/strategy.md, mem_factor; its own B200 runs: 66.55 of 70.88 GiB).
 constexpr double kAllocatedShare = 0.94;
-// torchtitan's "memory" is what is reserved (components/metrics.py).
 bool is_reserved(const PublishedRow& row) {
   return row.metric == Metric::peak_reserved_memory ||
-         row.software.find("torchtitan") != std::string::npos;
+         row.stack_traits.find("reserved-memory") != std::string::npos;
 }
 
 double memory_value(const PublishedRow& row, const PublishedCase& in,

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/quantity_text.h"
 #include "shared/text/strict_json.h"
-#include "sim/answers/predict.h"
+#include "sim/prediction/figures.h"
 
 namespace polyphony::sim {
 namespace {
@@ -114,7 +115,9 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
         const double bubble =
             1 + (scenario.layout->modules.back().pp - 1.0) /
                     (scenario.layout->modules.back().vpp * scenario.layout->microbatches);
-        result.naive = Seconds(model_flops(prediction.program).value /
+        result.naive = Seconds(model_flops(prediction.program.model, prediction.program.batch,
+                                           prediction.program.precision)
+                                   .value /
                                (scenario.cluster.ranks() * prediction.peak.value) * bubble);
         result.naive_efficiency = result.naive->count() / result.measured_step.count();
       }

@@ -49,6 +49,23 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", parts, "--steps", 2, "--fresh"))
         self.assertEqual(harness.checkpoints(parts), [2])
 
+    def test_the_split_of_a_run_is_its_own(self):
+        """Stages are split once: the folder and the checkpoint say how, and a later profile does not change it."""
+        out = self.folder / "run"
+        tiny = SCENARIOS / "tiny.json"
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 2))
+        blocks = json.loads((out / "scenario.json").read_text())["layout"]["all"]["blocks"]
+        self.assertEqual(sum(blocks), 6)
+        manifest = json.loads((out / "checkpoints/step-2/manifest.json").read_text())
+        self.assertEqual(manifest["blocks"][-1], blocks)
+        other = [blocks[0] - 1, blocks[1] + 1] if blocks[0] > 1 else [blocks[0] + 1, blocks[1] - 1]
+        scenario = json.loads((out / "scenario.json").read_text())
+        scenario["layout"]["all"]["blocks"] = other  # as another profile would have split them
+        (out / "scenario.json").write_text(json.dumps(scenario))
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 4, "--resume"))
+        self.assertEqual(json.loads((out / "scenario.json").read_text())["layout"]["all"]["blocks"], other)
+        self.assertEqual(json.loads((out / "checkpoints/step-4/manifest.json").read_text())["blocks"][-1], other)
+
     def test_a_layout_that_only_the_simulator_knows(self):
         path = self.scenario(layout={"placement": "homogeneous", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})
         for command in ("run", "rehearse"):

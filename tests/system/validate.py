@@ -5,9 +5,9 @@ import harness
 from harness import POLYPHONY, SCENARIOS, run
 
 HEADER = ("id,model,layers,hidden,heads,ffn,vocab,seq,gpus,gpu_type,tp,pp,dp,microbatch,global_batch,recompute,precision,"
-          "measured_metric,measured_value,unit,shard,mlp,experts,trainable,attention_kind,software")
+          "measured_metric,measured_value,unit,shard,mlp,experts,trainable,attention_kind,stack")
 ROW = ("mine_1,GPT,4,1024,8,4096,32000,1024,8,A100-80GB-SXM,1,1,8,1,16,none,bf16,iteration_time,100,ms,none,plain,0,full,mha,"
-       "llm-foundry")
+       "fsdp")
 
 
 class Validate(harness.SystemTest):

@@ -40,6 +40,43 @@ class WhatIf(harness.SystemTest):
         plan = json.loads(run(POLYPHONY, "plan", TINY, "--set", "cluster.ranks=4", "--format", "json").stdout)
         self.assertEqual(plan["program"]["ranks"], 4)
 
+    def test_a_shipped_stack_wherever_something_is_predicted(self):
+        def step(*more, command="simulate"):
+            done = run(POLYPHONY, command, REHEARSE, "--format", "json", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+        plain, fused = step(), step("--stack", "megatron-core")
+        self.assertEqual((plain["stack"], fused["stack"]), ("polyphony", "megatron-core"))
+        self.assertNotEqual(plain["step_seconds"], fused["step_seconds"])
+        by_key = self.scenario("own.json", base="rehearse_8.json", training={"software": "megatron-core"})
+        done = run(POLYPHONY, "simulate", by_key, "--format", "json")
+        self.assertEqual(json.loads(done.stdout)["step_seconds"], fused["step_seconds"])
+        self.assertIn("stack megatron-core", run(POLYPHONY, "simulate", REHEARSE, "--stack", "megatron-core").stdout)
+        for command in ("simulate", "sweep", "plan", "run", "rehearse"):
+            with self.subTest(command):
+                self.assert_one_line(run(POLYPHONY, command, TINY, "--stack", "megatron"), "--stack", "megatron-core")
+                self.assertIn("fsdp2-compiled", run(POLYPHONY, command, "--help").stdout)
+
+    def test_virtual_stages_come_round_to_the_same_ranks(self):
+        path = self.scenario(layout={"schedule": "interleaved", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})
+        plan = json.loads(run(POLYPHONY, "plan", path, "--format", "json").stdout)
+        self.assertEqual([stage["ranks"] for stage in plan["stages"]], ["0", "1", "0", "1"])
+
+    def test_recorded_samples_drive_the_prediction(self):
+        """They stood for full images and texts as long as the sequence."""
+        def tokens(name, text):
+            (self.folder / f"{name}.jsonl").write_text(f'{{"items": [["text", {text}, 1]]}}\n' * 8)
+            data = {"source": {"recorded": f"{name}.jsonl"}, "sequence": 256, "images": None, "text": None}
+            done = run(POLYPHONY, "simulate", self.scenario(f"{name}.json", data=data), "--format", "json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answer = json.loads(done.stdout)
+            return round(answer["tokens_per_second_per_rank"] * answer["step_seconds"] * 2)
+        self.assertEqual(tokens("short", 3), 8 * 3)
+        self.assertEqual(tokens("long", 17), 8 * 17)
+        (self.folder / "long.jsonl").unlink()
+        for command in ("simulate", "plan", "sweep"):
+            self.assert_one_line(run(POLYPHONY, command, self.folder / "long.json"), "long.jsonl", "cannot be read", "/data/source/recorded")
+
     def test_wrong_paths_and_values_in_one_line(self):
         for text, words in {
             "layout.microbatch=8": ["/layout/microbatch"],

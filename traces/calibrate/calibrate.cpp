@@ -47,9 +47,8 @@ using Rows = std::map<RowKind, std::vector<FitRow>>;
 
 Compiled compile_or_fail(const Program& program, const std::string& label) {
   auto compiled = compile(program);
-  if (const auto* fault = std::get_if<Fault>(&compiled)) {
+  if (const auto* fault = std::get_if<Fault>(&compiled))
     POLYPHONY_CHECK(false, "the Program of " << label << " cannot run: " << fault->text);
-  }
   return std::get<Compiled>(std::move(compiled));
 }
 
@@ -58,7 +57,9 @@ class RunReader {
   RunReader(const MeasuredRun& run, const HardwareProfile& prior, const ParameterList& parameters)
       : program_(*run.program), compiled_(compile_or_fail(*run.program, run.label)) {
     features_ = features(program_, compiled_, run.cluster, prior, parameters);
-    for (const Timeline& step : run.steps) steps_.push_back(find_activity(program_, step));
+    const std::vector<CoreShare> shared = find_shared_cores(program_, run.steps);
+    for (const Timeline& step : run.steps)
+      take_waiting(program_, step, shared, steps_.emplace_back(find_activity(program_, step)));
   }
 
   void add_to(Rows& rows) const {
@@ -232,6 +233,7 @@ RunError run_error(const MeasuredRun& run, const HardwareProfile& prior,
     error.before = (estimated_step(run, prior) - measured.median) / measured.median;
     error.after = (estimated_step(run, fitted) - measured.median) / measured.median;
   }
+  error.shared_cores = find_shared_cores(*run.program, run.steps);
   return error;
 }
 
@@ -243,6 +245,13 @@ double predicted_spread(const MeasuredRun& run, const HardwareProfile& profile) 
 }
 
 }  // namespace
+
+MeasuredRun measured_run(const Measurement& measurement) {
+  MeasuredRun run{measurement.layout(), &measurement.program, measurement.scenario.cluster,
+                  measurement.steps};
+  for (const Program& program : measurement.step_programs) run.step_programs.push_back(&program);
+  return run;
+}
 
 Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRun>& runs,
                       const std::string& name, const std::string& software,
@@ -276,17 +285,21 @@ Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRu
   result.profile.software = software;
   result.profile.source = source;
   result.profile.step_error = kLeastStepError;
+  std::vector<MeasuredRun> undisturbed;
   for (const MeasuredRun& run : runs) {
     result.runs.push_back(run_error(run, prior, result.profile));
-    const RunError& error = result.runs.back();
-    result.profile.step_error =
-        std::max({result.profile.step_error, std::abs(error.after), error.repeatability});
+    if (result.runs.back().shared_cores.empty()) undisturbed.push_back(run);
   }
+  if (undisturbed.empty()) undisturbed = runs;
+  for (const RunError& error : result.runs)
+    if (error.shared_cores.empty() || undisturbed.size() == runs.size())
+      result.profile.step_error =
+          std::max({result.profile.step_error, std::abs(error.after), error.repeatability});
   Certainty& certainty = result.profile.certainty;
   certainty = fitted_certainty(list, value, belief.covariance, prior, runs, result.runs);
   certainty.source = source;
   certainty.fitted = seen_ranges(programs);
-  certainty.jitter = measure_jitter(runs, result.profile);
+  certainty.jitter = measure_jitter(undisturbed, result.profile);
   for (std::size_t run = 0; certainty.jitter && run < runs.size(); ++run)
     result.runs[run].jitter_repeatability = predicted_spread(runs[run], result.profile);
   return result;

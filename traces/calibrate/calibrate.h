@@ -6,12 +6,15 @@
 //   keeps its prior; so do all device peaks and shape efficiencies. A receive op counts as one
 //   latency and the sum of its messages' transfers; one whose messages came apart is left out.
 //   The step scalars (global norm) count with the update that waits for them.
+// Ranks that did not have their core to themselves (traces/compare/shared_cores.h) are judged by the
+// processor time of their ops; their run's step, which holds the waiting, counts for step_error and
+// jitter only when every run is like that.
 // step_error of the result: the largest of the runs' remaining step errors (estimate() against the
 // median), their repeatabilities, and 2 %. It is in-sample: check it on layouts not fitted.
 // The profile's certainty: standard errors as principal axes of the last fit's covariance, so that
 // parameters which the traces cannot tell apart cancel where they did there (traces/calibrate/certainty.h);
 // the ranges of the measured Programs; jitter (traces/calibrate/jitter.h). Does not model: links shared by
-// ops at the same time, cores shared by ranks; both end up in the fitted numbers.
+// ops at the same time, which ends up in the fitted numbers.
 #pragma once
 
 #include <optional>
@@ -21,6 +24,8 @@
 #include "shared/hardware/hardware.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
+#include "traces/compare/shared_cores.h"
+#include "traces/evidence/measurement.h"
 
 namespace polyphony::traces {
 
@@ -32,6 +37,9 @@ struct MeasuredRun {
   // By step, where batches differ: the same ops with other sizes. Empty: `program` every time.
   std::vector<const Program*> step_programs = {};
 };
+
+// Refers to the measurement.
+MeasuredRun measured_run(const Measurement& measurement);
 
 struct FittedParameter {
   std::string name;
@@ -49,6 +57,7 @@ struct RunError {
   double repeatability = 0;
   // That the fitted jitter predicts: of the estimate under kJitterDraws seeds.
   std::optional<double> jitter_repeatability = {};
+  std::vector<CoreShare> shared_cores = {};  // ranks that did not have their core to themselves
 };
 inline constexpr std::size_t kJitterDraws = 200;
 

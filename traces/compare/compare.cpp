@@ -113,6 +113,17 @@ PartTimes mean(const std::vector<PartTimes>& ranks) {
   return sum;
 }
 
+std::vector<Part> parts_shown(const std::vector<PartTimes>& ranks) {
+  const bool recomputing = std::any_of(ranks.begin(), ranks.end(), [](const PartTimes& parts) {
+    return parts[static_cast<std::size_t>(Part::recompute)] > Seconds{};
+  });
+  std::vector<Part> shown;
+  for (std::size_t p = 0; p < kParts; ++p)
+    if (recomputing || static_cast<Part>(p) != Part::recompute)
+      shown.push_back(static_cast<Part>(p));
+  return shown;
+}
+
 Rank critical_rank(const std::vector<PartTimes>& ranks) {
   constexpr auto kIdle = static_cast<std::size_t>(Part::idle);
   constexpr double kTie = 1e-9;  // rounding must not choose
@@ -138,6 +149,7 @@ Comparison compare(const Program& program, const Timeline& predicted,
   const Seconds step = result.measured_step.median;
   if (step > Seconds{}) result.step_error = (predicted.makespan - step) / step;
 
+  result.shared_cores = find_shared_cores(program, measured);
   const std::vector<PartTimes> predicted_parts = part_times(program, predicted);
   const std::vector<PartTimes> measured_parts = median_parts(program, measured);
   result.average = beside(mean(predicted_parts), mean(measured_parts), step);

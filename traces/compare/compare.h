@@ -1,5 +1,6 @@
 // A predicted step beside measured steps of the same Program: step time and where it went.
-//   forward, backward (both halves), recompute: the compute stream at work on them
+//   forward, backward (both halves), recompute: the compute stream at work on them. What a backward
+//     op computes again is part of it; recompute is of ops that do nothing else
 //   optimizer: the update, and the step scalars (loss, global norm) that it waits for
 //   idle: of the compute stream, step - all of the above; waiting inside an op is idle (activity.h)
 //   exchange: time in which messages (pipeline and bridge) of the rank were under way, overlaps
@@ -15,6 +16,7 @@
 
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
+#include "traces/compare/shared_cores.h"
 #include "traces/compare/spread.h"
 
 namespace polyphony::traces {
@@ -38,6 +40,9 @@ using PartTimes = std::array<Seconds, kParts>;  // by Part
 // By rank.
 std::vector<PartTimes> part_times(const Program& program, const Timeline& timeline);
 PartTimes mean(const std::vector<PartTimes>& ranks);
+// All parts, but recomputation where no rank has any of its own: recomputed layers are then part of
+// their backward.
+std::vector<Part> parts_shown(const std::vector<PartTimes>& ranks);
 // The rank whose compute stream idles least (the lowest of equals): what it does bounds the step.
 Rank critical_rank(const std::vector<PartTimes>& ranks);
 
@@ -54,6 +59,7 @@ struct Comparison {
   double step_error = 0;
   std::vector<PartComparison> average;  // over ranks, by Part
   Rank critical;                        // of the measured steps
+  std::vector<CoreShare> shared_cores;  // ranks that did not have their core to themselves
   std::vector<PartComparison> on_critical;
 
   double repeatability() const { return measured_step.repeatability(); }

@@ -178,7 +178,12 @@ class Writer {
         << ", \"cat\": \"" << polyphony::name(program_.streams[op.stream.value].kind) << "\", ";
     where(op.stream) << ", \"ts\": ";
     text_.microseconds(start) << ", \"dur\": ";
-    text_.microseconds(nanoseconds(time.end) - start) << ", \"args\": {\"op\": " << time.op.value;
+    text_.microseconds(nanoseconds(time.end) - start);
+    if (time.processor.count() >= 0) {
+      text_ << ", \"tdur\": ";
+      text_.microseconds(nanoseconds(time.processor));
+    }
+    text_ << ", \"args\": {\"op\": " << time.op.value;
     std::visit(ArgsOf{program_, text_}, op.what);
     text_ << "}},\n";
   }

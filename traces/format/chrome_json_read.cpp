@@ -154,7 +154,12 @@ class Reader {
     const double start = time(event, at, "ts");
     const double duration = time(event, at, "dur");
     if (duration < 0) fail(at + "/dur", "a duration cannot be negative", kHint);
-    return {id, seconds(start), seconds(start + duration)};
+    OpTime result{id, seconds(start), seconds(start + duration)};
+    if (!event.contains("tdur")) return result;
+    const double processor = time(event, at, "tdur");
+    if (processor < 0) fail(at + "/tdur", "a processor time cannot be negative", kHint);
+    result.processor = seconds(processor);
+    return result;
   }
 
   void finish(Timeline& timeline) const {

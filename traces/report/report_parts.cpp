@@ -65,6 +65,8 @@ Table comparison_table(const Comparison& comparison, const std::string& caption)
       std::to_string(comparison.measured_step.count) + " steps, repeatability " +
       plus_minus(comparison.repeatability()) +
       " (half the interquartile range). Exchange and all-reduce may overlap compute.";
+  if (!comparison.shared_cores.empty())
+    table.note += " Shared cores: " + describe(comparison.shared_cores) + ".";
   return table;
 }
 

@@ -72,13 +72,6 @@ void make_small_set(const TempFolder& folder) {
 }  // namespace
 
 TEST_SUITE("dataset") {
-  TEST_CASE("questions become lower-case words without punctuation") {
-    using Words = std::vector<std::string>;
-    CHECK(question_words("What is the BLUE shape?") == Words{"what", "is", "the", "blue", "shape"});
-    CHECK(question_words("  don't -- ask, twice! ") == Words{"dont", "ask", "twice"});
-    CHECK(question_words("?!").empty());
-  }
-
   TEST_CASE("easy-VQA has its 38,575 training and 9,673 held-out questions") {
     const std::vector<Sample> held_out = real_set().held_out();
     REQUIRE(held_out.size() == 9673);

@@ -12,23 +12,55 @@ using namespace polyphony;
 namespace {
 
 // Attention, feed-forward and embedding matrices of a module, from its dimensions alone.
-//   block = 2·H·A·D + 2·H·K·D + g·H·F, g = 3 when gated, else 2;  embeddings V·H, twice unless tied
-//   with E experts of width X and one of width S that all tokens visit: F = E·X + S, and the router's E·H
+//   block = 2·H·A·D (3 with a gate) + 2·H·K·D + g·H·F, g = 3 when gated, else 2; with E experts of
+//   width X and one of width S that all tokens visit F = E·X + S, and the router's E·H
+//   latent attention: H·(Lq + Lk + R) + Lq·A(D + R) + Lk·A(D + Dv) + A·Dv·H (without Lq A(D + R)·H)
+//   linear attention: H·(2(K + V)D + 2V) + V·D·H, and the convolution's
+//   embeddings V·H, twice unless tied
 //   diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's width
+double attention_matrices(const Module& m, AttentionKind kind) {
+  const double hidden = m.hidden, heads = m.heads, head_dim = m.head_dim;
+  switch (kind) {
+    case AttentionKind::full:
+    case AttentionKind::window:
+      return hidden * head_dim * ((m.attention_gate ? 3 : 2) * heads + 2 * m.kv_heads);
+    case AttentionKind::latent: {
+      const double wide = heads * (head_dim + m.rotary_dim), values = heads * value_width(m);
+      const double queries = m.query_rank > 0 ? m.query_rank * (hidden + wide) : hidden * wide;
+      return queries + hidden * (m.key_value_rank + m.rotary_dim) +
+             m.key_value_rank * (heads * head_dim + values) + hidden * values;
+    }
+    case AttentionKind::linear: {
+      const double keys = m.linear_key_heads, values = m.linear_value_heads,
+                   width = m.linear_head_dim;
+      return hidden * (2 * (keys + values) * width + 2 * values + values * width) +
+             (2 * keys + values) * width * m.linear_conv;
+    }
+  }
+  return 0;
+}
+
+double feed_forward_matrices(const Module& m, FeedForwardKind kind) {
+  const double matrices = m.gated ? 3.0 * m.hidden : 2.0 * m.hidden;
+  if (kind == FeedForwardKind::dense) return matrices * m.ffn;
+  return matrices * (static_cast<double>(m.experts) * m.expert_ffn + m.shared_ffn) +
+         static_cast<double>(m.hidden) * m.experts;
+}
+
 double matrix_parameters(const Module& module) {
   const double hidden = module.hidden, head_dim = module.head_dim;
-  const double attention = 2 * hidden * head_dim * (module.heads + module.kv_heads);
-  const double width =
-      module.experts == 0
-          ? module.ffn
-          : static_cast<double>(module.experts) * module.expert_ffn + module.shared_ffn;
-  const double feed_forward = (module.gated ? 3 : 2) * hidden * width + hidden * module.experts;
+  double blocks = 0;
+  for (int block = 0; block < module.layers; ++block) {
+    const BlockKind kind = block_at(module, block);
+    blocks += attention_matrices(module, kind.attention) +
+              feed_forward_matrices(module, kind.feed_forward);
+  }
   const double embeddings =
       module.kind == ModuleKind::language ? (module.tied ? 1 : 2) * hidden * module.vocab : 0;
   const double modulation = module.modulation * (kTimeFeatures + 6 * hidden);
   const double across =
       module.condition > 0 ? 2 * (hidden + module.condition) * head_dim * module.heads : 0;
-  return module.layers * (attention + feed_forward + modulation + across) + embeddings;
+  return blocks + module.layers * (modulation + across) + embeddings;
 }
 
 }  // namespace

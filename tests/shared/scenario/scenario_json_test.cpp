@@ -126,6 +126,37 @@ TEST_CASE("neither layout nor search: everything may be searched") {
   CHECK(scenario.search->placement.empty());
 }
 
+TEST_CASE("a user's own file need not say what it is about") {
+  std::string text = test::file_text("scenarios/tiny.json");
+  const auto begin = text.find("\"about\""), end = text.find("\"model\"");
+  REQUIRE(begin < end);
+  text.erase(begin, end - begin);
+  const Scenario scenario = read_scenario(text, "s.json", test::file_text);
+  CHECK(scenario.about.empty());
+  CHECK(resolved_text(scenario).find("about") == std::string::npos);
+}
+
+TEST_CASE("a layout says how rows go between grids") {
+  std::string text = test::file_text("scenarios/tiny_non_colocated.json");
+  const std::string placement = "\"placement\": \"non-colocated\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"bridge\": \"leader\"");
+  const std::string file = "scenarios/tiny_non_colocated.json";
+  Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->bridge == Bridge::leader);
+  CHECK_FALSE(check_layout(scenario, *scenario.layout).has_value());
+  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
+  ModuleLayout& language = scenario.layout->modules.back();
+  language.tp = language.ranks;
+  language.pp = 1;
+  language.blocks.clear();
+  language.sp = true;
+  const auto refused = check_layout(scenario, *scenario.layout);
+  REQUIRE(refused.has_value());
+  CHECK(refused->reason.find("with sequence parallelism no rank has all rows to lead with") !=
+        std::string::npos);
+}
+
 TEST_CASE("extends: the nearest file that holds the value is blamed") {
   const std::string base = test::file_text("scenarios/tiny.json");
   const std::string change =
@@ -170,6 +201,25 @@ TEST_CASE("hf: the configuration's own file is blamed") {
         "supported model?)");
   CHECK(refusal(text, files({})) ==
         "s.json: /model/language/hf: llama/config.json: no such file (check the path)");
+}
+
+TEST_CASE("hf: what a configuration leaves open is a note, until the scenario says it") {
+  const std::string config =
+      R"({"model_type": "qwen2_vl", "hidden_size": 64, "vision_config": {"depth": 2, "embed_dim": 32,
+          "hidden_size": 64, "mlp_ratio": 4, "num_heads": 4, "patch_size": 14}})";
+  const auto notes = [&](const std::string& more) {
+    const std::string text =
+        with(R"("layers": 2, "hidden": 32, "heads": 4, "ffn": 64, "patch": 4, "image_size": 16)",
+             R"("hf": "config.json")" + more);
+    std::string all;
+    for (const std::string& note :
+         read_scenario(text, "s.json", files({{"config.json", config}})).notes)
+      all += note + "\n";
+    return all;
+  };
+  CHECK(notes("").find("names no image size: 448 pixels") != std::string::npos);
+  CHECK(notes(R"(, "image_size": 224)").find("image size") == std::string::npos);
+  CHECK(notes(R"(, "image_size": 224)").find("temporal patches") != std::string::npos);
 }
 
 TEST_CASE("refusals: file, pointer, what, hint") {

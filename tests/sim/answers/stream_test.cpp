@@ -7,20 +7,14 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_json.h"
-#include "sim/answers/jitter.h"
+#include "shared/scenario/typical_batch.h"
 #include "sim/commands/console.h"
+#include "sim/prediction/jitter.h"
 
 namespace polyphony::tests {
 namespace {
 
 using namespace sim;
-
-Scenario recorded_scenario() {
-  Scenario scenario =
-      read_scenario(read_file("scenarios/rehearse_8.json"), "scenarios/rehearse_8.json", read_file);
-  scenario.data.source = RecordedData{"unused"};
-  return scenario;
-}
 
 // 64 samples of one image; number 41 has thirty.
 std::vector<Sample> one_huge() {
@@ -33,6 +27,14 @@ std::vector<Sample> one_huge() {
     samples.push_back(sample);
   }
   return samples;
+}
+
+Scenario recorded_scenario() {
+  Scenario scenario =
+      read_scenario(read_file("scenarios/rehearse_8.json"), "scenarios/rehearse_8.json", read_file);
+  scenario.data.source = RecordedData{"unused"};
+  scenario.data.samples = one_huge();
+  return scenario;
 }
 
 BatchStream with_peaks(const std::vector<std::int64_t>& peaks, std::int64_t device) {
@@ -56,14 +58,13 @@ TEST_CASE("a batch with one huge sample is the peak, and the sample is named") {
   StreamOptions options;
   options.batches = 6;
   options.jobs = 2;
-  const std::vector<Sample> samples = one_huge();
-  const BatchStream stream = predict_stream(scenario, *scenario.layout, samples, profile, options);
+  const BatchStream stream = predict_stream(scenario, *scenario.layout, profile, options);
   REQUIRE(stream.batches.size() == 6);
   CHECK(stream.failed.empty());
   CHECK(stream.stages.size() == 8);
   for (const StreamBatch& batch : stream.batches) {
     bool huge = false;
-    for (const Sample& sample : stream_batch(scenario, samples, batch.number).samples)
+    for (const Sample& sample : batch_of_step(scenario, batch.number).samples)
       huge = huge || sample.id == 41;
     REQUIRE_FALSE(batch.samples.empty());
     CHECK((batch.samples[0].id == 41) == huge);
@@ -78,7 +79,7 @@ TEST_CASE("a batch with one huge sample is the peak, and the sample is named") {
   }
   // Alone or in two processes, the same.
   options.jobs = 1;
-  const BatchStream again = predict_stream(scenario, *scenario.layout, samples, profile, options);
+  const BatchStream again = predict_stream(scenario, *scenario.layout, profile, options);
   for (std::size_t i = 0; i < 6; ++i) CHECK(again.batches[i].peaks == stream.batches[i].peaks);
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("quantiles that so few numbers do not reach are called the largest") {
 
 TEST_CASE("jitter on SimGrid: a few seeds are simulated, and never below their estimate") {
   const Scenario scenario = recorded_scenario();
-  Batch batch = stream_batch(scenario, one_huge(), 0);
+  Batch batch = batch_of_step(scenario, 0);
   const HardwareProfile profile = *find_profile("cpu-core-roofline");
   const auto outcome = predict(scenario, *scenario.layout, batch, profile, Predictor::simulate);
   const auto& prediction = std::get<Prediction>(outcome);

@@ -14,11 +14,13 @@ namespace {
 const std::string kHeader =
     "id,model,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpus,gpu_type,tp,cp,pp,vpp,dp,ep,"
     "microbatch,global_batch,recompute,sequence_parallel,precision,measured_metric,measured_value,"
-    "unit,shard,attention,mlp,experts,trainable,attention_kind,intra_node,software,family,assumed";
+    "unit,shard,attention,mlp,experts,trainable,attention_kind,intra_node,software,stack,family,"
+    "assumed";
 // 8 GPUs, data parallel 8, 2 microbatches of 1.
 const std::string kRow =
     "x_1,GPT,4,1024,8,8,4096,32000,1024,8,A100-80GB-SXM,1,1,1,1,8,1,1,16,none,0,bf16,"
-    "iteration_time,100,ms,none,flash,plain,0,full,mha,nvlink3,\"Megatron-LM, 2022\",f,";
+    "iteration_time,100,ms,none,flash,plain,0,full,mha,nvlink3,\"Megatron-LM, "
+    "2022\",megatron-core,f,";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   text.replace(text.find(from), from.size(), to);
@@ -126,7 +128,8 @@ TEST_CASE("rows: a blank that matters, or what no profile covers, is skipped by 
   CHECK(reason(",bf16,", ",,") == "precision is not stated");
   CHECK(reason(",32000,", ",,") == "vocab is not stated");
   CHECK(reason("A100-80GB-SXM", "MI300X").starts_with("device \"MI300X\" has no profile"));
-  CHECK(reason("\"Megatron-LM, 2022\"", "Colossal") == "software \"Colossal\" has no fitted stack");
+  CHECK(reason("\"Megatron-LM, 2022\",megatron-core", "Colossal,") ==
+        "software \"Colossal\" has no fitted stack");
   CHECK(reason(",full,mha,", ",projector-only,mha,").starts_with("trainable projector-only"));
   CHECK(reason(",full,mha,", ",full,hybrid,").starts_with("attention_kind hybrid"));
   CHECK(reason(",bf16,", ",nvfp4,") == "A100-80 has no units for precision nvfp4");
@@ -150,32 +153,34 @@ TEST_CASE("rows: one step in every metric of time") {
 }
 
 TEST_CASE("rows: memory is the row's software's") {
-  const auto memory = [](const std::string& metric, const std::string& software) {
-    return replaced(replaced(kRow, "iteration_time,100,ms", metric + ",1,GB"),
-                    "\"Megatron-LM, 2022\"", software);
+  const auto memory = [](const std::string& metric, const std::string& stack) {
+    return replaced(replaced(kRow, "iteration_time,100,ms", metric + ",1,GB"), "megatron-core",
+                    stack);
   };
-  const std::string eager = replaced(memory("param_plus_optimizer_memory", "\"Megatron-LM, 2022\""),
-                                     ",flash,", ",eager,");
+  const std::string eager =
+      replaced(memory("param_plus_optimizer_memory", "megatron-2022"), ",flash,", ",eager,");
   CHECK(result_of(eager).memory_of == Keeping::megatron);
   // Of the blocks alone, 18·12·L·h² bytes with L 4 and h 1024: biases, norms and a word are 0.1 %.
   CHECK(result_of(eager).predicted ==
         doctest::Approx(18 * 12 * 4 * 1024 * 1024 / 1e9).epsilon(2e-3));
 
-  const auto found = [&](const std::string& metric, const std::string& software) {
-    const RowResult result = result_of(memory(metric, software));
+  const auto found = [&](const std::string& metric, const std::string& stack) {
+    const RowResult result = result_of(memory(metric, stack));
     CHECK(result.memory_of == Keeping::fsdp);
     return result.predicted;
   };
-  const double allocated = found("peak_memory", "llm-foundry");
+  const double allocated = found("peak_memory", "fsdp2");
   CHECK(allocated > 0);
-  CHECK(found("peak_reserved_memory", "llm-foundry") == doctest::Approx(allocated / 0.94));
-  CHECK(found("peak_memory", "torchtitan") == doctest::Approx(allocated / 0.94));
+  CHECK(found("peak_reserved_memory", "fsdp2") == doctest::Approx(allocated / 0.94));
+  const auto reserved = run_published(
+      rows_of(kHeader + ",stack_traits\n" + memory("peak_memory", "fsdp2") + ",reserved-memory\n"),
+      {}, [](double) {});
+  CHECK(reserved.front().predicted == doctest::Approx(allocated / 0.94));
 
   const auto recomputed = [&](const std::string& how) {
-    return result_of(
-        replaced(memory("peak_memory", "torchtitan"), ",16,none,", ",16," + how + ","));
+    return result_of(replaced(memory("peak_memory", "fsdp2"), ",16,none,", ",16," + how + ","));
   };
-  CHECK(recomputed("selective(op)").predicted < allocated / 0.94);
+  CHECK(recomputed("selective(op)").predicted < allocated);
   CHECK(recomputed("full").predicted < recomputed("selective").predicted);
   CHECK(recomputed("selective(2)")
             .reason.starts_with("memory under recompute selective(2) of PyTorch"));

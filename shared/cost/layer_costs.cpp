@@ -1,0 +1,86 @@
+#include "shared/cost/layer_costs.h"
+
+#include <numeric>
+
+#include "shared/cost/compute_time.h"
+#include "shared/program/work.h"
+
+namespace polyphony {
+namespace {
+
+// One of `lanes` equal shares of the batch, on one of `contexts` ranks of it; whatever there is any
+// of, a share has some of.
+WorkSize mean_work(const WorkSize& batch, int lanes, int contexts) {
+  const auto of_lane = [&](std::int64_t count) { return (count + lanes - 1) / lanes; };
+  const auto of_rank = [&](std::int64_t count) {
+    return (of_lane(count) + contexts - 1) / contexts;
+  };
+  const auto narrow = [](std::int64_t count) { return static_cast<std::int32_t>(count); };
+  return {.tokens = of_rank(batch.tokens),
+          .pairs = of_rank(batch.pairs),
+          .text_tokens = of_rank(batch.text_tokens),
+          .loss_tokens = of_rank(batch.loss_tokens),
+          .sequences = narrow(of_rank(batch.sequences)),
+          .samples = narrow(of_lane(batch.samples)),
+          .gathered = of_lane(batch.gathered),
+          .condition = of_rank(batch.condition),
+          .cross_pairs = of_rank(batch.cross_pairs),
+          .window_pairs = of_rank(batch.window_pairs)};
+}
+
+// `count` ranks of the grid's first stage, `stride` apart.
+Ring ring_of(const ModuleLayout& grid, int count, int stride, const Cluster& cluster,
+             const HardwareProfile& profile, const Choices& choices = {}) {
+  std::vector<Rank> members;
+  for (int i = 0; i < count; ++i)
+    members.emplace_back(static_cast<std::size_t>(grid.first_rank + i * stride));
+  return make_ring(members, cluster, profile, Others::alike, choices);
+}
+
+InnerRings rings_of(const Module& module, const ModuleLayout& grid, const Cluster& cluster,
+                    const HardwareProfile& profile) {
+  const Choices experts =
+      profile.stack.one_copy ? Choices{module.experts_per_token, module.experts} : Choices{};
+  return {ring_of(grid, grid.tp, 1, cluster, profile),
+          ring_of(grid, grid.cp, grid.tp, cluster, profile),
+          ring_of(grid, grid.ep, grid.experts_tp(), cluster, profile, experts)};
+}
+
+}  // namespace
+
+std::vector<WorkSize> module_sizes(const Model& model, const Batch& batch) {
+  std::vector<std::uint32_t> all(batch.samples.size());
+  std::iota(all.begin(), all.end(), std::uint32_t{0});
+  std::vector<WorkSize> sizes;
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    sizes.push_back(work_size(model, ModuleId(m), batch, all.data(), all.size()));
+  return sizes;
+}
+
+LayerCosts layer_costs(const Scenario& scenario, const Layout& layout,
+                       const std::vector<WorkSize>& sizes, const HardwareProfile& profile) {
+  const Model& model = scenario.model;
+  Cluster healthy = scenario.cluster;
+  healthy.degraded.clear();
+  LayerCosts costs;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    const ModuleLayout& grid = layout.modules[m];
+    const WorkSize size = mean_work(sizes[m], layout.microbatches * grid.dp(), grid.cp);
+    const LayerRange stack{0, static_cast<std::uint16_t>(layers(module).size())};
+    const ChunkContext context =
+        chunk_context(model, ModuleId(m), 0, grid, scenario.training.precision);
+    const InnerRings rings = rings_of(module, grid, healthy, profile);
+    const auto times = [&](Phase phase) {
+      return layer_times(module, stack, phase, size, context, rings, profile);
+    };
+    costs.push_back(times(Phase::forward));
+    if (!needs_backward(model, ModuleId(m))) continue;
+    const std::vector<Seconds> backward = times(Phase::backward);
+    for (std::size_t layer = 0; layer < backward.size(); ++layer)
+      costs.back()[layer] += backward[layer];
+  }
+  return costs;
+}
+
+}  // namespace polyphony

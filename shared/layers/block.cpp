@@ -1,0 +1,133 @@
+#include "shared/layers/block.h"
+
+#include "shared/layers/experts.h"
+#include "shared/layers/feed_forward.h"
+#include "shared/layers/latent_attention.h"
+#include "shared/layers/linear_attention.h"
+#include "shared/layers/self_attention.h"
+
+namespace polyphony {
+namespace {
+
+std::int64_t nothing(const LayerBytes&) { return 0; }
+
+template <class Part>
+constexpr BlockPart common() {
+  return {.parameters = Part::parameters,
+          .forward = [](const LayerKernels& layer) { Part(layer).forward(); },
+          .again = [](const LayerKernels&) {},
+          .backward_input = [](const LayerKernels& layer) { Part(layer).backward_input(); },
+          .backward_weight = [](const LayerKernels& layer) { Part(layer).backward_weight(); },
+          .tape = Part::tape,
+          .again_bytes = nothing,
+          .choices = nothing};
+}
+template <class Part>
+constexpr BlockPart attention() {
+  BlockPart part = common<Part>();
+  part.again = [](const LayerKernels& layer) { Part(layer).again(); };
+  part.again_bytes = Part::again_bytes;
+  return part;
+}
+
+constexpr BlockPart kSelfAttention = attention<SelfAttention>();
+constexpr BlockPart kLatentAttention = attention<LatentAttention>();
+constexpr BlockPart kLinearAttention = attention<LinearAttention>();
+constexpr BlockPart kFeedForward = common<FeedForward>();
+constexpr BlockPart kExperts = [] {
+  BlockPart part = common<Experts>();
+  part.choices = Experts::choices;
+  return part;
+}();
+
+}  // namespace
+
+const BlockPart& block_part(AttentionKind kind) {
+  switch (kind) {
+    case AttentionKind::full:
+    case AttentionKind::window:
+      return kSelfAttention;
+    case AttentionKind::latent:
+      return kLatentAttention;
+    case AttentionKind::linear:
+      return kLinearAttention;
+  }
+  return kSelfAttention;
+}
+
+const BlockPart& block_part(FeedForwardKind kind) {
+  switch (kind) {
+    case FeedForwardKind::dense:
+      return kFeedForward;
+    case FeedForwardKind::experts:
+      return kExperts;
+  }
+  return kFeedForward;
+}
+
+void Block::parameters(LayerParameters add) {
+  const Module& m = add.module();
+  const BlockKind kind = block_at(m, add.layer() - 1);
+  add.norm("norm1");
+  block_part(kind.attention).parameters(add);
+  if (m.post_norms) add.norm("post_norm1");
+  add.norm("norm2");
+  block_part(kind.feed_forward).parameters(add);
+  if (m.post_norms) add.norm("post_norm2");
+}
+
+void Block::post_norm() {
+  if (module_.post_norms) norm(own(size_.tokens), hidden());
+}
+void Block::post_norm_backward() {
+  if (module_.post_norms) norm_backward(own(size_.tokens), hidden());
+}
+void Block::post_norm_weight() {
+  if (module_.post_norms) norm_weight(own(size_.tokens), hidden());
+}
+
+void Block::forward() {
+  norm(own(size_.tokens), hidden());
+  block_part(block_.attention).forward(*this);
+  post_norm();
+  passes(between_blocks(), 3, 1);  // residual sum
+  norm(own(size_.tokens), hidden());
+  block_part(block_.feed_forward).forward(*this);
+  post_norm();
+  passes(between_blocks(), 3, 1);
+}
+
+void Block::backward_input(bool attention_again) {
+  post_norm_backward();
+  block_part(block_.feed_forward).backward_input(*this);
+  norm_backward(own(size_.tokens), hidden());
+  passes(between_blocks(), 3, 1);  // gradients of the two residual branches summed
+  const BlockPart& attention = block_part(block_.attention);
+  if (attention_again) attention.again(*this);
+  post_norm_backward();
+  attention.backward_input(*this);
+  if (lora() && !input_grad_) return;  // a LoRA module's first block: only its pairs train
+  norm_backward(own(size_.tokens), hidden());
+  passes(between_blocks(), 3, 1);
+}
+
+void Block::backward_weight() {
+  post_norm_weight();
+  block_part(block_.feed_forward).backward_weight(*this);
+  norm_weight(own(size_.tokens), hidden());
+  post_norm_weight();
+  block_part(block_.attention).backward_weight(*this);
+  norm_weight(own(size_.tokens), hidden());
+}
+
+std::int64_t Block::tape(const LayerBytes& bytes) {
+  const BlockPart &attention = block_part(bytes.block.attention),
+                  &feed_forward = block_part(bytes.block.feed_forward);
+  if (bytes.recompute == Recompute::full) return bytes.input() + feed_forward.choices(bytes);
+  const int posts = !bytes.module.post_norms ? 0 : bytes.reaches_attention() ? 2 : 1;
+  const std::int64_t post =
+      posts * (bytes.input() + bytes.statistics(bytes.own(bytes.size.tokens)));
+  return norms(bytes) + post + attention.tape(bytes) + feed_forward.tape(bytes);
+}
+
+}  // namespace polyphony

@@ -1,0 +1,110 @@
+#include "shared/layers/encoder_layers.h"
+
+namespace polyphony {
+
+void PatchEmbedding::parameters(LayerParameters add) {
+  const Module& m = add.module();
+  const std::int64_t side = m.image_size / m.patch;
+  LayerParameters own = add.under("patch_embedding");
+  Parameter& weight =
+      own.matrix("weight", m.hidden, std::int64_t{m.channels} * m.patch * m.patch, Cut::replicated);
+  // Its input is the batch's, and the gradient of its output the table's, where that has all rows.
+  weight.role = m.rotary || m.class_token ? Role::table : Role::none;
+  weight.rows = Rows::own;
+  own.vector("bias", m.hidden, Cut::replicated, Initial::zeros);
+  if (m.class_token)
+    own.table("class_token", 1, m.hidden, Cut::replicated, kPositionDeviation, Rows::items);
+  if (!m.rotary)
+    own.table("position", side * side + (m.class_token ? 1 : 0), m.hidden, Cut::replicated,
+              kPositionDeviation, Rows::embedded);
+}
+
+Linear PatchEmbedding::patches() const {
+  return {std::min(own(embedded_rows()), size_.tokens),
+          std::int64_t{module_.channels} * module_.patch * module_.patch, hidden(), true};
+}
+
+void PatchEmbedding::forward() {
+  const std::int64_t rows = own(embedded_rows());
+  forward_cut(patches());
+  if (module_.class_token) passes(rows * hidden(), 2, 2);
+  if (!module_.rotary) passes(rows * hidden(), 3, 1);  // + position embedding
+}
+
+void PatchEmbedding::backward_input(bool) {  // pixels have no gradient
+  if (module_.class_token && !lora()) passes(patches().rows * hidden(), 2, 1);
+}
+
+void PatchEmbedding::backward_weight() {
+  weight_gradient(patches());
+  if (module_.class_token) passes(size_.sequences * hidden(), 2, 3);
+  if (!module_.rotary)
+    passes(own(embedded_rows()) * hidden(), 3, 1);  // position embedding's gradient
+}
+
+// Columns of a convolution's matrix: (frame of the three, input channel).
+void AudioEmbedding::parameters(LayerParameters add) {
+  const Module& m = add.module();
+  add.matrix_and_bias("conv1", m.hidden, 3 * std::int64_t{m.mel_bins}, Cut::replicated, true,
+                      Rows::frames);
+  add.matrix_and_bias("conv2", m.hidden, 3 * std::int64_t{m.hidden}, Cut::replicated, true,
+                      Rows::own);
+}
+
+Linear AudioEmbedding::conv1() const {
+  return {std::min(2 * own(size_.tokens) + (sequence() ? 1 : 0), 2 * size_.tokens),
+          3 * std::int64_t{module_.mel_bins}, hidden(), true};
+}
+Linear AudioEmbedding::conv2() const { return {own(size_.tokens), 3 * hidden(), hidden(), true}; }
+
+// Rows of three frames gathered (2), GELU (2); fixed positions added (3).
+void AudioEmbedding::forward() {
+  passes(conv1().rows * conv1().in, 2, 1);
+  forward_cut(conv1());
+  passes(conv1().rows * hidden(), 2, 1);
+  passes(conv2().rows * conv2().in, 2, 1);
+  forward_cut(conv2());
+  passes(conv2().rows * hidden(), 5, 2);
+}
+
+void AudioEmbedding::backward_input(bool) {  // frames have no gradient
+  if (lora()) return;
+  passes(conv2().rows * hidden(), 3, 1);
+  input_gradient(conv2());
+  passes(conv2().rows * conv2().in, 3, 2);  // zeros, then each frame's parts added up
+  passes(conv1().rows * hidden(), 3, 1);
+}
+
+void AudioEmbedding::backward_weight() {
+  weight_gradient(conv2());
+  weight_gradient(conv1());
+}
+
+// Inputs of both activations; of both matrices, three rows for each of theirs.
+std::int64_t AudioEmbedding::tape(const LayerBytes& bytes) {
+  const Module& m = bytes.module;
+  return bytes.trains()
+             ? bytes.element() * bytes.own(bytes.size.tokens) * 6 * (m.mel_bins + m.hidden)
+             : 0;
+}
+
+void EncoderNorm::forward() {
+  if (module_.class_token) {
+    if (sequence()) gather(embedded_rows(), hidden());
+    passes(own(size_.tokens) * hidden(), 2, 1);
+  }
+  norm(own(size_.tokens), hidden());
+}
+
+void EncoderNorm::backward_input(bool) {
+  norm_backward(own(size_.tokens), hidden());
+  if (!module_.class_token) return;
+  passes((embedded_rows() + 2 * own(size_.tokens)) * hidden(), 1, 2);  // zeros, then the rows
+  if (sequence()) scatter(embedded_rows(), hidden());
+}
+
+std::int64_t EncoderNorm::tape(const LayerBytes& bytes) {
+  return bytes.input() + bytes.statistics(bytes.own(bytes.size.tokens));
+}
+
+}  // namespace polyphony

@@ -1,0 +1,157 @@
+#include "shared/layers/experts.h"
+
+#include "shared/layers/feed_forward.h"
+
+namespace polyphony {
+
+void Experts::parameters(LayerParameters& add) {
+  const Module& m = add.module();
+  const std::int64_t inner = 2 * std::int64_t{m.expert_ffn};
+  add.matrix("router.weight", m.experts, m.hidden, Cut::replicated, Rows::own).role = Role::router;
+  if (m.expert_bias) add.vector("router.bias", m.experts, Cut::replicated, Initial::zeros);
+  add.experts("experts.gate_up.weight", inner, m.hidden, Cut::rows);
+  if (m.expert_bias) add.expert_bias("experts.gate_up.bias", inner, Cut::rows);
+  add.experts("experts.down.weight", m.hidden, m.expert_ffn, Cut::columns);
+  if (m.expert_bias) add.expert_bias("experts.down.bias", m.hidden, Cut::replicated);
+  if (m.shared_ffn == 0) return;
+  add.adapted("shared.gate_up", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows, false);
+  add.adapted("shared.down", m.hidden, m.shared_ffn, Cut::columns, false);
+}
+
+// One product for each expert here, evenly loaded.
+void Experts::expert_gemms(std::int64_t out, std::int64_t in, bool weight) {
+  const std::int64_t local = module_.experts / context_.ep, rows = (slots() + local - 1) / local;
+  const double flops =
+      2.0 * static_cast<double>(slots()) * static_cast<double>(out) * static_cast<double>(in);
+  const std::int64_t moved = slots() * (in + out) * element();
+  const auto launches = static_cast<int>(local);
+  if (weight)
+    add(KernelKind::gemm, flops, moved + 2 * local * in * out * wide_element(), launches, out, in,
+        rows);
+  else
+    add(KernelKind::gemm, flops, moved + local * in * out * element(), launches, rows, out, in);
+}
+
+void Experts::exchange() {
+  if (context_.ep == 1) return;
+  passes(slots() * hidden(), 2, 1);  // between the order by sender and the order by expert
+  collective(CollectiveKind::all_to_all, slots() * hidden() * element(), GroupKind::expert);
+}
+
+void Experts::router_gemm(std::int64_t rows) {
+  const std::int64_t experts = module_.experts, wide = wide_element();
+  if (element() < wide) add(KernelKind::elementwise, 0, rows * hidden() * (element() + wide), 2);
+  gemm(rows, experts, hidden(), (rows * hidden() + experts * hidden() + rows * experts) * wide);
+}
+
+// Router logits to the rows in the order of their experts.
+void Experts::route() {
+  const std::int64_t wide = wide_element();
+  router_gemm(routed());
+  // Sorted with their places, largest first; the first k copied, picked and made to weights.
+  add(KernelKind::elementwise, 0,
+      routed() * module_.experts * (2 * wide + kIndex) + slots() * 6 * wide, 5);
+  // Slots sorted by expert, counted, the order undone, and divided by k.
+  add(KernelKind::elementwise, 0, slots() * 8 * kIndex, 6);
+  if (context_.ep > 1)
+    collective(CollectiveKind::all_gather, std::int64_t{context_.ep} * module_.experts * kIndex,
+               GroupKind::expert);
+  passes(slots() * hidden(), 2, 1);
+}
+
+void Experts::forward() {
+  if (cut_experts() && sequence()) gather(size_.tokens, hidden());
+  route();
+  exchange();
+  expert_gemms(2 * expert_width(), hidden(), false);
+  passes(slots() * expert_width(), 5, 2);  // SwiGLU, as in a dense block
+  expert_gemms(hidden(), expert_width(), false);
+  exchange();
+  // Slots in the order of tokens (2), weighted (2), summed over the choices.
+  passes(slots() * hidden(), 5, 3);
+  if (cut_experts()) sum(size_.tokens, hidden());
+  if (module_.shared_ffn == 0) return;
+  forward_column(shared_in());
+  passes(size_.tokens * shared_width(), 5, 2);
+  forward_row(shared_out());
+  passes(own(size_.tokens) * hidden(), 3, 1);
+}
+
+void Experts::backward_input() {
+  if (module_.shared_ffn > 0) {
+    input_gradient_row(shared_out());
+    passes(size_.tokens * shared_width(), 13, 4);
+    input_gradient_column(shared_in());
+    passes(own(size_.tokens) * hidden(), 3, 1);
+  }
+  if (cut_experts() && sequence()) gather(size_.tokens, hidden());
+  // The output's gradient by slot (2), times what the experts said (3), summed; times the weight.
+  passes(slots() * hidden(), 8, 4);
+  if (cut_experts()) reduce(CollectiveKind::all_reduce, slots() * wide_element());
+  exchange();
+  expert_gemms(expert_width(), hidden(), false);
+  passes(slots() * expert_width(), 13, 4);
+  expert_gemms(hidden(), 2 * expert_width(), false);
+  exchange();
+  passes(slots() * hidden(), 3, 2);  // in the order of tokens, summed over the choices
+  if (cut_experts()) sum(size_.tokens, hidden());
+  router_backward();
+}
+
+void Experts::router_backward() {
+  const std::int64_t rows = own(size_.tokens), experts = module_.experts, wide = wide_element();
+  // Through the softmax of the chosen, and scattered.
+  add(KernelKind::elementwise, 0, (rows * module_.experts_per_token * 7 + rows * experts) * wide,
+      6);
+  if (module_.balance_weight > 0) {
+    // Counts by sample and expert; softmax, times the samples' factors, less the mean.
+    const std::int64_t counts = size_.samples * experts;
+    add(KernelKind::elementwise, 0, (slots() * 3 + counts * 3) * kIndex, 4);
+    add(KernelKind::elementwise, 0, rows * experts * 14 * wide, 7);
+    if (sequence() && !cut_experts()) reduce(CollectiveKind::all_reduce, counts * kIndex);
+    if (context()) collective(CollectiveKind::all_reduce, counts * kIndex, GroupKind::context);
+  }
+  gemm(rows, hidden(), experts, (rows * hidden() + experts * hidden() + rows * experts) * wide);
+  passes(rows * hidden(), 3, 1);
+}
+
+void Experts::backward_weight() {
+  if (!lora()) {
+    expert_gemms(hidden(), expert_width(), true);
+    expert_gemms(2 * expert_width(), hidden(), true);
+    const std::int64_t rows = own(size_.tokens), experts = module_.experts;
+    gemm(experts, hidden(), rows,
+         (rows * hidden() + rows * experts + 2 * experts * hidden()) * wide_element());
+  }
+  if (module_.shared_ffn == 0) return;
+  weight_gradient(shared_out());
+  weight_gradient(shared_in());
+}
+
+std::int64_t expert_slots(const Module& module, std::int64_t tokens, const RankContext& context) {
+  const bool own = context.sp && context.expert_tp < context.tp;
+  return module.experts_per_token *
+         (own ? RowShares{tokens, context.tp}.count(context.tensor_index) : tokens);
+}
+
+std::int64_t Experts::choices(const LayerBytes& bytes) {
+  return kIndex * expert_slots(bytes.module, bytes.size.tokens, bytes.context);
+}
+
+std::int64_t Experts::tape(const LayerBytes& bytes) {
+  const Module& m = bytes.module;
+  const bool trained = bytes.trains(), shares = m.shared_ffn > 0;
+  const std::int64_t rows = (trained ? 2 : 1) * std::int64_t{m.hidden};
+  const std::int64_t inner = (trained ? 3 : 2) * std::int64_t{m.expert_ffn};
+  const std::int64_t per_slot = bytes.element() * (rows + inner / bytes.context.expert_tp) +
+                                bytes.wide() + (bytes.context.ep > 1 ? 6 : 4) * kIndex;
+  const std::int64_t balance =
+      m.balance_weight > 0 ? bytes.wide() * bytes.own(bytes.size.tokens) * m.experts : 0;
+  // Without gradients of a router and of a shared expert nobody wants the input.
+  const std::int64_t input = trained || shares ? bytes.matrix_input() : 0;
+  return input + (shares ? bytes.low_rank(2) : 0) +
+         expert_slots(m, bytes.size.tokens, bytes.context) * per_slot + balance +
+         activation_bytes(bytes, m.shared_ffn, true);
+}
+
+}  // namespace polyphony

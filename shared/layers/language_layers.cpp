@@ -1,0 +1,102 @@
+#include "shared/layers/language_layers.h"
+
+namespace polyphony {
+namespace {
+
+// A tied matrix serves as an output matrix too, so it starts as one.
+Parameter& token_table(LayerParameters add, Rows rows) {
+  const Module& m = add.module();
+  const double deviation = m.tied ? 1 / std::sqrt(static_cast<double>(m.hidden)) : kTokenDeviation;
+  Parameter& table =
+      add.under("embedding").table("weight", m.vocab, m.hidden, Cut::rows, deviation, rows);
+  table.tied = m.tied;
+  return table;
+}
+
+}  // namespace
+
+void TokenEmbedding::parameters(LayerParameters add) { token_table(add, Rows::tokens); }
+
+void LanguageHead::parameters(LayerParameters add) {
+  const Module& m = add.module();
+  LayerParameters own = add.under("head");
+  own.norm("norm", Rows::loss);
+  if (!m.tied) {
+    own.matrix("output.weight", m.vocab, m.hidden, Cut::rows, Rows::loss);
+  } else if (add.first() > 0) {
+    Parameter& copy = token_table(add, Rows::loss);
+    copy.role = Role::matrix;
+    copy.copy = true;
+  }
+}
+
+void TokenEmbedding::forward() {
+  const std::int64_t text = size_.text_tokens, other = size_.tokens - text;
+  if (!sequence()) {
+    // Looked up (2), put beside the other rows and brought into order.
+    add(KernelKind::embedding, 0, 2 * (text + size_.tokens) * hidden() * element(), 3);
+    all_reduce(text, hidden());
+    return;
+  }
+  // Looked up (2), put beside the rank's other rows (2), placed (2) among zeros (1).
+  const std::int64_t passed = 2 * text + 4 * (text + own(other)) + size_.tokens;
+  add(KernelKind::embedding, 0, passed * hidden() * element(), 4);
+  scatter(size_.tokens, hidden());
+}
+
+void TokenEmbedding::backward_input(bool) {
+  if (lora() && !input_grad_) return;
+  if (sequence()) gather(size_.tokens, hidden());
+  if (!input_grad_) return;
+  add(KernelKind::embedding, 0, 2 * own(size_.tokens - size_.text_tokens) * hidden() * element(),
+      1);
+}
+
+void TokenEmbedding::backward_weight() {
+  add(KernelKind::embedding, 0, size_.text_tokens * hidden() * (element() + 2 * wide_element()), 2);
+}
+
+Linear LanguageHead::vocabulary() const {
+  return {size_.loss_tokens, hidden(), (module_.vocab + context_.tp - 1) / context_.tp, false};
+}
+
+void LanguageHead::forward() {
+  const std::int64_t rows = size_.loss_tokens;
+  passes(own(rows) * hidden(), 2, 1);  // rows with a label
+  norm(own(rows), hidden());
+  if (sequence()) reduce(CollectiveKind::all_gather, rows * hidden() * element());
+  forward_cut(vocabulary());
+  // Over [rows, V/tp]: widened (2), largest (1), shifted (2), exponentials (2), sum (1); target
+  // logits picked out.
+  add(KernelKind::loss, 0, rows * vocabulary().out * 8 * wide_element(), 8);
+  reduce(CollectiveKind::all_reduce_max, rows * wide_element());
+  reduce(CollectiveKind::all_reduce, rows * wide_element());  // sums of exponentials
+  reduce(CollectiveKind::all_reduce, rows * wide_element());  // target logits
+}
+
+void LanguageHead::backward_input(bool) {
+  const std::int64_t rows = size_.loss_tokens;
+  add(KernelKind::loss, 0, rows * vocabulary().out * 4 * wide_element(),
+      4);  // probabilities − one-hot, scaled, narrowed
+  const std::int64_t bytes = rows * hidden() * element();  // of parts as they are, not padded
+  if (sequence() && context_.weight_grad && !lora()) reduce(CollectiveKind::all_gather, bytes);
+  input_gradient(vocabulary());
+  reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, bytes);
+  norm_backward(own(rows), hidden());
+  // Zeros, then the labelled rows.
+  passes((own(size_.tokens) + 3 * own(rows)) * hidden(), 1, 2);
+}
+
+void LanguageHead::backward_weight() {
+  weight_gradient(vocabulary());
+  norm_weight(own(size_.loss_tokens), hidden());
+}
+
+std::int64_t LanguageHead::tape(const LayerBytes& bytes) {
+  const Module& m = bytes.module;
+  const std::int64_t loss = bytes.size.loss_tokens, own = bytes.own(loss);
+  return (bytes.trains() ? 2 : 1) * bytes.element() * own * m.hidden + bytes.statistics(own) +
+         bytes.wide() * loss * ((m.vocab + bytes.context.tp - 1) / bytes.context.tp);
+}
+
+}  // namespace polyphony

@@ -1,0 +1,41 @@
+// The first and last layers of a language module: tokens to rows, and final norm, output matrix and
+// cross-entropy. L rows with a label, V vocabulary.
+//   parameters  embedding [V, H]; head norm and output [V, H], both cut by rows of the vocabulary. A
+//               tied matrix has the embedding's name; a range with the head alone has a copy of it
+//   tape        embedding nothing; head e·L·2H (of ⌈L/t⌉ rows under sequence parallelism; frozen and
+//               LoRA H), a norm, w·L·V/t probabilities
+// Source: own count of what exec/ does.
+#pragma once
+
+#include "shared/layers/layer_bytes.h"
+#include "shared/layers/layer_kernels.h"
+#include "shared/layers/layer_parameters.h"
+
+namespace polyphony {
+
+class TokenEmbedding : public LayerKernels {
+ public:
+  explicit TokenEmbedding(const LayerKernels& layer) : LayerKernels(layer) {}
+  static void parameters(LayerParameters add);
+  void forward();
+  void backward_input(bool);
+  void backward_weight();
+  static std::int64_t tape(const LayerBytes&) { return 0; }
+  static std::int64_t input_kept(const LayerBytes&) { return 0; }
+};
+
+class LanguageHead : public LayerKernels {
+ public:
+  explicit LanguageHead(const LayerKernels& layer) : LayerKernels(layer) {}
+  static void parameters(LayerParameters add);
+  void forward();
+  void backward_input(bool);
+  void backward_weight();
+  static std::int64_t tape(const LayerBytes& bytes);
+  static std::int64_t input_kept(const LayerBytes&) { return 0; }
+
+ private:
+  Linear vocabulary() const;
+};
+
+}  // namespace polyphony

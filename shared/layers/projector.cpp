@@ -1,0 +1,104 @@
+#include "shared/layers/projector.h"
+
+namespace polyphony {
+namespace {
+
+// The input, by the rows that come in.
+std::int64_t source_bytes(const LayerBytes& bytes) {
+  const std::int64_t merged = merged_rows(bytes.module);
+  return bytes.element() * bytes.own(bytes.size.tokens * merged) *
+         (bytes.module.projector_in / merged);
+}
+bool shares_rows(const LayerBytes& bytes) { return bytes.context.sp && bytes.context.tp > 1; }
+// Patches side by side are a copy; frames lie so.
+bool copies(const Module& module) {
+  return merged_rows(module) > 1 && module.source != ModuleKind::audio;
+}
+
+}  // namespace
+
+void MlpProjector::parameters(LayerParameters add) {
+  const Module& m = add.module();
+  add.matrix_and_bias("fc1", m.projector_hidden, m.projector_in, Cut::rows, true);
+  add.matrix_and_bias("fc2", m.projector_out, m.projector_hidden, Cut::columns, true);
+}
+
+Linear MlpProjector::in() const {
+  return {size_.tokens, module_.projector_in, module_.projector_hidden / context_.tp, true};
+}
+Linear MlpProjector::out() const {
+  return {size_.tokens, module_.projector_hidden / context_.tp, module_.projector_out, true};
+}
+
+void MlpProjector::forward() {
+  if (sequence()) gather(source_rows(), source_width());
+  passes(size_.tokens * module_.projector_in, 2, 1);  // merge² neighbours side by side
+  forward_cut(in());
+  passes(in().rows * in().out, 2, 1);  // GELU
+  forward_row(out());
+}
+
+void MlpProjector::backward_input(bool) {
+  const Linear first = in();
+  input_gradient_row(out());
+  passes(first.rows * first.out, 3, 1);
+  if (sequence() && context_.weight_grad) {  // fc1's input again, and side by side
+    gather(source_rows(), source_width());
+    passes(first.rows * first.in, 2, 1);
+  }
+  if (!input_grad_) return;  // nothing before fc1 has weights
+  input_gradient(first);
+  if (!sequence()) all_reduce(first.rows, first.in);
+  passes(first.rows * first.in, 2, 1);
+  if (sequence()) scatter(source_rows(), source_width());
+}
+
+void MlpProjector::backward_weight() {
+  weight_gradient(out());
+  weight_gradient(in());
+}
+
+std::int64_t MlpProjector::tape(const LayerBytes& bytes) {
+  const std::int64_t inner =
+      bytes.element() * bytes.size.tokens * (bytes.module.projector_hidden / bytes.context.tp);
+  return (bytes.trains() ? source_bytes(bytes) : 0) + (bytes.trains() ? 2 : 1) * inner;
+}
+
+std::int64_t MlpProjector::input_kept(const LayerBytes& bytes) {
+  return bytes.trains() && (shares_rows(bytes) || !copies(bytes.module)) ? source_bytes(bytes) : 0;
+}
+
+void LinearProjector::parameters(LayerParameters add) {
+  const Module& m = add.module();
+  add.matrix_and_bias("fc", m.projector_out, m.projector_in, Cut::replicated, true);
+}
+
+// Whole on every rank.
+Linear LinearProjector::whole() const {
+  return {own(size_.tokens), module_.projector_in, module_.projector_out, true};
+}
+
+void LinearProjector::forward() {
+  if (joins_rows()) gather(source_rows(), source_width());
+  if (merged_rows(module_) > 1) passes(size_.tokens * module_.projector_in, 2, 1);
+  forward_cut(whole());
+}
+
+void LinearProjector::backward_input(bool) {
+  if (!input_grad_) return;
+  input_gradient(whole());
+  if (merged_rows(module_) > 1) passes(size_.tokens * module_.projector_in, 2, 1);
+  if (joins_rows()) scatter(source_rows(), source_width());
+}
+
+std::int64_t LinearProjector::tape(const LayerBytes& bytes) {
+  return bytes.trains() ? bytes.element() * bytes.own(bytes.size.tokens) * bytes.module.projector_in
+                        : 0;
+}
+
+std::int64_t LinearProjector::input_kept(const LayerBytes& bytes) {
+  const bool whole = merged_rows(bytes.module) == 1 || !shares_rows(bytes);
+  return bytes.trains() && !copies(bytes.module) && whole ? source_bytes(bytes) : 0;
+}
+
+}  // namespace polyphony

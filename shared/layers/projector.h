@@ -1,0 +1,53 @@
+// Projectors (LayerKind projector_mlp and projector_linear): merge² neighbouring patches, or merge
+// frames, side by side, then two matrices with GELU between, or one. T rows that leave.
+//   parameters  fc1 [hidden, in] by rows and fc2 [out, hidden] by columns; fc [out, in] on every rank
+//   tape        e·(q·in + T·2·hidden/t), linear e·q·in; frozen e·T·hidden/t, 0
+// Source: own count of what exec/ does.
+#pragma once
+
+#include "shared/layers/layer_bytes.h"
+#include "shared/layers/layer_kernels.h"
+#include "shared/layers/layer_parameters.h"
+
+namespace polyphony {
+
+class Projector : public LayerKernels {
+ protected:
+  explicit Projector(const LayerKernels& layer) : LayerKernels(layer) {}
+  // Rows that come in, before they are merged.
+  std::int64_t source_rows() const { return size_.tokens * merged_rows(module_); }
+  std::int64_t source_width() const { return module_.projector_in / merged_rows(module_); }
+};
+
+class MlpProjector : public Projector {
+ public:
+  explicit MlpProjector(const LayerKernels& layer) : Projector(layer) {}
+  static void parameters(LayerParameters add);
+  void forward();
+  void backward_input(bool);
+  void backward_weight();
+  static std::int64_t tape(const LayerBytes& bytes);
+  static std::int64_t input_kept(const LayerBytes& bytes);
+
+ private:
+  Linear in() const;
+  Linear out() const;
+};
+
+class LinearProjector : public Projector {
+ public:
+  explicit LinearProjector(const LayerKernels& layer) : Projector(layer) {}
+  static void parameters(LayerParameters add);
+  void forward();
+  void backward_input(bool);
+  void backward_weight() { weight_gradient(whole()); }
+  static std::int64_t tape(const LayerBytes& bytes);
+  static std::int64_t input_kept(const LayerBytes& bytes);
+
+ private:
+  // Its ranks join rows of one another.
+  bool joins_rows() const { return sequence() && merged_rows(module_) > 1; }
+  Linear whole() const;
+};
+
+}  // namespace polyphony

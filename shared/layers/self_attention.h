@@ -1,0 +1,64 @@
+// Attention of queries to keys and values made of the same rows: over whole sequences, inside
+// windows of an image, or to the rows just before (AttentionKind full and window). A query heads and
+// K key/value heads of width D (t > K: K counts as t), T rows, G = T, or under context parallelism
+// the group's rows; P pairs that attend: 4·P·A·D flops forward, 8·P·A·D backward.
+//   parameters  qkv [(A + 2K)·D, H] by key/value head; out [H, A·D]; norms of heads [D] each; sinks
+//               [A]; with a gate each query head of qkv is followed by its gate's D rows
+//   tape        e·(q·H + T·2·A·D/t + G·2·K·D/t) + w·T·A/t: its input (where the module trains or
+//               adapts), q, k, v, the attention's output (input of the output matrix), log-sum-exp;
+//               selective recomputation without the last two. LoRA 2·e·T·r more. Norms of heads
+//               T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before them, scales. A gate e·T·A·D/t,
+//               and the gated output beside the output where the output matrix wants it
+//   Keys and values of the context group's ranks are gathered by sample, their gradients scattered.
+//   Sinks move nothing: they join the log-sum-exp.
+// Source: own derivation; what a pass reads and writes, own count of what exec/ does.
+#pragma once
+
+#include "shared/layers/layer_bytes.h"
+#include "shared/layers/layer_kernels.h"
+#include "shared/layers/layer_parameters.h"
+
+namespace polyphony {
+
+class SelfAttention : public LayerKernels {
+ public:
+  explicit SelfAttention(const LayerKernels& layer) : LayerKernels(layer) {}
+  static void parameters(LayerParameters& add);
+  void forward();
+  // From q, k and v to the attention output: what selective recomputation runs again.
+  void again();
+  void backward_input();
+  void backward_weight();
+  static std::int64_t tape(const LayerBytes& bytes);
+  // Of it, what selective recomputation does without.
+  static std::int64_t again_bytes(const LayerBytes& bytes);
+
+ private:
+  std::int64_t query_width() const {
+    return std::int64_t{module_.heads} * module_.head_dim / context_.tp;
+  }
+  std::int64_t key_width() const {  // more ranks than key/value heads: one each
+    return std::int64_t{std::max(1, module_.kv_heads / context_.tp)} * module_.head_dim;
+  }
+  // A language module without a base of frequencies has no rotation (learned positions, ALiBi).
+  bool rotates() const {
+    return module_.kind == ModuleKind::language ? module_.rope_theta > 0 : module_.rotary;
+  }
+  bool biased() const { return module_.attention_bias || module_.kind == ModuleKind::diffusion; }
+  Linear qkv() const {
+    return {size_.tokens, hidden(),
+            (module_.attention_gate ? 2 : 1) * query_width() + 2 * key_width(),
+            biased() || module_.qkv_bias, low_rank()};
+  }
+  Linear out() const { return {size_.tokens, query_width(), hidden(), biased(), low_rank()}; }
+  std::int64_t key_rows() const { return context() ? size_.gathered : size_.tokens; }
+  void rotate();
+  void attention(double flops_per_pair_and_width, int q_like, int k_like);
+  void move_keys(CollectiveKind kind);
+  // RMSNorm of q and k, their heads side by side; v is copied.
+  void head_norm();
+  void head_norm_backward();
+  void head_norm_weight();
+};
+
+}  // namespace polyphony

@@ -1,0 +1,158 @@
+// Language configurations whose blocks differ, or attend otherwise (shared/model/hf_parts.h).
+#include <algorithm>
+#include <cmath>
+
+#include "shared/model/hf_parts.h"
+
+namespace polyphony {
+
+double number_or(const JsonValue& config, const char* key, double otherwise) {
+  if (!config.has(key)) return otherwise;
+  config.at(key).check(number_form(0, 1e12));
+  return config.at(key).number();
+}
+
+namespace {
+
+// null stands for 0 in these files.
+int whole_or_none(const JsonValue& config, const char* key) {
+  if (!config.has(key) || !config.at(key).is_number()) return 0;
+  config.at(key).check(integer_form(0, kMostWidth));
+  return static_cast<int>(config.at(key).integer());
+}
+
+// The shortest run of blocks whose repetition is the stack.
+std::vector<Mixer> period(const std::vector<Mixer>& stack) {
+  for (std::size_t length = 1; length < stack.size(); ++length) {
+    bool repeats = true;
+    for (std::size_t i = length; i < stack.size() && repeats; ++i)
+      repeats = stack[i] == stack[i - length];
+    if (repeats) return {stack.begin(), stack.begin() + static_cast<std::ptrdiff_t>(length)};
+  }
+  return stack;
+}
+
+// `others`, and every `interval`-th block full.
+std::vector<Mixer> every(int interval, Mixer others) {
+  std::vector<Mixer> mixers(static_cast<std::size_t>(interval), others);
+  mixers.back() = Mixer::full;
+  return mixers;
+}
+
+void read_mixers(const JsonValue& config, HfModule& result, const char* interval, int usual,
+                 Mixer others) {
+  Module& m = result.module;
+  if (!config.has("layer_types")) {
+    m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
+    return;
+  }
+  static const std::vector<std::string> names{"full_attention", "sliding_attention",
+                                              "linear_attention"};
+  const JsonValue types = config.at("layer_types");
+  types.check(list_form(choice_form(names), m.layers, m.layers));
+  std::vector<Mixer> mixers;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    mixers.push_back(static_cast<Mixer>(std::find(names.begin(), names.end(), types.at(i).text()) -
+                                        names.begin()));
+  m.mixers = period(mixers);
+}
+
+void read_latent(const JsonValue& config, Module& m) {
+  m.key_value_rank = whole(config, "kv_lora_rank", kMostWidth);
+  m.query_rank = whole_or_none(config, "q_lora_rank");
+  m.head_dim = whole(config, "qk_nope_head_dim", kMostWidth);
+  m.rotary_dim = whole(config, "qk_rope_head_dim", kMostWidth);
+  m.value_dim = whole(config, "v_head_dim", kMostWidth);
+  m.kv_heads = m.heads;
+}
+
+void read_deepseek_routing(const JsonValue& config, const std::string& type, HfModule& result) {
+  Module& m = result.module;
+  if (m.experts == 0) return;
+  const bool second = type == "deepseek_v2";
+  m.shared_ffn = m.expert_ffn * whole_or_none(config, "n_shared_experts");
+  m.routed_scale = number_or(config, "routed_scaling_factor", 1);
+  if (whole_or(config, "moe_layer_freq", kMostLayers, 1) != 1)
+    config.refuse_at("moe_layer_freq", "dense layers between sparse ones",
+                     "only models with dense layers before all sparse ones are supported");
+  const std::string method = text_or(config, "topk_method", second ? "greedy" : "noaux_tc");
+  if (method != "greedy" && method != "noaux_tc")
+    config.refuse_at("topk_method", "routing by \"" + method + "\" is not described",
+                     "\"greedy\" and \"noaux_tc\" are");
+  if (text_or(config, "scoring_func", second ? "softmax" : "sigmoid") == "sigmoid")
+    m.router_scores = RouterScores::sigmoid;
+  if (whole_or(config, "n_group", 1 << 16, 1) > 1 && method == "noaux_tc") {
+    m.expert_groups = whole(config, "n_group", 1 << 16);
+    m.groups_per_token = whole(config, "topk_group", 1 << 16);
+  }
+  if (method == "noaux_tc")
+    result.notes.emplace_back(
+        "the biases of the choice of experts, which even out their load, are left out: say "
+        "\"balance_weight\" for a loss that does");
+  if (whole_or_none(config, "num_nextn_predict_layers") > 0)
+    result.notes.emplace_back("the layers that predict tokens further ahead are left out");
+}
+
+void read_gemma(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
+  m.activation = Activation::gelu;
+  m.post_norms = true;
+  m.sliding_window = whole(config, "sliding_window", kMostTokens);
+  m.local_rope_theta = number_or(config, "rope_local_base_freq", 1e4);
+  read_mixers(config, result, "sliding_window_pattern", 6, Mixer::window);
+  result.notes.emplace_back("rows of the embedding times √hidden are left out");
+  const double scale = number_or(config, "query_pre_attn_scalar", m.head_dim);
+  if (std::abs(scale - m.head_dim) > 0.5)
+    result.notes.emplace_back("scores are divided by √head_dim, not by √" +
+                              std::to_string(static_cast<int>(scale)));
+}
+
+void read_gpt_oss(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
+  m.attention_bias = m.expert_bias = m.attention_sinks = true;
+  m.activation = Activation::clamped;
+  if (number_or(config, "swiglu_limit", 7) != 7)
+    config.refuse_at("swiglu_limit", "only the limit 7 is described", "leave the key out");
+  m.sliding_window = whole(config, "sliding_window", kMostTokens);
+  read_mixers(config, result, "full_attention_interval", 2, Mixer::window);
+}
+
+void read_gated_delta(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
+  m.attention_gate = flag_or(config, "attn_output_gate", true);
+  m.linear_key_heads = whole(config, "linear_num_key_heads", kMostWidth);
+  m.linear_value_heads = whole(config, "linear_num_value_heads", kMostWidth);
+  m.linear_head_dim = whole(config, "linear_key_head_dim", kMostWidth);
+  m.linear_conv = whole_or(config, "linear_conv_kernel_dim", 64, 4);
+  if (whole(config, "linear_value_head_dim", kMostWidth) != m.linear_head_dim)
+    config.refuse_at("linear_value_head_dim", "values are not as wide as keys",
+                     "only heads of one width are described");
+  const JsonValue rope = config.has("rope_parameters") && config.at("rope_parameters").is_object()
+                             ? config.at("rope_parameters")
+                             : config;
+  const double part =
+      number_or(rope, "partial_rotary_factor", number_or(config, "partial_rotary_factor", 0.25));
+  m.rotary_dim = static_cast<int>(std::lround(part * m.head_dim));
+  if (m.rotary_dim == m.head_dim) m.rotary_dim = 0;
+  m.shared_ffn = whole_or_none(config, "shared_expert_intermediate_size");
+  if (m.experts == 0) m.shared_ffn = 0;
+  read_mixers(config, result, "full_attention_interval", 4, Mixer::linear);
+  if (m.shared_ffn > 0) result.notes.emplace_back("the gate of the shared expert is left out");
+}
+
+}  // namespace
+
+void read_hf_mixed(const JsonValue& config, const std::string& type, HfModule& result) {
+  if (type.starts_with("deepseek") || type == "kimi_k2") {
+    read_latent(config, result.module);
+    read_deepseek_routing(config, type, result);
+  } else if (type == "gemma3_text") {
+    read_gemma(config, result);
+  } else if (type == "gpt_oss") {
+    read_gpt_oss(config, result);
+  } else if (type == "qwen3_next" || type.starts_with("qwen3_5")) {
+    read_gated_delta(config, result);
+  }
+}
+
+}  // namespace polyphony

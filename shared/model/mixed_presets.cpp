@@ -1,0 +1,184 @@
+// Published language models whose blocks differ, or attend otherwise: latent attention and dense blocks
+// before those with experts; windows; linear attention.
+#include <algorithm>
+
+#include "shared/model/presets.h"
+
+namespace polyphony {
+namespace {
+
+constexpr const char* kScaling = "the scaling of rotary frequencies for long contexts is left out";
+constexpr const char* kSelection =
+    "the biases of the choice of experts, which even out their load, are left out: say "
+    "\"balance_weight\" for a loss that does";
+constexpr const char* kPredicted = "the layers that predict tokens further ahead are left out";
+constexpr const char* kSharedGate = "the gate of the shared expert is left out";
+
+// RMSNorm, no biases, a gated feed-forward.
+Module stack(int layers, int hidden, int heads, int kv_heads, int head_dim, int ffn, int vocab,
+             double rope_theta) {
+  Module m;
+  m.kind = ModuleKind::language;
+  m.layers = layers;
+  m.hidden = hidden;
+  m.heads = heads;
+  m.kv_heads = kv_heads;
+  m.head_dim = head_dim;
+  m.ffn = ffn;
+  m.gated = true;
+  m.vocab = vocab;
+  m.rope_theta = rope_theta;
+  return m;
+}
+
+struct Routing {
+  int experts, per_token, ffn, shared_ffn, dense_blocks;
+};
+Module with_experts(Module m, Routing routing) {
+  m.experts = routing.experts;
+  m.experts_per_token = routing.per_token;
+  m.expert_ffn = routing.ffn;
+  m.shared_ffn = routing.shared_ffn;
+  m.dense_blocks = routing.dense_blocks;
+  if (routing.dense_blocks == 0) m.ffn = 0;
+  return m;
+}
+
+// Of DeepSeek's form, with its latents of 512 and heads of 128 + 64.
+Module latent(Module m, int query_rank, Routing routing, double routed_scale) {
+  m.key_value_rank = 512;
+  m.query_rank = query_rank;
+  m.rotary_dim = 64;
+  m.value_dim = 128;
+  m = with_experts(std::move(m), routing);
+  m.routed_scale = routed_scale;
+  return m;
+}
+Module by_sigmoids(Module m, int groups = 0, int chosen = 0) {
+  m.router_scores = RouterScores::sigmoid;
+  m.expert_groups = groups;
+  m.groups_per_token = chosen;
+  return m;
+}
+
+Module gpt_oss(int layers, int experts) {
+  Module m =
+      with_experts(stack(layers, 2880, 64, 8, 64, 0, 201088, 150000), {experts, 4, 2880, 0, 0});
+  m.attention_bias = m.expert_bias = m.attention_sinks = true;
+  m.activation = Activation::clamped;
+  m.mixers = {Mixer::window, Mixer::full};
+  m.sliding_window = 128;
+  return m;
+}
+
+Module gemma3(Module m, int window) {
+  m.tied = m.qk_norm = m.post_norms = true;
+  m.activation = Activation::gelu;
+  m.mixers = std::vector<Mixer>(6, Mixer::window);
+  m.mixers.back() = Mixer::full;
+  m.sliding_window = window;
+  m.local_rope_theta = 1e4;
+  return m;
+}
+
+// Three blocks of linear attention, then one of full attention behind a gate.
+Module gated_delta(Module m, int value_heads) {
+  m.qk_norm = m.attention_gate = true;
+  m.rotary_dim = m.head_dim / 4;
+  m.mixers = std::vector<Mixer>(4, Mixer::linear);
+  m.mixers.back() = Mixer::full;
+  m.linear_key_heads = 16;
+  m.linear_value_heads = value_heads;
+  m.linear_head_dim = 128;
+  m.linear_conv = 4;
+  return m;
+}
+
+}  // namespace
+
+// Published counts: totals of the safetensors files on Hugging Face without their scales and layers
+// that predict further ahead; of Kimi K2 arXiv 2507.20534 in three digits, of Gemma 3 arXiv
+// 2503.19786 table 1 in millions. `beyond`: biases of choices and gates that are left out.
+std::vector<ModelPreset> mixed_presets() {
+  const char* const deepseek = "Hugging Face config.json of deepseek-ai/*";
+  const char* const moonshot = "Hugging Face config.json of moonshotai/*";
+  const char* const openai = "Hugging Face config.json of openai/gpt-oss-*; its model card";
+  const char* const google = "Hugging Face config.json of google/gemma-3-*";
+  const char* const qwen = "Hugging Face config.json of Qwen/Qwen3-Next-*, Qwen/Qwen3.5-*";
+  const std::vector<std::string> routed{kScaling, kSelection, kPredicted},
+      gemma{kScaling, "rows of the embedding times √hidden are left out"};
+  const auto qwen3 = [&](Module m, int value_heads, Routing routing) {
+    return gated_delta(routing.experts > 0 ? with_experts(std::move(m), routing) : std::move(m),
+                       value_heads);
+  };
+  return {
+      {"deepseek-v3",
+       by_sigmoids(latent(stack(61, 7168, 128, 128, 128, 18432, 129280, 1e4), 1536,
+                          {256, 8, 2048, 2048, 3}, 2.5),
+                   8, 4),
+       {671'026'404'352},
+       deepseek,
+       routed},
+      {"deepseek-v2-lite",
+       latent(stack(27, 2048, 16, 16, 128, 10944, 102400, 1e4), 0, {64, 6, 1408, 2816, 1}, 1),
+       {15'706'484'224},
+       deepseek,
+       {kScaling, "the weights of a token's experts sum to 1 here"}},
+      {"moonlight-16b-a3b",
+       by_sigmoids(latent(stack(27, 2048, 16, 16, 128, 11264, 163840, 5e4), 0,
+                          {64, 6, 1408, 2816, 1}, 2.446)),
+       {15'960'111'936, 26 * 64, 1e-6},
+       moonshot,
+       {kSelection}},
+      {"kimi-k2",
+       by_sigmoids(latent(stack(61, 7168, 64, 64, 128, 18432, 163840, 5e4), 1536,
+                          {384, 8, 2048, 2048, 1}, 2.827)),
+       {1'040'000'000'000, 60 * 384, 0.02},
+       moonshot,
+       {kScaling, kSelection}},
+      {"gpt-oss-20b", gpt_oss(24, 32), {20'914'757'184}, openai, {kScaling}},
+      {"gpt-oss-120b", gpt_oss(36, 128), {116'829'156'672}, openai, {kScaling}},
+      {"gemma-3-1b",
+       gemma3(stack(26, 1152, 4, 1, 256, 6912, 262144, 1e6), 512),
+       {999'885'952},
+       google,
+       gemma},
+      {"gemma-3-4b",
+       gemma3(stack(34, 2560, 8, 4, 256, 10240, 262208, 1e6), 1024),
+       {3'884'000'000, 0, 0.002},
+       google,
+       gemma},
+      {"gemma-3-12b",
+       gemma3(stack(48, 3840, 16, 8, 256, 15360, 262208, 1e6), 1024),
+       {11'771'000'000, 0, 0.002},
+       google,
+       gemma},
+      {"gemma-3-27b",
+       gemma3(stack(62, 5376, 32, 16, 128, 21504, 262208, 1e6), 1024),
+       {27'016'000'000, 0, 0.002},
+       google,
+       {kScaling, gemma.back(), "scores are divided by √head_dim, not by √168"}},
+      {"qwen3-next-80b-a3b",
+       qwen3(stack(48, 2048, 16, 2, 256, 0, 151936, 1e7), 32, {512, 10, 512, 512, 0}),
+       {79'674'391'296, 48 * 2048},
+       qwen,
+       {kSharedGate, kPredicted}},
+      {"qwen3.5-27b",
+       qwen3(stack(64, 5120, 24, 4, 256, 17408, 248320, 1e7), 48, {}),
+       {26'895'998'464},
+       qwen,
+       {kPredicted}},
+      {"qwen3.5-35b-a3b",
+       qwen3(stack(40, 2048, 16, 2, 256, 0, 248320, 1e7), 32, {256, 8, 512, 512, 0}),
+       {34'660'610'688, 40 * 2048},
+       qwen,
+       {kSharedGate, kPredicted}},
+      {"qwen3.5-397b-a17b",
+       qwen3(stack(60, 4096, 32, 2, 256, 0, 248320, 1e7), 64, {512, 10, 1024, 1024, 0}),
+       {397'000'000'000, 60 * 4096, 0.002},
+       qwen,
+       {kSharedGate, kPredicted}},
+  };
+}
+
+}  // namespace polyphony

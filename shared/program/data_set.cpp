@@ -1,0 +1,118 @@
+#include "shared/program/data_set.h"
+
+#include "shared/layers/rows.h"
+#include "shared/model/data_modules.h"
+#include "shared/program/work.h"
+#include "shared/scenario/batch_json.h"
+#include "shared/scenario/easy_vqa.h"
+
+namespace polyphony {
+namespace {
+
+// Why the model cannot take the sample, and what to do; empty when it can.
+struct Objection {
+  std::string what, hint;
+};
+
+Objection object_to_image(const Model& model, const Item& item) {
+  const std::string image = "has an image of " + std::to_string(item.tokens) + " patches";
+  const Module* vision = vision_module(model);
+  const std::int32_t merge = merge_of(model);
+  if (!vision) return {image + ", the model has no vision module", "add one, or remove the images"};
+  if (is_square(item.tokens) && item.tokens <= patches_of(*vision) &&
+      square_side(item.tokens) % merge == 0)
+    return {};
+  return {image + "; the model takes squares of at most " + std::to_string(patches_of(*vision)) +
+              " patches with sides that divide by " + std::to_string(merge),
+          "change the recorded number, or model.vision.image_size"};
+}
+
+Objection object_to_clip(const Model& model, const Item& item) {
+  const std::string clip = "has an audio clip of " + std::to_string(item.tokens) + " tokens";
+  const Module* audio = audio_module(model);
+  const std::int32_t merge = merge_of(model, ModuleKind::audio);
+  if (!audio) return {clip + ", the model has no audio module", "add one, or remove the audio"};
+  if (item.tokens >= 1 && item.tokens <= audio->audio_tokens && item.tokens % merge == 0) return {};
+  return {clip + "; the model takes at most " + std::to_string(audio->audio_tokens) +
+              " that divide by " + std::to_string(merge),
+          "change the recorded number, or model.audio.audio_tokens"};
+}
+
+Objection object_to(const Scenario& scenario, const Sample& sample) {
+  const Model& model = scenario.model;
+  int latents = 0;
+  for (const Item& item : sample.items) {
+    latents += item.modality == Modality::latent ? 1 : 0;
+    if (latents > 0 && !diffusion_module(model))
+      return {"has a latent, the model has no diffusion module", "add one, or remove the latents"};
+    if (latents > 1) return {"has several latents", "keep one"};
+    Objection objection;
+    if (item.modality == Modality::audio) objection = object_to_clip(model, item);
+    if (item.modality == Modality::image) objection = object_to_image(model, item);
+    if (!objection.what.empty()) return objection;
+  }
+  const std::int64_t length = language_rows(model, sample);
+  if (length == 0) return {"has no tokens", "remove it"};
+  if (scenario.data.sequence > 0 && length > scenario.data.sequence)
+    return {"is " + std::to_string(length) +
+                " tokens long, /data/sequence of the scenario allows " +
+                std::to_string(scenario.data.sequence),
+            "allow more, or remove the sample"};
+  return {};
+}
+
+std::vector<Sample> recorded_samples(const Scenario& scenario, const LoadText& load) {
+  const std::string& path = std::get<RecordedData>(scenario.data.source).path;
+  std::string text;
+  try {
+    text = load(path);
+  } catch (const InputError& error) {
+    throw InputError(path, "", error.what_is_wrong,
+                     "check /data/source/recorded in " + scenario.file);
+  }
+  std::vector<Sample> samples = parse_samples(text, path);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const Objection objection = object_to(scenario, samples[i]);
+    if (!objection.what.empty())
+      throw InputError(path, "",
+                       "sample " + std::to_string(i) + " (counted from 0) " + objection.what,
+                       objection.hint);
+  }
+  return samples;
+}
+
+}  // namespace
+
+std::vector<Sample> vqa_samples(const Scenario& scenario, const std::vector<VqaQuestion>& questions,
+                                const std::string& file, std::uint32_t first) {
+  const Module* vision = vision_module(scenario.model);
+  std::vector<Sample> samples;
+  samples.reserve(questions.size());
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    Sample sample{first + static_cast<std::uint32_t>(i), {}};
+    if (vision) sample.items.push_back({Modality::image, patches_of(*vision), 0});
+    const auto words = static_cast<std::int32_t>(question_words(questions[i].question).size());
+    sample.items.push_back({Modality::text, words + 1, 1});
+    const std::int64_t length = language_rows(scenario.model, sample);
+    if (scenario.data.sequence > 0 && length > scenario.data.sequence)
+      throw InputError(scenario.file, "/data/sequence",
+                       std::to_string(scenario.data.sequence) + " is shorter than question " +
+                           std::to_string(i) + " of " + file + " with its image, " +
+                           std::to_string(length) + " tokens",
+                       "allow more, or leave it out");
+    samples.push_back(std::move(sample));
+  }
+  return samples;
+}
+
+void load_samples(Scenario& scenario, const std::string& downloads, const LoadText& load) {
+  if (std::holds_alternative<RecordedData>(scenario.data.source)) {
+    scenario.data.samples = recorded_samples(scenario, load);
+  } else if (std::holds_alternative<EasyVqaData>(scenario.data.source)) {
+    const std::string folder = find_easy_vqa(scenario, downloads, load);
+    const std::string file = vqa_questions_file(folder, VqaPart::train);
+    scenario.data.samples = vqa_samples(scenario, load_vqa_questions(file, load), file);
+  }
+}
+
+}  // namespace polyphony

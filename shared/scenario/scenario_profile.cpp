@@ -1,0 +1,39 @@
+#include "shared/scenario/scenario_profile.h"
+
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/hardware/software.h"
+#include "shared/text/json_form.h"
+
+namespace polyphony {
+namespace {
+
+HardwareProfile named_profile(const Scenario& scenario, const LoadText& load,
+                              const std::string& name) {
+  const std::string wanted = name.empty() ? scenario.cluster.profile : name;
+  if (wanted.empty() || (wanted == scenario.cluster.profile && !is_profile_file(wanted))) {
+    if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
+    throw InputError(scenario.file, "/cluster/profile",
+                     "device \"" + scenario.cluster.device.name + "\" has no shipped profile",
+                     "name a profile file, made by polyphony profile or calibrate");
+  }
+  if (const HardwareProfile* shipped = find_profile(wanted)) return *shipped;
+  return parse_profile(load(wanted), wanted);
+}
+
+}  // namespace
+
+HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
+                                 const std::string& name, const std::string& stack) {
+  HardwareProfile profile = named_profile(scenario, load, name);
+  if (!stack.empty() && find_stack(stack) == nullptr)
+    throw InputError("--stack", "", "no software stack \"" + stack + "\" ships with the program",
+                     suggest(stack, stack_names()));
+  const std::string& wanted = stack.empty() ? scenario.training.software : stack;
+  if (const SoftwareStack* shipped = find_stack(wanted);
+      shipped != nullptr && profile.stack.name != wanted)
+    profile.stack = *shipped;
+  return profile;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,14 @@
+#include "shared/search/balanced_plan.h"
+
+#include "shared/cost/layer_costs.h"
+#include "shared/scenario/typical_batch.h"
+
+namespace polyphony {
+
+Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
+  if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
+  const std::vector<WorkSize> sizes = module_sizes(scenario.model, typical_batch(scenario));
+  return make_plan(scenario, layout, layer_costs(scenario, layout, sizes, profile));
+}
+
+}  // namespace polyphony

@@ -1,0 +1,34 @@
+// The JSON of every answer: what `--format json` prints and what other programs are given. One
+// writer per answer, in <answer>_json.cpp. Times in seconds, sizes in bytes, shares as fractions;
+// null: not known.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "sim/answers/comparison.h"
+#include "sim/answers/step.h"
+#include "sim/answers/stream.h"
+#include "sim/answers/sweep.h"
+#include "sim/answers/what_if.h"
+#include "traces/calibrate/calibrate.h"
+#include "traces/compare/shared_cores.h"
+
+namespace polyphony::sim {
+
+nlohmann::json to_json(const StepAnswer& answer);
+nlohmann::json to_json(const Sweep& sweep);
+// `steps`: of the run that the risk is for.
+nlohmann::json to_json(const BatchStream& stream, int steps);
+// `bar`: see traces::Comparison::within().
+nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar);
+nlohmann::json to_json(const traces::Calibration& fitted);
+// Keys that stand beside those of the changed answer.
+nlohmann::json to_json(const WhatIf& what_if);
+
+// Ranks that did not have their core to themselves.
+nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared);
+// Of one prediction: dollars and kWh, of a step and of a million tokens.
+nlohmann::json spent_json(const Figures& figures);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,105 @@
+#include "sim/answers/step.h"
+
+#include <algorithm>
+#include <map>
+
+#include "shared/cost/model_flops.h"
+#include "shared/program/stage_name.h"
+#include "shared/program/work.h"
+#include "shared/text/figure_text.h"
+#include "sim/prediction/effects.h"
+#include "sim/prediction/fitting.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Frameworks count the language module on sequences as long as the batch's longest.
+void find_framework_mfu(StepAnswer& answer) {
+  const Program& program = answer.prediction.program;
+  const double available =
+      answer.prediction.peak.value * program.ranks * answer.prediction.step().count();
+  if (available <= 0) return;
+  const Module& language = program.model.modules[language_module(program.model).value];
+  std::int64_t longest = 0;
+  for (const Sample& sample : program.batch.samples)
+    longest = std::max(longest, language_rows(program.model, sample));
+  const auto sequences = static_cast<double>(program.batch.samples.size());
+  const auto length = static_cast<double>(longest);
+  answer.megatron_mfu = megatron_flops(language, sequences, length).value / available;
+  answer.torchtitan_mfu = torchtitan_flops(language, sequences, length).value / available;
+}
+
+std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& answer) {
+  const int steps = options.jitter_steps;
+  if (steps < 0)
+    throw InputError("--jitter", "", std::to_string(steps) + " steps", "a number such as 1000");
+  if (steps == 0) return {};
+  const auto& jitter = answer.profile.certainty.jitter;
+  if (!jitter)
+    throw InputError("--jitter", "/certainty/jitter",
+                     "profile " + answer.profile.name + " knows of no jitter",
+                     "`polyphony calibrate` measures it from a traced run of four steps or more");
+  auto outcome = jittered_steps(
+      answer.prediction, *jitter, steps,
+      answer.prediction.simulated ? Predictor::simulate : Predictor::estimate, options.jobs,
+      options.progress ? options.progress : [](double) {});
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
+  answer.jittered = std::get<JitteredSteps>(std::move(outcome));
+  return {};
+}
+
+}  // namespace
+
+std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const Layout& layout,
+                                                 const Batch& batch, const HardwareProfile& profile,
+                                                 const StepOptions& options) {
+  auto outcome = predict(scenario, layout, batch, profile, options.predictor);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
+  StepAnswer answer;
+  answer.layout = describe(scenario.model, layout);
+  answer.profile = profile;
+  answer.prediction = std::get<Prediction>(std::move(outcome));
+  const Prediction& prediction = answer.prediction;
+  answer.figures = figures(scenario, prediction);
+  answer.belief =
+      make_belief(prediction.step(), step_effects(scenario, layout, prediction, profile), profile);
+  answer.extrapolated = find_extrapolations(prediction.program, profile);
+  find_framework_mfu(answer);
+  if (const auto no = find_jitter(options, answer)) return *no;
+  answer.parts = traces::part_times(prediction.program, prediction.timeline);
+  answer.busiest = traces::critical_rank(answer.parts);
+  answer.recomputes =
+      std::any_of(layout.modules.begin(), layout.modules.end(),
+                  [](const ModuleLayout& grid) { return grid.recompute != Recompute::none; });
+  if (!answer.figures.fits())
+    answer.out_of_memory = out_of_memory_text(scenario, layout, prediction, profile);
+  answer.other_software = other_software(scenario.training.software, profile);
+  if (!answer.other_software.empty())
+    answer.notes.push_back("the scenario trains with another stack than profile " + profile.name +
+                           ", which is of " + answer.other_software);
+  if (auto note = shared_cores_note(scenario, options.cores)) answer.notes.push_back(*note);
+  return answer;
+}
+
+std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& prediction) {
+  std::vector<std::pair<std::string, Rank>> worst;
+  std::map<std::string, std::size_t> places;
+  for (std::uint32_t r = 0; r < prediction.program.ranks; ++r) {
+    const std::string stage = stage_name(prediction.program, Rank(r));
+    const auto [place, fresh] = places.try_emplace(stage, worst.size());
+    if (fresh) worst.emplace_back(stage, Rank(r));
+    Rank& held = worst[place->second].second;
+    if (prediction.memory[r].peak > prediction.memory[held.value].peak) held = Rank(r);
+  }
+  return worst;
+}
+
+std::optional<std::string> shared_cores_note(const Scenario& scenario, int cores) {
+  const int ranks = scenario.cluster.ranks();
+  if (cores == 0 || scenario.cluster.device.name != "cpu-core" || ranks <= cores) return {};
+  return std::to_string(ranks) + " ranks share " + counted(cores, "core", "cores") +
+         " here; the prediction gives each rank a core of its own (polyphony rehearse plays "
+         "such layouts truly)";
+}
+
+}  // namespace polyphony::sim

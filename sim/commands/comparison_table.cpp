@@ -1,0 +1,34 @@
+#include "sim/commands/comparison_table.h"
+
+#include "sim/commands/console.h"
+
+namespace polyphony::sim {
+
+std::string comparison_text(const std::vector<RunComparison>& runs, double bar) {
+  Table steps({"run", "predicted", "measured", "error", "repeatability",
+               "within " + percent_text(bar, 0), "layout"});
+  for (const RunComparison& run : runs)
+    steps.add({run.source, seconds_text(run.comparison.predicted_step),
+               seconds_text(run.comparison.measured_step.median),
+               signed_percent_text(run.comparison.step_error),
+               "±" + percent_text(run.comparison.repeatability()),
+               run.comparison.within(bar) ? "yes" : "no", run.layout});
+  std::string out = steps.text();
+  for (const RunComparison& run : runs) {
+    out += "\n" + run.layout + ", mean of ranks (profile " + run.profile + ", stack " + run.stack +
+           ")\n";
+    Table parts({"part", "predicted", "measured", "error", "of step"});
+    for (const traces::PartComparison& part : run.comparison.average)
+      if (part.predicted.count() > 0 || part.measured.count() > 0)
+        parts.add({traces::name(part.part), seconds_text(part.predicted),
+                   seconds_text(part.measured), part.error ? signed_percent_text(*part.error) : "-",
+                   signed_percent_text(part.share_error)});
+    out += parts.text();
+    if (!run.comparison.shared_cores.empty())
+      out += "shared cores: " + traces::describe(run.comparison.shared_cores) +
+             "; measure it again on an idle machine\n";
+  }
+  return out;
+}
+
+}  // namespace polyphony::sim

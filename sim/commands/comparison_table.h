@@ -1,0 +1,14 @@
+// Recorded runs beside their predictions, for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/answers/comparison.h"
+
+namespace polyphony::sim {
+
+// Step times of all, then the parts of each.
+std::string comparison_text(const std::vector<RunComparison>& runs, double bar);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,46 @@
+#include "sim/commands/measurements.h"
+
+#include <filesystem>
+
+#include "sim/commands/console.h"
+#include "traces/evidence/run_folder.h"
+#include "traces/evidence/trace_files.h"
+
+namespace polyphony::sim {
+
+traces::Files disk_files() {
+  return {read_file, [](const std::string& path) { return std::filesystem::exists(path); },
+          [](Scenario& scenario) { read_samples(scenario); }};
+}
+
+void add_measurement_options(Arguments& args) {
+  args.add()("runs",
+             "folders of `polyphony run --trace-steps` and `rehearse`; or trace files of one run, "
+             "of all its ranks, with --scenario",
+             cxxopts::value<std::vector<std::string>>())(
+      "scenario", "what trace files are of: the scenario with its layout",
+      cxxopts::value<std::string>());
+  args.positional({"runs"});
+}
+
+std::vector<traces::Measurement> read_measurements(const Arguments& args) {
+  std::vector<traces::Measurement> measurements;
+  std::vector<std::string> traces;
+  for (const std::string& path : args.texts("runs")) {
+    if (std::filesystem::is_regular_file(path)) {
+      traces.push_back(path);
+      continue;
+    }
+    measurements.push_back(traces::read_run_folder(path, disk_files()));
+    print_notes(measurements.back().scenario, measurements.back().scenario.notes);
+  }
+  if (traces.empty()) return measurements;
+  if (!args.has("scenario"))
+    throw InputError(traces.front(), "", "is a file: a trace, but of which scenario?",
+                     "name it with --scenario FILE, or give the folder of the run");
+  measurements.push_back(
+      traces::read_trace_files(traces, load_scenario(args.text("scenario")), disk_files()));
+  return measurements;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,76 @@
+#include "sim/prediction/jitter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/chance/jitter.h"
+#include "shared/text/figure_text.h"
+#include "sim/runner/simulate.h"
+#include "sim/runner/worker_pool.h"
+#include "traces/compare/spread.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Each simulation forks, so that workers need no engine of their own.
+std::variant<JitteredSteps, Infeasible> simulated_steps(
+    const Prediction& prediction, const Jitter& jitter, std::size_t seeds, int jobs,
+    const std::function<void(double)>& progress) {
+  std::string refused;
+  const std::vector<std::string> answers = run_in_workers(
+      jobs, seeds,
+      [&](std::size_t seed) {
+        const CostTable drawn = draw_jitter(prediction.compiled, prediction.costs, jitter, seed);
+        const auto timeline = simulate(prediction.program, prediction.compiled, drawn);
+        if (const auto* no = std::get_if<Infeasible>(&timeline)) return "!" + no->reason;
+        char text[64];
+        std::snprintf(text, sizeof text, "%.17g", std::get<Timeline>(timeline).makespan.count());
+        return std::string(text);
+      },
+      [&](std::size_t done) { progress(static_cast<double>(done) / static_cast<double>(seeds)); });
+  JitteredSteps result{{}, true};
+  for (const std::string& answer : answers) {
+    if (answer.starts_with("!")) return Infeasible{answer.substr(1)};
+    POLYPHONY_CHECK(!answer.starts_with("{"), answer);
+    result.steps.emplace_back(std::stod(answer));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::variant<JitteredSteps, Infeasible> jittered_steps(
+    const Prediction& prediction, const Jitter& jitter, int seeds, Predictor predictor, int jobs,
+    const std::function<void(double share)>& progress) {
+  const auto count = static_cast<std::size_t>(seeds);
+  JitteredSteps result;
+  if (predictor == Predictor::simulate && seeds <= kSimulatedSeeds) {
+    auto outcome = simulated_steps(prediction, jitter, count, jobs, progress);
+    if (std::holds_alternative<Infeasible>(outcome)) return outcome;
+    result = std::get<JitteredSteps>(std::move(outcome));
+  } else {
+    CostTable drawn;
+    for (std::size_t seed = 0; seed < count; ++seed) {
+      draw_jitter(prediction.compiled, prediction.costs, jitter, seed, drawn);
+      result.steps.push_back(estimate_step(prediction.compiled, drawn).step());
+      progress(static_cast<double>(seed + 1) / static_cast<double>(count));
+    }
+  }
+  std::sort(result.steps.begin(), result.steps.end());
+  return result;
+}
+
+bool reaches(std::size_t count, double q) {
+  return static_cast<double>(count) * (1 - q) >= 1 - 1e-9;
+}
+
+std::string quantile_text(const std::vector<Seconds>& sorted, double q) {
+  if (!reaches(sorted.size(), q))
+    return "largest of " + std::to_string(sorted.size()) + " " + seconds_text(sorted.back());
+  const double percent = q * 100;
+  const bool whole = std::abs(percent - std::round(percent)) < 1e-9;
+  return "p" + number_text(percent, whole ? 0 : 1) + " " +
+         seconds_text(traces::quantile(sorted, q));
+}
+
+}  // namespace polyphony::sim

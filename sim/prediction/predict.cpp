@@ -1,0 +1,97 @@
+#include "sim/prediction/predict.h"
+
+#include <algorithm>
+
+#include "shared/cost/cost_model.h"
+#include "shared/cost/degraded.h"
+#include "shared/hardware/devices.h"
+#include "shared/plan/lower.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
+#include "sim/runner/simulate.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::uint64_t lowered = 0;
+
+void apply_pace(const Program& program, const Compiled& compiled, const Cluster& cluster,
+                const PaceModel& pace, CostTable& costs) {
+  for (std::size_t n = 0; n < compiled.nodes.size(); ++n) {
+    const Node& node = compiled.nodes[n];
+    if (node.kind != NodeKind::compute ||
+        !std::holds_alternative<Compute>(program.ops[node.what].what))
+      continue;
+    const Seconds virtual_time =
+        pace.scale * compute_time(program, OpId(node.what), cluster, pace.profile);
+    costs.nodes[n].duration = std::max(costs.nodes[n].duration, virtual_time);
+  }
+}
+
+void estimate_into(Prediction& result) {
+  result.estimate = estimate(result.program, result.compiled, result.costs);
+  result.timeline = result.estimate.timeline;
+  result.timeline.makespan = result.estimate.step();
+  result.simulated = false;
+}
+
+// What follows from the Timeline.
+void finish(const Scenario& scenario, const HardwareProfile& profile, Prediction& result) {
+  result.peak = peak(profile.device, scenario.training.precision);
+  result.memory = predict_memory(result.program, result.timeline);
+}
+
+std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Layout& layout,
+                                             const Plan& plan, const Batch& batch,
+                                             const HardwareProfile& profile) {
+  Prediction result;
+  result.program = lower(scenario, layout, plan, batch, Pass::train, profile.stack);
+  ++lowered;
+  if (const auto no = check_links(result.program, scenario.cluster)) return *no;
+  auto compiled = compile(result.program);
+  if (const Fault* fault = std::get_if<Fault>(&compiled))
+    POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
+  result.compiled = std::move(std::get<Compiled>(compiled));
+  result.costs = price(result.program, result.compiled, scenario.cluster, profile);
+  return result;
+}
+
+}  // namespace
+
+std::uint64_t programs_lowered() { return lowered; }
+
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile) {
+  auto plan = fold(scenario, layout, balanced_plan(scenario, layout, profile));
+  if (const auto* no = std::get_if<Infeasible>(&plan)) return *no;
+  auto prepared = prepare(scenario, layout, std::get<Plan>(plan),
+                          fold(typical_batch(scenario), layout), profile);
+  if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
+  Prediction& result = std::get<Prediction>(prepared);
+  result.lanes = layout.modules.back().dp();
+  estimate_into(result);
+  finish(scenario, profile, result);
+  return prepared;
+}
+
+std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
+                                             const Batch& batch, const HardwareProfile& profile,
+                                             Predictor predictor,
+                                             const std::optional<PaceModel>& pace) {
+  auto prepared =
+      prepare(scenario, layout, balanced_plan(scenario, layout, profile), batch, profile);
+  if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
+  Prediction& result = std::get<Prediction>(prepared);
+  if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
+  estimate_into(result);
+  if (predictor == Predictor::simulate) {
+    auto timeline = simulate(result.program, result.compiled, result.costs);
+    if (const auto* no = std::get_if<Infeasible>(&timeline)) return *no;
+    result.timeline = std::move(std::get<Timeline>(timeline));
+    result.simulated = true;
+  }
+  finish(scenario, profile, result);
+  return prepared;
+}
+
+}  // namespace polyphony::sim

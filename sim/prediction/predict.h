@@ -1,0 +1,49 @@
+// One layout, one batch, predicted: Program, Timeline, memory. Figures: sim/prediction/figures.h.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "shared/cost/cost.h"
+#include "shared/error.h"
+#include "shared/hardware/hardware.h"
+#include "shared/hardware/pace.h"
+#include "shared/plan/plan.h"
+#include "shared/program/memory.h"
+#include "shared/program/program.h"
+#include "shared/scenario/scenario.h"
+
+namespace polyphony::sim {
+
+struct Prediction {
+  Program program;
+  Compiled compiled;
+  CostTable costs;
+  Estimate estimate;
+  Timeline timeline;  // simulated, or the estimate's when asked for
+  std::vector<RankMemory> memory;
+  bool simulated = true;
+  int lanes = 1;          // that each lane of the Program stands for: more where it is folded
+  FlopsPerSecond peak{};  // of one rank's device in the training precision, as the profile knows it
+  Seconds step() const { return timeline.makespan; }
+};
+
+enum class Predictor : std::uint8_t { estimate, simulate };
+
+// Needs a layout that check_layout() accepts. Infeasible: a link the cluster does not have.
+std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Layout& layout,
+                                             const Batch& batch, const HardwareProfile& profile,
+                                             Predictor predictor,
+                                             const std::optional<PaceModel>& pace = {});
+
+// Programs that this process has lowered for predictions: what tests of thrift count.
+std::uint64_t programs_lowered();
+
+// By one rank per pipeline stage (shared/plan/plan.h: fold), which stands for the rest: the
+// estimate and the memory of those ranks, as unfolded. Infeasible: the layout does not fold.
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,147 @@
+// Stacks of unlike blocks: which block is what, and the parameters, kernels and tapes that follow.
+#include <doctest/doctest.h>
+
+#include "shared/layers/expand.h"
+#include "shared/layers/parameters.h"
+#include "shared/layers/rows.h"
+#include "shared/layers/sizes.h"
+#include "shared/model/presets.h"
+
+namespace polyphony {
+namespace {
+
+Module preset(const char* name) { return find_preset(name)->module; }
+
+WorkSize one_sample(std::int64_t tokens) {
+  return {.tokens = tokens,
+          .pairs = tokens * (tokens + 1) / 2,
+          .text_tokens = tokens,
+          .loss_tokens = tokens,
+          .sequences = 1,
+          .samples = 1,
+          .gathered = tokens};
+}
+LayerRange block(int index) {
+  return {static_cast<std::uint16_t>(1 + index), static_cast<std::uint16_t>(2 + index)};
+}
+double flops(const Module& m, int index, Phase phase, const WorkSize& size, KernelKind kind) {
+  double sum = 0;
+  for (const Kernel& kernel : expand(m, block(index), phase, size, {}).kernels)
+    if (kernel.kind == kind) sum += kernel.flops.value;
+  return sum;
+}
+// Two key heads with two value heads each, of width 4; hidden 8.
+Module small_linear() {
+  Module m;
+  m.name = "language";
+  m.layers = 2;
+  m.hidden = 8;
+  m.heads = m.kv_heads = 2;
+  m.head_dim = 4;
+  m.ffn = 16;
+  m.gated = true;
+  m.vocab = 32;
+  m.mixers = {Mixer::linear, Mixer::full};
+  m.linear_key_heads = 2;
+  m.linear_value_heads = 4;
+  m.linear_head_dim = 4;
+  m.linear_conv = 4;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("unlike blocks: what each is follows from the pattern, repeated") {
+  const Module gemma = preset("gemma-3-4b"), oss = preset("gpt-oss-20b"),
+               qwen = preset("qwen3-next-80b-a3b"), deepseek = preset("deepseek-v3");
+  for (int i = 0; i < gemma.layers; ++i)
+    CHECK((block_at(gemma, i).attention == AttentionKind::full) == (i % 6 == 5));
+  CHECK(block_at(oss, 0).attention == AttentionKind::window);
+  CHECK(block_at(oss, 1).attention == AttentionKind::full);
+  CHECK(block_at(qwen, 2).attention == AttentionKind::linear);
+  CHECK(block_at(qwen, 3).attention == AttentionKind::full);
+  CHECK(block_at(deepseek, 2) == BlockKind{AttentionKind::latent, FeedForwardKind::dense});
+  CHECK(block_at(deepseek, 3) == BlockKind{AttentionKind::latent, FeedForwardKind::experts});
+}
+
+TEST_CASE("sliding windows: pairs of rows, whole and in parts") {
+  Module m = preset("gpt-oss-20b");
+  m.sliding_window = 3;
+  CHECK(causal_pairs(m, 0, 2) == 1 + 2);
+  CHECK(causal_pairs(m, 0, 5) == 1 + 2 + 3 + 3 + 3);
+  CHECK(causal_pairs(m, 2, 5) == 9);
+  WorkSize size = one_sample(5);
+  size.window_pairs = causal_pairs(m, 0, 5);
+  CHECK(layer_size(m, 1, size).pairs == 12);
+  CHECK(layer_size(m, 2, size).pairs == 15);
+  // 4 flops a pair and number of the 64 heads' 64.
+  CHECK(flops(m, 0, Phase::forward, size, KernelKind::attention) == 4.0 * 12 * 4096);
+  CHECK(flops(m, 1, Phase::forward, size, KernelKind::attention) == 4.0 * 15 * 4096);
+}
+
+TEST_CASE("linear attention: weights of a block by hand, and their share of a rank") {
+  // in: 2(2 + 4)4 + 2·4 = 56 rows; convolution (2·2 + 4)4 = 32 channels of 4; out 16 columns.
+  std::int64_t attention = 0;
+  for (const Parameter& p : parameters(small_linear(), block(0))) {
+    const bool part = p.name.find("linear_") != std::string::npos ||
+                      p.name.find("out.weight") != std::string::npos;
+    if (part) attention += p.count();
+  }
+  CHECK(attention == 56 * 8 + 32 * 4 + 4 + 4 + 4 + 8 * 16);
+  const ShardIndex half{.tensor = 2, .tensor_index = 1};
+  const std::int64_t all = local_parameters(small_linear(), block(0), {}),
+                     mine = local_parameters(small_linear(), block(0), half);
+  // Whole on both: two norms of 8 and the heads' norm of 4.
+  CHECK(2 * (mine - 20) == all - 20);
+}
+
+TEST_CASE("linear attention: FLOPs grow with the rows, backward twice the forward") {
+  const Module m = small_linear();
+  const WorkSize size = one_sample(128);
+  const double weights = 56 * 8 + 16 * 8 + 3 * 8 * 16;
+  CHECK(flops(m, 0, Phase::forward, size, KernelKind::gemm) == 2 * 128 * weights);
+  CHECK(flops(m, 0, Phase::backward, size, KernelKind::gemm) == 4 * 128 * weights);
+  // Of each row and value head, in chunks of 64: 10·64·4 + 6·4² + 64².
+  const double rule = 128.0 * 4 * (10 * 64 * 4 + 6 * 16 + 64 * 64);
+  CHECK(flops(m, 0, Phase::forward, size, KernelKind::attention) == rule);
+  CHECK(flops(m, 0, Phase::backward, size, KernelKind::attention) == 2 * rule);
+  CHECK(flops(m, 0, Phase::forward, one_sample(256), KernelKind::attention) == 2 * rule);
+}
+
+TEST_CASE("linear attention: bytes of its tape by hand") {
+  // 128 rows, fp32. Two norms' inputs and scales 2·(8 + 1), inputs of the two parts 2·8, the
+  // feed-forward part 3·16; q, k, v twice 2·32, z and the gated output 2·16, three numbers of the 4
+  // value heads; the output 16. States of two chunks: 2·4·4².
+  const std::int64_t row = 18 + 16 + 48 + 64 + 32 + 12 + 16;
+  const RankContext context(ChunkContext{});
+  CHECK(tape_bytes(small_linear(), block(0), one_sample(128), context) ==
+        Bytes(4 * (128 * row + 2 * 4 * 16)));
+}
+
+TEST_CASE("latent attention: bytes of its tape by hand") {
+  Module m = small_linear();
+  m.mixers = {};
+  m.key_value_rank = 6;
+  m.query_rank = 5;
+  m.rotary_dim = 2;
+  m.value_dim = 3;
+  // A row in fp32: norms 18, inputs 16, feed-forward 48; latents 2·6 + 2 and 2·5 with two scales;
+  // q and k of 2 heads of 6, v of 3; the output 2·3 and 2 log-sum-exps.
+  const std::int64_t row = 18 + 16 + 48 + 14 + 10 + 2 + 2 * (2 * 6 + 3) + 6 + 2;
+  const RankContext context(ChunkContext{});
+  CHECK(tape_bytes(m, block(0), one_sample(10), context) == Bytes(4 * 10 * row));
+  RankContext again = context;
+  again.recompute = Recompute::selective;
+  CHECK(tape_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * (row - 8)));
+  CHECK(workspace_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * 8));
+}
+
+TEST_CASE("a gate on attention is one matrix with the queries") {
+  Module plain = small_linear(), gated = small_linear();
+  gated.attention_gate = true;
+  CHECK(parameter_count(gated) - parameter_count(plain) == 8 * 8);
+  for (const Parameter& p : parameters(gated, block(1)))
+    if (p.cut == Cut::heads) CHECK(p.group_heads == 2);
+}
+
+}  // namespace polyphony

@@ -1,0 +1,71 @@
+// Configurations whose blocks differ, as the presets of the same models.
+#include <doctest/doctest.h>
+
+#include "shared/error.h"
+#include "shared/model/hf_config.h"
+#include "shared/model/presets.h"
+
+using namespace polyphony;
+
+namespace {
+
+constexpr const char* kDeepSeek = R"({"model_type": "deepseek_v3", "hidden_size": 7168,
+  "intermediate_size": 18432, "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128,
+  "vocab_size": 129280, "rope_theta": 10000, "rope_scaling": {"type": "yarn", "factor": 40}, "n_routed_experts": 256,
+  "num_experts_per_tok": 8, "n_shared_experts": 1, "first_k_dense_replace": 3, "moe_layer_freq": 1,
+  "moe_intermediate_size": 2048, "n_group": 8, "topk_group": 4, "topk_method": "noaux_tc", "scoring_func": "sigmoid",
+  "norm_topk_prob": true, "routed_scaling_factor": 2.5, "q_lora_rank": 1536, "kv_lora_rank": 512,
+  "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "num_nextn_predict_layers": 1,
+  "tie_word_embeddings": false})";
+constexpr const char* kMoonlight = R"({"model_type": "deepseek_v3", "hidden_size": 2048,
+  "intermediate_size": 11264, "num_hidden_layers": 27, "num_attention_heads": 16, "num_key_value_heads": 16,
+  "vocab_size": 163840, "rope_theta": 50000, "n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2,
+  "first_k_dense_replace": 1, "moe_layer_freq": 1, "moe_intermediate_size": 1408, "n_group": 1, "topk_group": 1,
+  "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": true, "routed_scaling_factor": 2.446,
+  "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128})";
+constexpr const char* kGemma =
+    R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
+  "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024,
+  "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}})";
+constexpr const char* kOss =
+    R"({"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880,
+  "num_hidden_layers": 4, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
+  "attention_bias": true, "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128, "rope_theta": 150000,
+  "rope_scaling": {"rope_type": "yarn", "factor": 32.0}, "swiglu_limit": 7.0,
+  "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"]})";
+constexpr const char* kQwen =
+    R"({"model_type": "qwen3_next", "hidden_size": 2048, "intermediate_size": 5120,
+  "num_hidden_layers": 48, "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 256, "vocab_size": 151936,
+  "rope_theta": 10000000, "partial_rotary_factor": 0.25, "full_attention_interval": 4, "linear_num_key_heads": 16,
+  "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4,
+  "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+  "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": []})";
+
+Module read(const char* text) {
+  return read_hf_config(text, "config.json", ModuleKind::language).module;
+}
+Module preset(const char* name) { return find_preset(name)->module; }
+
+}  // namespace
+
+TEST_CASE("configurations of unlike blocks are the presets of the same models") {
+  CHECK(read(kDeepSeek) == preset("deepseek-v3"));
+  CHECK(read(kMoonlight) == preset("moonlight-16b-a3b"));
+  CHECK(read(kGemma) == preset("gemma-3-4b"));
+  CHECK(read(kQwen) == preset("qwen3-next-80b-a3b"));
+  Module oss = read(kOss);
+  oss.layers = 24;
+  CHECK(oss == preset("gpt-oss-20b"));
+}
+
+TEST_CASE("what no module can say is refused by name") {
+  std::string grouped = kDeepSeek;
+  grouped.replace(grouped.find("noaux_tc"), 8, "group_limited_greedy");
+  try {
+    read(grouped.c_str());
+    FAIL("read");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("/topk_method: routing by \"group_limited_greedy\"") !=
+          std::string::npos);
+  }
+}

@@ -1,0 +1,119 @@
+// Stages of equal cost: by given layer times, by FLOPs without them, and what a context-parallel
+// deal counts beside attention.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "shared/plan/assign.h"
+#include "shared/plan/plan.h"
+#include "tests/shared/support/example_models.h"
+
+namespace polyphony {
+namespace {
+
+Layout one_pipeline(const Model& model, int stages) {
+  ModuleLayout grid;
+  grid.pp = grid.ranks = stages;
+  Layout layout;
+  layout.modules.assign(model.modules.size(), grid);
+  return layout;
+}
+
+Seconds dearest(const Branch& branch, const LayerCosts& costs) {
+  Seconds most{};
+  for (const Stage& stage : branch.stages) {
+    Seconds sum{};
+    for (const Chunk& chunk : stage.chunks)
+      for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer)
+        sum += costs[chunk.module.value][static_cast<std::size_t>(layer)];
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+std::vector<std::size_t> language_blocks(const Plan& plan) {
+  std::vector<std::size_t> blocks;
+  for (const Stage& stage : plan.branches.front().stages) {
+    blocks.push_back(0);
+    for (const Chunk& chunk : stage.chunks) blocks.back() += chunk.layers.size();
+  }
+  return blocks;
+}
+
+}  // namespace
+
+TEST_SUITE("balance") {
+  // 64 vision layers of 6.75 ms and 64 language layers of 10.5 ms on 16 stages: the best dearest
+  // stage has 7 language layers, 73.5 ms (arXiv 2509.19815 gives 63 to 73.5 ms); with one stage more
+  // than 7 of them, 84 ms. Balanced FLOPs of these modules make it 101.5 ms.
+  TEST_CASE("given layer times decide the split") {
+    Scenario scenario = examples::vlm_on_h100();
+    scenario.model.modules[0].layers = scenario.model.modules[2].layers = 64;
+    LayerCosts costs;
+    for (const double block_ms : {6.75, 0.0, 10.5}) {
+      const Module& module = scenario.model.modules[costs.size()];
+      const bool projector = module.kind == ModuleKind::projector;
+      costs.emplace_back(layers(module).size(), Seconds(0));
+      if (!projector)
+        std::fill(costs.back().begin() + 1, costs.back().begin() + 65, Seconds(block_ms * 1e-3));
+    }
+    const Layout layout = one_pipeline(scenario.model, 16);
+    const Plan plan = make_plan(scenario, layout, costs);
+    CHECK(dearest(plan.branches.front(), costs).count() == doctest::Approx(73.5e-3));
+
+    const Layout split = with_blocks(layout, plan);
+    CHECK_FALSE(is_split(scenario.model, layout));
+    CHECK(is_split(scenario.model, split));
+    CHECK_FALSE(check_layout(scenario, split).has_value());
+    // The split stands for the costs: no costs, and not even the data, are asked again.
+    scenario.data.source = RecordedData{"not read"};
+    CHECK(make_plan(scenario, split).branches.front().stages == plan.branches.front().stages);
+  }
+
+  TEST_CASE("the split of two pipelines stands with each") {
+    const Scenario scenario = examples::small_on_cpu(4, 8);
+    Layout layout = one_pipeline(scenario.model, 2);
+    layout.placement = Placement::non_colocated;
+    layout.modules[2].first_rank = 2;
+    const Plan plan = make_plan(scenario, layout);
+    const Layout split = with_blocks(layout, plan);
+    CHECK(split.modules[0].blocks == plan.branches[0].grid.blocks);
+    CHECK(split.modules[1].blocks.empty());
+    CHECK(split.modules[2].blocks == plan.branches[1].grid.blocks);
+    CHECK(is_split(scenario.model, split));
+  }
+
+  // A block costs 1 forward and 2 backward, a recomputed one 1 more. Of 12 blocks the first 6: 5 · 4
+  // and 4 + 6 · 3, where equal counts would give 24 and 18. The head is too small to count.
+  TEST_CASE("recomputed blocks cost more than others") {
+    Scenario scenario = examples::small_on_cpu(2, 8);
+    scenario.model = {{scenario.model.modules.back()}, {}};
+    scenario.model.modules[0].layers = 12;
+    scenario.model.modules[0].vocab = 8;
+    scenario.data.source =
+        SyntheticData{examples::always(0), examples::always(64), examples::always(2)};
+    Layout layout = one_pipeline(scenario.model, 2);
+    CHECK(language_blocks(make_plan(scenario, layout)) ==
+          std::vector<std::size_t>{1 + 6, 6 + 1});  // with the embedding, with the head
+    layout.modules[0].recompute = Recompute::full;
+    layout.modules[0].recompute_blocks = {0, 6};
+    CHECK(language_blocks(make_plan(scenario, layout)) == std::vector<std::size_t>{1 + 5, 7 + 1});
+  }
+
+  // Of one token, 2 FLOPs a weight: q and out 2 · 96 · 96, k and v 2 · 96 · 48, SwiGLU 3 · 96 · 256
+  // = 101,376 weights; of one pair, 4 · 96 FLOPs.
+  TEST_CASE("a deal of tokens counts experts and routers") {
+    Module language = examples::small_on_cpu(1, 1).model.modules.back();
+    CHECK(linear_pairs(language) == doctest::Approx(2 * 101376.0 / 384));
+    // Two of four experts as wide as half of it each, and the router.
+    language.experts = 4;
+    language.experts_per_token = 2;
+    language.expert_ffn = 128;
+    language.ffn = 0;
+    CHECK(linear_pairs(language) == doctest::Approx(2 * (101376.0 + 96 * 4) / 384));
+    language.experts_per_token = 4;
+    CHECK(linear_pairs(language) == doctest::Approx(2 * (101376.0 + 3 * 96 * 256 + 96 * 4) / 384));
+  }
+}
+
+}  // namespace polyphony

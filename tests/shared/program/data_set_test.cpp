@@ -1,0 +1,139 @@
+// A data set's samples, read with the scenario: planning and prediction see what a run trains on.
+#include "shared/program/data_set.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "shared/model/data_modules.h"
+#include "shared/scenario/typical_batch.h"
+
+namespace polyphony {
+namespace {
+
+std::string refusal(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+using Files = std::map<std::string, std::string>;
+
+LoadText in_memory(const Files& files) {
+  return [files](const std::string& path) {
+    const auto found = files.find(path);
+    if (found == files.end()) throw InputError(path, "", "cannot be read", "check the path");
+    return found->second;
+  };
+}
+
+// Images of at most 16 patches, four of which make a token of the language sequence of 128.
+Scenario small_scenario(const Data& data) {
+  Module vision{.name = "vision", .kind = ModuleKind::vision};
+  vision.image_size = 8;
+  vision.patch = 2;
+  Module projector{.name = "projector", .kind = ModuleKind::projector};
+  projector.merge = 2;
+  const Module language{.name = "language", .kind = ModuleKind::language};
+  Scenario scenario;
+  scenario.file = "small.json";
+  scenario.model = {{vision, projector, language},
+                    {{ModuleId(0), ModuleId(1)}, {ModuleId(1), ModuleId(2)}}};
+  scenario.data = data;
+  return scenario;
+}
+
+}  // namespace
+
+TEST_SUITE("data set") {
+  // It stood for every sample as one full image and a text as long as the sequence: 4 + 128 tokens
+  // under a limit of 128.
+  TEST_CASE("recorded samples are the batches that are planned for") {
+    Scenario scenario =
+        small_scenario({.source = RecordedData{"mix.jsonl"}, .global_batch = 3, .sequence = 128});
+    load_samples(scenario, "",
+                 in_memory({{"mix.jsonl",
+                             "{\"items\": [[\"text\", 9, 1]]}\n"
+                             "{\"items\": [[\"image\", 4], [\"text\", 4]]}\n"
+                             "{\"items\": [[\"text\", 2, 2]]}\n"}}));
+    REQUIRE(scenario.data.samples.size() == 3);
+    CHECK(scenario.data.samples[1].items ==
+          std::vector<Item>{{Modality::image, 4, 0}, {Modality::text, 4, 0}});
+    const Batch batch = typical_batch(scenario);
+    CHECK(batch == take_batch(scenario.data.samples, 3, scenario.data.seed, 0));
+    std::int64_t tokens = 0;  // an epoch: 9 + (1 image token and 4) + 2, in whatever order
+    for (const Sample& sample : batch.samples)
+      for (const Item& item : sample.items) tokens += item.tokens;
+    CHECK(tokens == 9 + 4 + 4 + 2);
+    CHECK(batch_of_step(scenario, 1) ==
+          take_batch(scenario.data.samples, 3, scenario.data.seed, 1));
+  }
+
+  TEST_CASE("a data set that nobody has read is an error, not a guess") {
+    const Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}});
+    CHECK(refusal([&] { typical_batch(scenario); }) ==
+          "small.json: /data/source: names samples that have not been read (read them with the "
+          "scenario (load_samples))");
+    Scenario missing = scenario;
+    CHECK(refusal([&] { load_samples(missing, "", in_memory({})); }) ==
+          "mix.jsonl: cannot be read (check /data/source/recorded in small.json)");
+    missing.data.source = EasyVqaData{};
+    CHECK(refusal([&] { load_samples(missing, "cache", in_memory({})); }) ==
+          "small.json: /data/source: the data set easy-vqa is not in cache (run scripts/setup, or "
+          "name the folder of the unpacked package: {\"easy-vqa\": \"FOLDER\"})");
+  }
+
+  TEST_CASE("a sample that the model cannot take is refused") {
+    Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}, .sequence = 5});
+    const auto refused = [&](const std::string& lines) {
+      return refusal([&] { load_samples(scenario, "", in_memory({{"mix.jsonl", lines}})); });
+    };
+    CHECK(
+        refused("{\"items\": [[\"text\", 2]]}\n{\"items\": [[\"image\", 15]]}") ==
+        "mix.jsonl: sample 1 (counted from 0) has an image of 15 patches; the model takes squares "
+        "of at most 16 patches with sides that divide by 2 (change the recorded number, or "
+        "model.vision.image_size)");
+    CHECK(refused("{\"items\": [[\"image\", 16], [\"text\", 2]]}") ==
+          "mix.jsonl: sample 0 (counted from 0) is 6 tokens long, /data/sequence of the scenario "
+          "allows 5 (allow more, or remove the sample)");
+    CHECK(refused("{\"items\": [[\"audio\", 2]]}").find("no audio module") != std::string::npos);
+  }
+
+  // An image of 16 patches; "is it red" is three words and the query token.
+  TEST_CASE("easy-vqa's questions are samples of their own lengths") {
+    const Files files{{"here/data/answers.txt", "yes\n"},
+                      {"here/data/train/questions.json",
+                       "[[\"Is it red?\", \"yes\", 0], [\"what colour is it?\", \"yes\", 1]]"}};
+    Scenario scenario = small_scenario({.source = EasyVqaData{"here"}, .global_batch = 2});
+    load_samples(scenario, "elsewhere", in_memory(files));
+    CHECK(scenario.data.samples ==
+          std::vector<Sample>{{0, {{Modality::image, 16, 0}, {Modality::text, 4, 1}}},
+                              {1, {{Modality::image, 16, 0}, {Modality::text, 5, 1}}}});
+  }
+
+  TEST_CASE("questions become lower-case words without punctuation") {
+    using Words = std::vector<std::string>;
+    CHECK(question_words("What is the BLUE shape?") == Words{"what", "is", "the", "blue", "shape"});
+    CHECK(question_words("  don't -- ask, twice! ") == Words{"dont", "ask", "twice"});
+    CHECK(question_words("?!").empty());
+  }
+
+  TEST_CASE("downloads are where set-up puts them") {
+    const auto folder = [](const Files& variables) {
+      return download_folder([&](const std::string& name) -> std::optional<std::string> {
+        const auto found = variables.find(name);
+        if (found == variables.end()) return {};
+        return found->second;
+      });
+    };
+    CHECK(folder({{"POLYPHONY_CACHE", "a"}, {"XDG_CACHE_HOME", "b"}, {"HOME", "c"}}) == "a");
+    CHECK(folder({{"XDG_CACHE_HOME", "b"}, {"HOME", "c"}}) == "b/polyphony");
+    CHECK(folder({{"HOME", "c"}}) == "c/.cache/polyphony");
+    CHECK(folder({}) == ".");
+  }
+}
+
+}  // namespace polyphony

@@ -1,0 +1,59 @@
+// The answer about one step as a value: parts, notes, what would fit.
+#include "sim/answers/step.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/answers/answers_json.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+StepAnswer answered(const Scenario& scenario, const StepOptions& options) {
+  return std::get<StepAnswer>(answer_step(scenario, *scenario.layout, typical_batch(scenario),
+                                          *shipped_profile(scenario.cluster), options));
+}
+
+}  // namespace
+
+TEST_CASE("recomputed layers are part of their backward, and the answer says so") {
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  const StepAnswer kept = answered(scenario, {.predictor = Predictor::estimate});
+  CHECK_FALSE(kept.recomputes);
+  for (ModuleLayout& grid : scenario.layout->modules) grid.recompute = Recompute::full;
+  const StepAnswer again = answered(scenario, {.predictor = Predictor::estimate});
+  CHECK(again.recomputes);
+  const auto backward = static_cast<std::size_t>(traces::Part::backward);
+  CHECK(again.parts[0][backward] > kept.parts[0][backward]);
+  const nlohmann::json json = to_json(again);
+  CHECK(json["backward_recomputes"] == true);
+  CHECK_FALSE(json["busiest_rank_seconds"].contains("recompute"));  // a part that no op is
+  CHECK(json["mfu"] == again.figures.model_flops_utilization);
+  CHECK(json["chance"]["mfu"] == json["mfu"]);
+}
+
+TEST_CASE("notes are part of the answer") {
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  CHECK(answered(scenario, {.predictor = Predictor::estimate, .cores = 2}).notes.empty());
+  scenario.training.software = "another stack 1.0";
+  const StepAnswer noted = answered(scenario, {.predictor = Predictor::estimate, .cores = 1});
+  REQUIRE(noted.notes.size() == 2);
+  CHECK(noted.notes[0].starts_with("the scenario trains with another stack"));
+  CHECK(noted.notes[1].starts_with("2 ranks share 1 core here"));
+  CHECK(to_json(noted)["notes"].size() == 2);
+}
+
+TEST_CASE("what does not fit says what would") {
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  CHECK(answered(scenario, {.predictor = Predictor::estimate}).out_of_memory.empty());
+  scenario.cluster.device.memory = Bytes(1);
+  const StepAnswer refused = answered(scenario, {.predictor = Predictor::estimate});
+  CHECK(refused.out_of_memory.starts_with("out of memory: "));
+  CHECK(to_json(refused)["out_of_memory"] == refused.out_of_memory);
+}
+
+}  // namespace polyphony::tests

@@ -1,0 +1,63 @@
+"""The lists "how to add one more" in the folders' READMEs, held against what adding one really changed.
+
+A list is a section "### To add KIND", its items begin with a file or pattern in backquotes, and its last line names a commit by its subject:
+    ### To add a device
+    * `shared/hardware/devices.cpp`: its row
+    Done so in: Devices: the L40S
+Every file of that commit must be in the list, and every item of the list must be a file that is there. READMEs and pictures do not count.
+"""
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+SECTION = re.compile(r"^### To add ([^\n]+)\n(.*?)(?=^#|\Z)", re.M | re.S)
+ITEM = re.compile(r"^\* ((?:`[^`]+`(?:, )?)+)", re.M)
+COMMIT = re.compile(r"^Done so in: (.+)$", re.M)
+
+
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+def lists():
+    for readme in sorted(ROOT.glob("**/README.md")):
+        if "build" in readme.parts or "runs" in readme.parts:
+            continue
+        for kind, body in SECTION.findall(readme.read_text()):
+            patterns = [pattern for item in ITEM.findall(body) for pattern in re.findall(r"`([^`]+)`", item)]
+            yield f"{readme.relative_to(ROOT)}: {kind}", patterns, COMMIT.findall(body)
+
+
+class HowToAdd(unittest.TestCase):
+    def test_there_is_a_list_for_what_people_add(self):
+        kinds = " ".join(name for name, _, _ in lists())
+        for kind in ["a layer kind", "a schedule", "a collective algorithm", "an importer", "a device"]:
+            self.assertIn(kind, kinds)
+
+    def test_every_item_is_there(self):
+        for name, patterns, _ in lists():
+            self.assertTrue(patterns, name)
+            for pattern in patterns:
+                self.assertTrue(list(ROOT.glob(pattern)), f"{name}: nothing is called {pattern}")
+
+    def test_a_real_commit_changed_no_other_file(self):
+        if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
+            self.skipTest("no history here")
+        log = dict(reversed(line.split("\t", 1)) for line in git("log", "--no-merges", "--format=%H%x09%s").stdout.splitlines())
+        for name, patterns, subjects in lists():
+            self.assertTrue(subjects, f"{name}: names no commit")
+            for subject in subjects:
+                self.assertIn(subject, log, f"{name}: no commit is called so")
+                for file in git("show", "--format=", "--name-only", log[subject]).stdout.split():
+                    if not file.endswith((".md", ".svg")):
+                        self.assertTrue(any(fnmatch.fnmatch(file, pattern) for pattern in patterns),
+                                        f"{name}: \"{subject}\" changed {file}, which is not in the list")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,154 @@
+// Two doors, one measurement: the same trace files in a run's folder, and alone with a scenario.
+#include "traces/evidence/measurement.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "shared/hardware/devices.h"
+#include "shared/plan/lower.h"
+#include "shared/scenario/batch_json.h"
+#include "shared/scenario/typical_batch.h"
+#include "tests/shared/support/scenario_files.h"
+#include "traces/calibrate/calibrate.h"
+#include "traces/evidence/run_folder.h"
+#include "traces/evidence/trace_files.h"
+#include "traces/format/chrome_json.h"
+
+namespace polyphony::traces {
+namespace {
+
+constexpr const char* kScenario = "scenarios/tiny.json";
+
+template <class Body>
+std::string refusal(const Body& body) {
+  try {
+    body();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Files by path; what is not among them is of the disk.
+struct Disk {
+  std::map<std::string, std::string> texts;
+  Files files() const {
+    return {[this](const std::string& path) {
+              const auto found = texts.find(path);
+              return found == texts.end() ? test::file_text(path) : found->second;
+            },
+            [this](const std::string& path) { return texts.count(path) > 0; }, [](Scenario&) {}};
+  }
+};
+
+// Every op a microsecond after the one before it, in the order of the Program.
+Timeline one_after_another(const Program& program) {
+  Timeline timeline;
+  for (std::size_t op = 0; op < program.ops.size(); ++op)
+    timeline.ops.push_back({OpId(op), Seconds(1e-6 * static_cast<double>(op)),
+                            Seconds(1e-6 * static_cast<double>(op + 1))});
+  timeline.makespan = timeline.ops.back().end;
+  return timeline;
+}
+
+Timeline of_rank(const Program& program, const Timeline& whole, Rank rank) {
+  Timeline part{{}, whole.makespan};
+  for (const OpTime& time : whole.ops)
+    if (program.rank_of(program.ops[time.op.value]) == rank) part.ops.push_back(time);
+  return part;
+}
+
+// Steps 4 and 5 of tiny.json as a run leaves them in "run".
+Disk recorded_run() {
+  const Scenario scenario = test::scenario_at(kScenario);
+  const Plan plan = make_plan(scenario, *scenario.layout);
+  Disk disk;
+  disk.texts["run/scenario.json"] = test::file_text(kScenario);
+  for (const std::uint64_t step : {4, 5}) {
+    const Batch batch = batch_of_step(scenario, step);
+    disk.texts["run/trace/batches.jsonl"] += to_json_line(step, batch) + "\n";
+    const Program program = lower(scenario, *scenario.layout, plan, batch);
+    for (std::uint32_t r = 0; r < program.ranks; ++r)
+      disk.texts["run/trace/step-" + std::to_string(step) + ".rank-" + std::to_string(r) +
+                 ".json"] =
+          write_trace(program, of_rank(program, one_after_another(program), Rank(r)),
+                      TraceKind::measured, step);
+  }
+  return disk;
+}
+
+}  // namespace
+
+TEST_CASE("a run's folder and its trace files alone are one measurement") {
+  const Disk disk = recorded_run();
+  const Measurement folder = read_run_folder("run", disk.files());
+  CHECK(folder.source == "run");
+  CHECK_FALSE(folder.pace.has_value());
+  REQUIRE(folder.steps.size() == 2);
+  CHECK(folder.steps[0].makespan.count() ==
+        doctest::Approx(1e-6 * static_cast<double>(folder.program.ops.size())));
+
+  const Measurement files =
+      read_trace_files({"run/trace/step-5.rank-1.json", "run/trace/step-4.rank-0.json",
+                        "run/trace/step-4.rank-1.json", "run/trace/step-5.rank-0.json"},
+                       test::scenario_at(kScenario), disk.files());
+  CHECK(files.source == "run/trace/step-5.rank-1.json and 3 more");
+  CHECK(files.layout() == folder.layout());
+  CHECK(hash(files.program) == hash(folder.program));
+  REQUIRE(files.steps.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(files.steps[i] == folder.steps[i]);
+
+  // What is fitted to one is fitted to the other.
+  const HardwareProfile prior = *shipped_profile(folder.scenario.cluster);
+  const auto fitted = [&](const Measurement& measured) {
+    return calibrate(prior, {measured_run(measured)}, "fitted", "software", "source").profile;
+  };
+  CHECK(fitted(files) == fitted(folder));
+}
+
+TEST_CASE("one step alone, without the batches of its run: the scenario's own") {
+  Disk disk = recorded_run();
+  disk.texts.erase("run/trace/batches.jsonl");
+  const Measurement one =
+      read_trace_files({"run/trace/step-4.rank-0.json", "run/trace/step-4.rank-1.json"},
+                       test::scenario_at(kScenario), disk.files());
+  CHECK(one.steps.size() == 1);
+}
+
+TEST_CASE("what is no measurement is refused by name") {
+  const Scenario scenario = test::scenario_at(kScenario);
+  Disk disk = recorded_run();
+  const Files files = disk.files();
+  CHECK(refusal([&] { read_run_folder("elsewhere", files); }).find("is not the folder of a run") !=
+        std::string::npos);
+  CHECK(refusal([&] {
+          read_trace_files({"run/trace/step-4.rank-0.json"}, scenario, files);
+        }).find("give the files of all 2 ranks") != std::string::npos);
+  CHECK(refusal([&] {
+          read_trace_files({"run/trace/step-4.rank-0.json", "run/trace/step-4.rank-1.json"},
+                           test::scenario_at("scenarios/tiny_non_colocated.json"), files);
+        }).find("another Program") != std::string::npos);
+  // A prediction proves nothing.
+  const Program program = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
+                                batch_of_step(scenario, 0));
+  disk.texts["step.json"] =
+      write_trace(program, one_after_another(program), TraceKind::predicted, 0);
+  CHECK(refusal([&] {
+          read_trace_files({"step.json"}, scenario, files);
+        }).find("is a prediction") != std::string::npos);
+  disk.texts["run/pace.json"] = "{}";
+  CHECK(refusal([&] { read_run_folder("run", files); }).starts_with("run/pace.json: is not"));
+}
+
+TEST_CASE("the pace of a rehearsal comes back as it was written") {
+  Disk disk = recorded_run();
+  const PaceModel pace{*find_profile("cpu-core-roofline"), 6.5};
+  disk.texts["run/pace.json"] = pace_text(pace);
+  const Measurement paced = read_run_folder("run", disk.files());
+  REQUIRE(paced.pace.has_value());
+  CHECK(paced.pace->scale == 6.5);
+  CHECK(paced.pace->profile == pace.profile);
+}
+
+}  // namespace polyphony::traces

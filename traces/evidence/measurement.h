@@ -1,0 +1,51 @@
+// What was measured of a layout's training step, wherever it came from: the one value that
+// comparison and calibration read. Doors: run_folder.h (what `polyphony run` leaves), trace_files.h
+// (trace files and the scenario they are of).
+//   Steps of one layout have the same ops; sizes differ with the data. `program` is that of the
+//   middle step.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shared/hardware/pace.h"
+#include "shared/program/program.h"
+#include "shared/program/timeline.h"
+#include "shared/scenario/scenario_json.h"
+
+namespace polyphony::traces {
+
+struct Measurement {
+  std::string source;  // the folder or file, for tables and messages
+  std::string scenario_file;
+  Scenario scenario;  // has a legal layout
+  Program program;
+  std::vector<Timeline> steps;         // complete, of all ranks
+  std::vector<Program> step_programs;  // by step: the same ops, that step's sizes
+  std::optional<PaceModel> pace;       // compute ops were stretched
+  std::string layout() const;          // in words
+};
+
+// How a door reaches files: this library opens none.
+struct Files {
+  LoadText load;
+  std::function<bool(const std::string& path)> exists;
+  // The samples of a scenario's data set (shared/program/data_set.h); asked for only where stages
+  // have to be split anew.
+  std::function<void(Scenario& scenario)> read_samples;
+};
+
+// One traced step: its batch, and the files (of one rank, or of several) that hold its ops.
+struct TracedStep {
+  std::uint64_t step = 0;
+  Batch batch;
+  std::vector<std::string> files;
+};
+// Lowers every step's batch, reads its files and puts them together: what all doors end with. A
+// step whose mix of empty work items makes other ops than the middle one's is left out. Missing,
+// truncated or foreign files: InputError naming the file.
+void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measurement& into);
+
+}  // namespace polyphony::traces

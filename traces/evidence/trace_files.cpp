@@ -1,0 +1,56 @@
+#include "traces/evidence/trace_files.h"
+
+#include <algorithm>
+#include <map>
+
+#include "shared/error.h"
+#include "shared/plan/plan.h"
+#include "shared/scenario/batch_json.h"
+#include "shared/scenario/typical_batch.h"
+#include "traces/format/chrome_json.h"
+
+namespace polyphony::traces {
+namespace {
+
+Batch batch_of(const std::string& file, std::uint64_t step, const Scenario& scenario,
+               const Files& files) {
+  const std::string recorded = beside(file, "batches.jsonl");
+  if (!files.exists(recorded)) return batch_of_step(scenario, step);
+  const std::vector<StepBatch> batches = parse_batches(files.load(recorded), recorded);
+  const auto found = std::find_if(batches.begin(), batches.end(),
+                                  [&](const StepBatch& batch) { return batch.step == step; });
+  if (found == batches.end())
+    throw InputError(recorded, "",
+                     "names no step " + std::to_string(step) + ", which " + file + " is of",
+                     "keep traces beside the batches of their own run");
+  return found->batch;
+}
+
+}  // namespace
+
+Measurement read_trace_files(const std::vector<std::string>& paths, const Scenario& scenario,
+                             const Files& files) {
+  POLYPHONY_CHECK(!paths.empty(), "no trace file");
+  const Layout& layout = require_layout(scenario);
+  std::map<std::uint64_t, TracedStep> steps;
+  for (const std::string& path : paths) {
+    const std::uint64_t number = read_trace_info(files.load(path), path).step;
+    TracedStep& step = steps[number];
+    if (step.files.empty()) step.batch = batch_of(path, number, scenario, files);
+    step.step = number;
+    step.files.push_back(path);
+  }
+  Measurement result;
+  result.source = paths.front();
+  if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
+  result.scenario_file = scenario.file;
+  result.scenario = scenario;
+  if (!is_split(scenario.model, layout))
+    result.scenario.layout = with_blocks(layout, make_plan(scenario, layout));
+  std::vector<TracedStep> in_order;
+  for (auto& [number, step] : steps) in_order.push_back(std::move(step));
+  read_steps(in_order, files, result);
+  return result;
+}
+
+}  // namespace polyphony::traces
