@@ -242,10 +242,11 @@ void Builder::make_crossing(const ChunkLink& link) {
   crossings_.push_back(std::move(crossing));
 }
 
-Program Builder::build() {
+Program Builder::build(std::optional<Rank> only) {
   for (std::uint32_t r = 0; r < program_.ranks; ++r) {
     const auto begin = static_cast<std::uint32_t>(program_.ops.size());
-    if (!stood_for(Rank(r))) RankLowering(*this, Rank(r)).emit();
+    if (!stood_for(Rank(r)) && only.value_or(Rank(r)) == Rank(r))
+      RankLowering(*this, Rank(r)).emit();
     program_.rank_ops.push_back({begin, static_cast<std::uint32_t>(program_.ops.size())});
   }
   return std::move(program_);
@@ -256,6 +257,12 @@ Program Builder::build() {
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
               const StepPlan& step, const Batch& batch, StepKind kind, const SoftwareStack& stack) {
   return lowering::Builder(scenario, layout, plan, step, batch, kind, stack).build();
+}
+
+Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                   const StepPlan& step, const Batch& batch, Rank rank, Pass pass) {
+  const SoftwareStack ours;
+  return lowering::Builder(scenario, layout, plan, step, batch, pass, ours).build(rank);
 }
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,

@@ -134,6 +134,8 @@ const ObjectForm& layout_form() {
       {{"placement", choice_form(enum_names(Placement::mixed)), "how the modules share the ranks",
         true},
        {"schedule", choice_form(enum_names(kLastSchedule)), "order of the pipeline's work"},
+       {"turns", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
+        "in place of the schedule's order: of each rank along the language module's pipeline"},
        {"microbatches", integer_form(1, kMostSamples),
         "per data-parallel lane of the language module and step"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
