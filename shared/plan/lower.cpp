@@ -260,9 +260,9 @@ Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
 }
 
 Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                   const StepPlan& step, const Batch& batch, Rank rank, Pass pass) {
+                   const StepPlan& step, const Batch& batch, Rank rank, StepKind kind) {
   const SoftwareStack ours;
-  return lowering::Builder(scenario, layout, plan, step, batch, pass, ours).build(rank);
+  return lowering::Builder(scenario, layout, plan, step, batch, kind, ours).build(rank);
 }
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,

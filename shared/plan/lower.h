@@ -28,7 +28,8 @@ Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
 // groups and messages under the same ids, so that ranks that lower their own parts agree on tags and
 // communicators. Its ops are those of the whole Program in their order.
 Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                   const StepPlan& step, const Batch& batch, Rank rank, Pass pass = Pass::train);
+                   const StepPlan& step, const Batch& batch, Rank rank,
+                   StepKind kind = StepKind::train);
 // The layout's own StepPlan.
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
               StepKind kind = StepKind::train, const SoftwareStack& stack = {});

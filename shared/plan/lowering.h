@@ -46,13 +46,8 @@ struct RankGroups {
 class Builder {
  public:
   Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const StepPlan& step,
-<<<<<<< HEAD
           const Batch& batch, StepKind kind, const SoftwareStack& stack);
-  Program build();
-=======
-          const Batch& batch, Pass pass, const SoftwareStack& stack);
   Program build(std::optional<Rank> only = {});
->>>>>>> stepplan
 
  private:
   friend class RankLowering;

@@ -229,7 +229,8 @@ TEST_CASE("another stack changes the sizes of buffers alone") {
   const Batch batch = typical_batch(scenario);
   const Program ours = lower(scenario, layout, plan, batch);
   CHECK(hash(ours) == hash(lower(scenario, layout, plan, batch, StepKind::train, {})));
-  const Program theirs = lower(scenario, layout, plan, batch, StepKind::train, stack("megatron-core"));
+  const Program theirs =
+      lower(scenario, layout, plan, batch, StepKind::train, stack("megatron-core"));
   CHECK(theirs.ops.size() == ours.ops.size());
   CHECK(theirs.messages.size() == ours.messages.size());
   CHECK(theirs.waits == ours.waits);
