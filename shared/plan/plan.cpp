@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/layers/expand_layer.h"
+#include "shared/layers/layer_table.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"
 #include "shared/program/work.h"
@@ -18,44 +19,7 @@ struct Unit {
   double cost = 0;
 };
 
-bool is_block(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::encoder_block:
-    case LayerKind::decoder_block:
-    case LayerKind::diffusion_block:
-      return true;
-    case LayerKind::patch_embedding:
-    case LayerKind::audio_embedding:
-    case LayerKind::token_embedding:
-    case LayerKind::latent_embedding:
-    case LayerKind::encoder_norm:
-    case LayerKind::projector_mlp:
-    case LayerKind::projector_linear:
-    case LayerKind::language_head:
-    case LayerKind::diffusion_head:
-      return false;
-  }
-  return false;
-}
-bool is_input(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::patch_embedding:
-    case LayerKind::audio_embedding:
-    case LayerKind::token_embedding:
-    case LayerKind::latent_embedding:
-      return true;
-    case LayerKind::encoder_block:
-    case LayerKind::decoder_block:
-    case LayerKind::diffusion_block:
-    case LayerKind::encoder_norm:
-    case LayerKind::projector_mlp:
-    case LayerKind::projector_linear:
-    case LayerKind::language_head:
-    case LayerKind::diffusion_head:
-      return false;
-  }
-  return false;
-}
+bool is_input(LayerKind kind) { return layer_row(kind).place == LayerPlace::input; }
 
 Chunk one_layer(ModuleId module, int layer) {
   return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};

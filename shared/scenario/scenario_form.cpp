@@ -74,7 +74,7 @@ const ObjectForm& data_form() {
        {"images", object_form(images_form()),
         "synthetic: images per sample; one when absent and the model sees images"},
        {"audio", object_form(audio_form()),
-        "synthetic: audio clips per sample; one when absent and the model hears"},
+        "synthetic: audio clips per sample; one when absent and the model has an audio module"},
        {"text", object_form(text_data_form()), "synthetic: text per sample"},
        {"latents", object_form(latents_form()),
         "synthetic: latents per sample; one when absent and the model generates them"},

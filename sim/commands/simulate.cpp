@@ -3,6 +3,7 @@
 #include <iostream>
 #include <tuple>
 
+#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
@@ -19,7 +20,6 @@ namespace {
 constexpr std::size_t kLines = 3;  // of errors and extrapolations; JSON has all
 // Less of a step than this is not worth a line.
 constexpr double kWorthALine = 0.005;
-constexpr double kQuantiles[] = {0.5, 0.95, 0.99};
 
 void print_memory(const StepAnswer& answer) {
   Table table({"stage", "peak", "at", "parameters", "gradients", "optimizer", "activations",
@@ -68,10 +68,8 @@ std::string jitter_text(const StepAnswer& answer) {
                ? ""
                : "jitter: not known (polyphony calibrate measures it)\n";
   const JitteredSteps& drawn = *answer.jittered;
-  std::string text = "jitter: ";
-  for (const double q : kQuantiles)
-    text += (q > kQuantiles[0] ? ", " : "") + quantile_text(drawn.steps, q);
-  return text + "   (" + counted(static_cast<std::int64_t>(drawn.steps.size()), "step", "steps") +
+  return "jitter: " + quantiles_text(drawn.steps, {0.5, 0.95, 0.99}) + "   (" +
+         counted(static_cast<std::int64_t>(drawn.steps.size()), "step", "steps") +
          (drawn.simulated ? " simulated)\n" : " estimated)\n");
 }
 

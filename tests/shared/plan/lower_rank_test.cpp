@@ -105,13 +105,13 @@ TEST_CASE("a rank's own part of the Program") {
     const Plan plan = make_plan(scenario, layout);
     const Batch batch = typical_batch(scenario);
     const StepPlan step = make_step_plan(scenario, layout, plan, batch);
-    for (const Pass pass : {Pass::train, Pass::evaluate}) {
-      const Program whole = lower(scenario, layout, plan, step, batch, pass);
+    for (const StepKind kind : {StepKind::train, StepKind::evaluate}) {
+      const Program whole = lower(scenario, layout, plan, step, batch, kind);
       std::uint32_t common = 0;  // buffers of messages: made before any rank's own
       for (const Message& message : whole.messages)
         common = std::max({common, message.from.value + 1, message.to.value + 1});
       for (std::uint32_t r = 0; r < whole.ranks; ++r)
-        check_part(whole, lower_rank(scenario, layout, plan, step, batch, Rank(r), pass), Rank(r),
+        check_part(whole, lower_rank(scenario, layout, plan, step, batch, Rank(r), kind), Rank(r),
                    common);
     }
   }
