@@ -20,7 +20,8 @@ constexpr BlockPart common() {
           .backward_weight = [](const LayerKernels& layer) { Part(layer).backward_weight(); },
           .tape = Part::tape,
           .again_bytes = nothing,
-          .choices = nothing};
+          .choices = nothing,
+          .refused = [](const Module&, const ModuleLayout&) { return std::string(); }};
 }
 template <class Part>
 constexpr BlockPart attention() {
@@ -31,8 +32,14 @@ constexpr BlockPart attention() {
 }
 
 constexpr BlockPart kSelfAttention = attention<SelfAttention>();
-constexpr BlockPart kLatentAttention = attention<LatentAttention>();
-constexpr BlockPart kLinearAttention = attention<LinearAttention>();
+template <class Part>
+constexpr BlockPart limited() {
+  BlockPart part = attention<Part>();
+  part.refused = Part::refused;
+  return part;
+}
+constexpr BlockPart kLatentAttention = limited<LatentAttention>();
+constexpr BlockPart kLinearAttention = limited<LinearAttention>();
 constexpr BlockPart kFeedForward = common<FeedForward>();
 constexpr BlockPart kExperts = [] {
   BlockPart part = common<Experts>();

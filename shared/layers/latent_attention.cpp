@@ -113,6 +113,13 @@ void LatentAttention::backward_weight() {
   norm_weight(own(size_.tokens), module_.query_rank);
 }
 
+std::string LatentAttention::refused(const Module&, const ModuleLayout& layout) {
+  if (layout.cp == 1) return "";
+  return "cp " + std::to_string(layout.cp) +
+         " with latent attention: latents gathered over a context group would be brought up to "
+         "keys and values again on each of its ranks; use cp 1, or more tp";
+}
+
 std::int64_t LatentAttention::again_bytes(const LayerBytes& bytes) {
   const std::int64_t heads = bytes.module.heads / bytes.context.tp;
   return bytes.size.tokens * heads * (bytes.element() * value_width(bytes.module) + bytes.wide());

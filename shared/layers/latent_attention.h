@@ -37,6 +37,7 @@ class LatentAttention : public LayerKernels {
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t again_bytes(const LayerBytes& bytes);
+  static std::string refused(const Module& module, const ModuleLayout& layout);
 
  private:
   std::int64_t heads() const { return module_.heads / context_.tp; }

@@ -65,6 +65,16 @@ void LinearAttention::backward_weight() {
   weight_gradient(in());
 }
 
+std::string LinearAttention::refused(const Module& module, const ModuleLayout& layout) {
+  if (layout.cp > 1)
+    return "cp " + std::to_string(layout.cp) +
+           " with linear attention: its state passes from row to row, so that the ranks of a "
+           "context group would wait for one another; use cp 1";
+  if (module.linear_key_heads % layout.tp == 0) return "";
+  return "tp " + std::to_string(layout.tp) + " does not divide its " +
+         std::to_string(module.linear_key_heads) + " linear key heads; use a tp that does";
+}
+
 std::int64_t LinearAttention::again_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
   const std::int64_t heads = m.linear_value_heads / bytes.context.tp;

@@ -34,6 +34,7 @@ class LinearAttention : public LayerKernels {
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t again_bytes(const LayerBytes& bytes);
+  static std::string refused(const Module& module, const ModuleLayout& layout);
 
  private:
   std::int64_t value_heads() const { return module_.linear_value_heads / context_.tp; }

@@ -131,8 +131,8 @@ StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayo
 ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
                                     const ModuleLayout& layout) const {
   ChunkContext context =
-      chunk_context(scenario_.model, module, layers_at(module, position).front().begin, layout,
-                    scenario_.training.precision);
+      chunk_context(scenario_.model, module, layers_at(module, position).front().layer.begin,
+                    layout, scenario_.training.precision);
   context.recomputed = kAllLayers;
   if (position != kRecomputed) context.recompute = Recompute::none;
   context.added_edges = 0;  // of inner layers: not counted
@@ -143,19 +143,21 @@ ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
   return context;
 }
 
-std::vector<LayerRange> StageCosts::layers_at(ModuleId module, std::size_t position) const {
+std::vector<StageCosts::Alike> StageCosts::layers_at(ModuleId module, std::size_t position) const {
   const auto alone = [](int layer) {
     return LayerRange{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
   };
   const int last = stack_[module.value] - 1;
-  if (position == kFirst) return {alone(0)};
-  if (position == kLast) return {alone(last)};
   const Module& of = scenario_.model.modules[module.value];
-  std::map<BlockKind, int> kinds;
-  for (int block = 0; block < of.layers; ++block) kinds.try_emplace(block_at(of, block), block);
-  std::vector<LayerRange> layers;
-  for (const auto& [kind, block] : kinds) layers.push_back(alone(1 + block));
-  if (layers.empty()) layers.push_back(alone(std::min(1, last)));
+  if (position == kFirst || of.layers == 0) return {{alone(0)}};
+  if (position == kLast) return {{alone(last)}};
+  std::map<BlockKind, Alike> kinds;
+  for (int block = 0; block < of.layers; ++block) {
+    const auto [known, added] = kinds.try_emplace(block_at(of, block), Alike{alone(1 + block)});
+    if (!added) ++known->second.count;
+  }
+  std::vector<Alike> layers;
+  for (const auto& [kind, alike] : kinds) layers.push_back(alike);
   return layers;
 }
 
@@ -183,24 +185,26 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
   const Module& module = scenario_.model.modules[id.value];
   for (std::size_t position = 0; position < kPositions; ++position) {
     const ChunkContext context = context_at(id, position, layout);
-    const std::vector<LayerRange> kinds = layers_at(id, position);
-    const auto least = [&](auto bytes_of) {  // of unlike blocks
-      Bytes bytes = bytes_of(kinds.front());
-      for (const LayerRange& layer : kinds) bytes = std::min(bytes, bytes_of(layer));
-      return bytes;
+    const std::vector<Alike> kinds = layers_at(id, position);
+    const auto mean = [&](auto bytes_of) {
+      Bytes bytes{};
+      std::int64_t count = 0;
+      for (const Alike& alike : kinds) {
+        bytes += bytes_of(alike.layer) * std::int64_t{alike.count};
+        count += alike.count;
+      }
+      return bytes / count;
+    };
+    const auto of_total = [&](auto bytes_of) {
+      return mean([&](LayerRange layer) { return bytes_of(module, layer, load.total, context); });
     };
     tapes.largest[position] =
-        least([&](LayerRange layer) { return tape_bytes(module, layer, load.largest, context); });
-    tapes.lane[position] =
-        least([&](LayerRange layer) { return tape_bytes(module, layer, load.total, context); });
-    // What waits less what of it is in the tape: least and most.
-    tapes.weights[position] = least(
-        [&](LayerRange layer) { return held_for_weights(module, layer, load.total, context); });
-    tapes.kept[position] = Bytes(0) - least([&](LayerRange layer) {
-                             return Bytes(0) - kept_for_weights(module, layer, load.total, context);
-                           });
+        mean([&](LayerRange layer) { return tape_bytes(module, layer, load.largest, context); });
+    tapes.lane[position] = of_total(tape_bytes);
+    tapes.weights[position] = of_total(held_for_weights);
+    tapes.kept[position] = of_total(kept_for_weights);
     if (position == kRecomputed)
-      tapes.rebuilt = least(
+      tapes.rebuilt = mean(
           [&](LayerRange layer) { return workspace_bytes(module, layer, load.largest, context); });
   }
   return tapes;
@@ -221,10 +225,10 @@ const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, int index) {
 
 LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::size_t position,
                                      const ModuleLayout& layout) const {
-  const std::vector<LayerRange> kinds = layers_at(id, position);
-  LayerTimes least = time_layer(load, id, kinds.front(), position, layout);
+  const std::vector<Alike> kinds = layers_at(id, position);
+  LayerTimes least = time_layer(load, id, kinds.front().layer, position, layout);
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
-    const LayerTimes times = time_layer(load, id, kinds[kind], position, layout);
+    const LayerTimes times = time_layer(load, id, kinds[kind].layer, position, layout);
     for (Seconds LayerTimes::* part :
          {&LayerTimes::lane, &LayerTimes::forward, &LayerTimes::backward, &LayerTimes::full_forward,
           &LayerTimes::full_backward})
@@ -288,13 +292,15 @@ HeldElements StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
   if (added) {
     const Module& module = scenario_.model.modules[chunk.module.value];
     for (std::size_t position = 0; position < kPositions; ++position) {
-      const std::vector<LayerRange> kinds = layers_at(chunk.module, position);
-      HeldElements least = held_elements(parameters(module, kinds.front()), {.tensor = tp});
-      for (const LayerRange& layer : kinds) {
-        const HeldElements held = held_elements(parameters(module, layer), {.tensor = tp});
-        least = {std::min(least.trained, held.trained), std::min(least.frozen, held.frozen)};
+      HeldElements sum;
+      std::int64_t count = 0;
+      for (const Alike& alike : layers_at(chunk.module, position)) {
+        const HeldElements held = held_elements(parameters(module, alike.layer), {.tensor = tp});
+        sum.trained += held.trained * alike.count;
+        sum.frozen += held.frozen * alike.count;
+        count += alike.count;
       }
-      known->second[position] = least;
+      known->second[position] = {sum.trained / count, sum.frozen / count};
     }
   }
   const Counts counts = count_layers(chunk, {});
@@ -343,9 +349,11 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
 const std::vector<StagesInFlight>& StageCosts::in_flight(const LayoutView& view,
                                                          std::size_t branch) {
   const Branch &language = view.plan.branches.back(), &first = view.plan.branches.front();
-  const auto [known, added] = in_flight_.try_emplace(
-      {view.layout->schedule, view.layout->placement, branch, language.grid.pp, language.grid.vpp,
-       language.microbatches, first.grid.pp, first.microbatches});
+  const auto key =
+      std::tuple(view.layout->schedule, view.layout->placement, branch, language.grid.pp,
+                 language.grid.vpp, language.microbatches, first.grid.pp, first.microbatches);
+  if (!view.layout->turns.empty()) in_flight_.erase(key);  // no schedule's
+  const auto [known, added] = in_flight_.try_emplace(key);
   if (added) {
     const ModuleLayout& grid = view.plan.branches[branch].grid;
     for (int p = 0; p < grid.pp; ++p)

@@ -109,8 +109,13 @@ class StageCosts {
   static GridKey key_of(const ModuleLayout& grid);
 
   Counts count_layers(const Chunk& chunk, const ModuleLayout& layout) const;
-  // The layer at a position; of blocks one of each kind: their least is what a bound may count.
-  std::vector<LayerRange> layers_at(ModuleId module, std::size_t position) const;
+  // The layer at a position; of blocks one of each kind, and how many there are: the least of their
+  // times is what a bound may count, the mean of their bytes what a stage holds.
+  struct Alike {
+    LayerRange layer;
+    int count = 1;
+  };
+  std::vector<Alike> layers_at(ModuleId module, std::size_t position) const;
   ModuleKey key(const LayoutView& view, std::size_t branch, ModuleId module) const {
     return {view.key, branch, module.value, view.layout->modules[module.value].tp};
   }

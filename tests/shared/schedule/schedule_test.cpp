@@ -92,7 +92,7 @@ TEST_CASE("bubbles") {
     CHECK(bubble(ScheduleKind::zero_bubble_h2, one) == 0);
     CHECK(bubble(ScheduleKind::zero_bubble_v, two) == 0);
     CHECK(bubble(ScheduleKind::dualpipe_v, two) == pp - 1);
-    const Durations uneven{2, 3, 1};
+    const Durations uneven{2, 3, 1, 4};
     CHECK(bubble(ScheduleKind::one_f_one_b, one, uneven) == 6 * (pp - 1));
     CHECK(bubble(ScheduleKind::zero_bubble, one, uneven) == (2 + 3 - 1) * (pp - 1));
   }

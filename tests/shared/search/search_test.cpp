@@ -184,6 +184,25 @@ TEST_CASE("bound is never above estimate where blocks differ") {
   check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.2);
 }
 
+TEST_CASE("bound is never above estimate where a language module's blocks differ") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  Module& language = scenario.model.modules[2];
+  language.mixers = {Mixer::linear, Mixer::window, Mixer::full};
+  language.sliding_window = 16;
+  language.linear_key_heads = 4;
+  language.linear_value_heads = 8;
+  language.linear_head_dim = 12;
+  language.linear_conv = 4;
+  language.experts = 4;
+  language.experts_per_token = 2;
+  language.expert_ffn = 128;
+  language.dense_blocks = 2;
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.3);  // experts in some stages
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.attention_efficiency = 1e-3;
+  check_bounds(scenario, profile, 100, 0.3);
+}
+
 TEST_CASE("bound is never above estimate where links dominate") {
   Scenario scenario = examples::small_on_cpu(4, 8);
   scenario.cluster.nodes = 2;
