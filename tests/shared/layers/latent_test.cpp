@@ -87,13 +87,15 @@ TEST_CASE("latent attention: tensor-parallel ranks gather latents, not queries a
 
 TEST_CASE("latent attention: no context parallelism, no norms of heads") {
   Scenario scenario = examples::vlm_on_h100();
-  Module& language = scenario.model.modules[2];
+  scenario.model = {{examples::llama_70b()}, {}};
+  Module& language = scenario.model.modules[0];
+  language.kv_heads = language.heads;
   language.key_value_rank = 512;
   language.rotary_dim = 64;
-  scenario.layout.modules.back().cp = 2;
-  scenario.layout.modules.back().ranks *= 2;
+  const int ranks = scenario.cluster.ranks();
+  const Layout layout{.modules = {{.cp = 2, .ranks = ranks}}};
   const auto refused = [&] {
-    const auto no = check_layout(scenario, scenario.layout);
+    const auto no = check_layout(scenario, layout);
     return no ? no->reason : "";
   };
   CHECK(refused().find("cp 2 with latent attention") != std::string::npos);
