@@ -24,10 +24,10 @@ Tensor text_angles(const Module& module, const Tensor& positions, std::int64_t w
   std::vector<Tensor> parts;
   std::int64_t first = 0;
   for (std::int64_t axis = 0; axis < 3; ++axis) {
-    const std::int64_t width = module.rope_sections.at(static_cast<std::size_t>(axis));
+    const std::int64_t section = module.rope_sections.at(static_cast<std::size_t>(axis));
     parts.push_back(
-        at::outer(positions[axis].to(torch::kFloat64), frequency.narrow(0, first, width)));
-    first += width;
+        at::outer(positions[axis].to(torch::kFloat64), frequency.narrow(0, first, section)));
+    first += section;
   }
   return at::cat(parts, 1);
 }

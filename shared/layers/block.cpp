@@ -132,8 +132,10 @@ std::int64_t Block::tape(const LayerBytes& bytes) {
                   &feed_forward = block_part(bytes.block.feed_forward);
   if (bytes.recompute == Recompute::full) return bytes.input() + feed_forward.choices(bytes);
   const int posts = !bytes.module.post_norms ? 0 : bytes.reaches_attention() ? 2 : 1;
-  const std::int64_t post =
-      posts * (bytes.input() + bytes.statistics(bytes.own(bytes.size.tokens)));
+  // What a part adds comes as a share of rows, padded where shares are equal.
+  const RowShares shares{bytes.size.tokens, bytes.context.sp ? bytes.context.tp : 1};
+  const std::int64_t post = posts * (bytes.element() * shares.share() * bytes.module.hidden +
+                                     bytes.statistics(bytes.own(bytes.size.tokens)));
   return norms(bytes) + post + attention.tape(bytes) + feed_forward.tape(bytes);
 }
 

@@ -38,7 +38,8 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
       return verdict;
   if (Verdict verdict = checks::check_placement(model, layout, scenario.cluster.ranks()))
     return verdict;
-  return checks::check_work(scenario, layout);
+  if (Verdict verdict = checks::check_work(scenario, layout)) return verdict;
+  return checks::check_own_turns(scenario, layout);
 }
 
 namespace {

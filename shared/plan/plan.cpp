@@ -121,9 +121,18 @@ LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
   return costs;
 }
 
+// The rank whose turn the stage's first forward is; check_turns() names stages that are nobody's or
+// several ranks'.
+int rank_of(const std::vector<Turns>& turns, int stage) {
+  for (std::size_t rank = 0; rank < turns.size(); ++rank)
+    for (const Turn& turn : turns[rank])
+      if (is_forward(turn) && turn.stage == stage) return static_cast<int>(rank);
+  return 0;
+}
+
 Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& costs,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
-                   const Schedule& schedule) {
+                   const Schedule& schedule, const std::vector<Turns>& turns = {}) {
   Units units(model, layout, costs);
   for (const ModuleId id : modules) units.add_module(id);
   Branch branch{grid, {}, microbatches};
@@ -143,7 +152,8 @@ Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& c
   POLYPHONY_CHECK(next == units.units().size(),
                   next << " of " << units.units().size() << " blocks placed");
   for (int s = 0; s < grid.pp * grid.vpp; ++s)
-    branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
+    branch.rank_of_stage.push_back(turns.empty() ? schedule.place({grid.pp, grid.vpp}, s)
+                                                 : rank_of(turns, s));
   return branch;
 }
 
@@ -196,16 +206,17 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts&
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
-    plan.branches.push_back(
-        make_branch(model, layout, costs, owners, layout.modules.back(), layout.microbatches, own));
+    plan.branches.push_back(make_branch(model, layout, costs, owners, layout.modules.back(),
+                                        layout.microbatches, own, layout.turns));
     return plan;
   }
   for (const ModuleId id : owners) {
     const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
     const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
-    plan.branches.push_back(
-        make_branch(model, layout, costs, {id}, module_grid, works, id == language ? own : others));
+    plan.branches.push_back(make_branch(model, layout, costs, {id}, module_grid, works,
+                                        id == language ? own : others,
+                                        id == language ? layout.turns : std::vector<Turns>{}));
   }
   return plan;
 }

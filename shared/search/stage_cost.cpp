@@ -349,9 +349,11 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
 const std::vector<StagesInFlight>& StageCosts::in_flight(const LayoutView& view,
                                                          std::size_t branch) {
   const Branch &language = view.plan.branches.back(), &first = view.plan.branches.front();
-  const auto [known, added] = in_flight_.try_emplace(
-      {view.layout->schedule, view.layout->placement, branch, language.grid.pp, language.grid.vpp,
-       language.microbatches, first.grid.pp, first.microbatches});
+  const auto key =
+      std::tuple(view.layout->schedule, view.layout->placement, branch, language.grid.pp,
+                 language.grid.vpp, language.microbatches, first.grid.pp, first.microbatches);
+  if (!view.layout->turns.empty()) in_flight_.erase(key);  // no schedule's
+  const auto [known, added] = in_flight_.try_emplace(key);
   if (added) {
     const ModuleLayout& grid = view.plan.branches[branch].grid;
     for (int p = 0; p < grid.pp; ++p)

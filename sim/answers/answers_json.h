@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/answers/comparison.h"
+#include "sim/answers/plan_answer.h"
 #include "sim/answers/step.h"
 #include "sim/answers/stream.h"
 #include "sim/answers/sweep.h"
@@ -16,6 +17,7 @@
 
 namespace polyphony::sim {
 
+nlohmann::json to_json(const PlanAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
 nlohmann::json to_json(const Sweep& sweep);
 // `steps`: of the run that the risk is for.

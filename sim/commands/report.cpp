@@ -175,7 +175,9 @@ int report_command(int argc, char** argv) {
     std::cout << json{{"out", args.text("out")}, {"runs", total}, {"within", within}}.dump(2)
               << "\n";
   else
-    std::cout << "wrote " << args.text("out") << " (" << page.sections.size() << " sections)\n";
+    std::cout << "wrote " << args.text("out") << " ("
+              << counted(static_cast<std::int64_t>(page.sections.size()), "section", "sections")
+              << ")\n";
   return 0;
 }
 

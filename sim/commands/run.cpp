@@ -10,7 +10,7 @@
 namespace polyphony::sim {
 namespace {
 
-// The scenario's layout, or the simplest of the best that its search finds.
+// The scenario's layout, or the best that its search finds.
 Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
                      const Arguments& args) {
   if (scenario.layout) return require_layout(scenario);
@@ -44,7 +44,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
 // Of rank 0's last line. Without steps there is no loss; JSON has null for one that is not a
 // number.
 std::string summary_text(const Scenario& scenario, const nlohmann::json& summary) {
-  std::string text = std::to_string(summary["steps"].get<std::int64_t>()) + " steps";
+  std::string text = counted(summary["steps"].get<std::int64_t>(), "step", "steps");
   const Seconds step(summary["median_step_seconds"].get<double>());
   if (summary.contains("loss"))
     text += ", loss " + (summary["loss"].is_number() ? number_text(summary["loss"].get<double>(), 4)
@@ -90,10 +90,12 @@ int run_command(int argc, char** argv) {
       "jobs", "worker processes of that search; 0: one per core",
       cxxopts::value<int>()->default_value("0"));
   args.add_profile("for the search, and for stages that the layout does not split");
+  args.add_schedule();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario =
+  Scenario scenario =
       load_scenario(args.require("scenario"), {}, args.has("data") ? args.text("data") : "");
+  apply_schedule(scenario, args.text("schedule"));
   const HardwareProfile profile = load_profile(scenario, args.profile());
   const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout)) {

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <tuple>
 
+#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
@@ -19,7 +20,6 @@ namespace {
 constexpr std::size_t kLines = 3;  // of errors and extrapolations; JSON has all
 // Less of a step than this is not worth a line.
 constexpr double kWorthALine = 0.005;
-constexpr double kQuantiles[] = {0.5, 0.95, 0.99};
 
 void print_memory(const StepAnswer& answer) {
   Table table({"stage", "peak", "at", "parameters", "gradients", "optimizer", "activations",
@@ -68,10 +68,8 @@ std::string jitter_text(const StepAnswer& answer) {
                ? ""
                : "jitter: not known (polyphony calibrate measures it)\n";
   const JitteredSteps& drawn = *answer.jittered;
-  std::string text = "jitter: ";
-  for (const double q : kQuantiles)
-    text += (q > kQuantiles[0] ? ", " : "") + quantile_text(drawn.steps, q);
-  return text + "   (" + counted(static_cast<std::int64_t>(drawn.steps.size()), "step", "steps") +
+  return "jitter: " + quantiles_text(drawn.steps, {0.5, 0.95, 0.99}) + "   (" +
+         counted(static_cast<std::int64_t>(drawn.steps.size()), "step", "steps") +
          (drawn.simulated ? " simulated)\n" : " estimated)\n");
 }
 
@@ -156,6 +154,7 @@ int simulate_command(int argc, char** argv) {
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_profile();
   args.add_overrides();
+  args.add_schedule();
   args.add()("jitter",
              "steps drawn with the profile's jitter, and their percentiles: up to 32 on SimGrid, "
              "more as estimates",
@@ -165,7 +164,8 @@ int simulate_command(int argc, char** argv) {
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;

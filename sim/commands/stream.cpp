@@ -41,10 +41,10 @@ void print_risk(const BatchStream& stream, int steps) {
     return p > 0 && p < 1e-4 ? std::string("below 0.01 %") : percent_text(p, 2);
   };
   std::cout << "\nout of memory: " << risk.exceeded << " of "
-            << count_text(static_cast<std::int64_t>(stream.batches.size())) << " batches; in "
-            << count_text(steps) << " steps: " << share(risk.in_run) << " as seen, at most "
-            << share(risk.in_run_most) << " (95 % bound of " << percent_text(risk.per_step_most, 2)
-            << " a step), " << share(risk.in_run_tail)
+            << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
+            << "; in " << counted(steps, "step", "steps") << ": " << share(risk.in_run)
+            << " as seen, at most " << share(risk.in_run_most) << " (95 % bound of "
+            << percent_text(risk.per_step_most, 2) << " a step), " << share(risk.in_run_tail)
             << " if the largest peaks have an exponential tail (assumed)\n";
 }
 
@@ -83,11 +83,10 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
     std::cout << to_json(stream, steps).dump(2) << "\n";
   } else {
     const std::vector<Seconds> times = stream.sorted_steps();
-    std::cout << count_text(static_cast<std::int64_t>(stream.batches.size()))
-              << " batches estimated (" << describe(profile) << "): step ";
-    for (const double q : kStreamQuantiles)
-      std::cout << (q > kStreamQuantiles[0] ? ", " : "") << quantile_text(times, q);
-    std::cout << "\n\n";
+    std::cout << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
+              << " estimated (" << describe(profile) << "): step "
+              << quantiles_text(times, {std::begin(kStreamQuantiles), std::end(kStreamQuantiles)})
+              << "\n\n";
     print_table(stream);
     std::cout << "\nlargest peak: batch " << worst.number << ", " << stream.stages[worst.worst]
               << ", " << bytes_text(stream.peak(worst)) << "\n";

@@ -24,21 +24,23 @@ std::string difference_text(const Candidate& c) {
 void print_rejected(const Sweep& result, std::size_t most) {
   std::size_t total = 0;
   for (const Rejection& r : result.rejected) total += static_cast<std::size_t>(r.count);
-  std::cout << count_text(static_cast<std::int64_t>(result.listed + total))
-            << " combinations: " << count_text(static_cast<std::int64_t>(total)) << " not legal, "
-            << count_text(static_cast<std::int64_t>(result.too_large)) << " do not fit in memory, "
-            << count_text(static_cast<std::int64_t>(result.screened))
-            << " ruled out by their bound, "
-            << (result.not_runnable ? count_text(static_cast<std::int64_t>(result.not_runnable)) +
-                                          " simulation only, "
-                                    : "")
+  const auto text = [](std::size_t n) { return count_text(static_cast<std::int64_t>(n)); };
+  std::cout << counted(static_cast<std::int64_t>(result.listed + total), "combination",
+                       "combinations")
+            << ": " << text(total) << " not legal, " << text(result.too_large)
+            << (result.too_large == 1 ? " does" : " do") << " not fit in memory, "
+            << text(result.screened) << " ruled out by " << (result.screened == 1 ? "its" : "their")
+            << " bound, "
+            << (result.not_runnable ? text(result.not_runnable) + " simulation only, " : "")
             << result.ranked.size() << " simulated\n";
   for (std::size_t i = 0; i < std::min(most, result.rejected.size()); ++i)
     std::cout << "  " << result.rejected[i].count << "x " << name(result.rejected[i].placement)
               << ": " << result.rejected[i].example << "\n";
   if (result.rejected.size() > most)
-    std::cout << "  ... and " << result.rejected.size() - most
-              << " more reasons (--format json lists them)\n";
+    std::cout << "  ... and "
+              << counted(static_cast<std::int64_t>(result.rejected.size() - most), "more reason",
+                         "more reasons")
+              << " (--format json lists them)\n";
   if (result.too_large)
     std::cout << "  does not fit, nearest: " << result.smallest_misfit.text << ": "
               << result.smallest_misfit.bound.footprint.worst << " needs "

@@ -1,5 +1,6 @@
 #include "sim/commands/what_if.h"
 
+#include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/commands/console.h"
 

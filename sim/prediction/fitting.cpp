@@ -159,8 +159,11 @@ std::string out_of_memory_text(const Scenario& scenario, const Layout& layout,
     return text + "fits: " + fitting.fits->what + " (" + bytes_text(fitting.memory) + ", step " +
            seconds_text(fitting.step) + ")";
   if (fitting.tried == 0) return text + "no near change of the layout is legal";
-  return text + "none of the " + std::to_string(fitting.tried) +
-         " nearest changes fits; the smallest, " + fitting.smallest + ", needs " +
+  const std::string fails = fitting.tried == 1
+                                ? "the one near change that is legal does not fit either: "
+                                : "none of the " + std::to_string(fitting.tried) +
+                                      " nearest changes fits; the smallest, ";
+  return text + fails + fitting.smallest + (fitting.tried == 1 ? " needs " : ", needs ") +
          bytes_text(fitting.memory) + ": more ranks, or a smaller model or sequence";
 }
 

@@ -64,13 +64,21 @@ bool reaches(std::size_t count, double q) {
   return static_cast<double>(count) * (1 - q) >= 1 - 1e-9;
 }
 
-std::string quantile_text(const std::vector<Seconds>& sorted, double q) {
-  if (!reaches(sorted.size(), q))
-    return "largest of " + std::to_string(sorted.size()) + " " + seconds_text(sorted.back());
-  const double percent = q * 100;
-  const bool whole = std::abs(percent - std::round(percent)) < 1e-9;
-  return "p" + number_text(percent, whole ? 0 : 1) + " " +
-         seconds_text(traces::quantile(sorted, q));
+std::string quantiles_text(const std::vector<Seconds>& sorted,
+                           const std::vector<double>& quantiles) {
+  std::string text;
+  bool all = true;
+  for (const double q : quantiles) {
+    all = all && reaches(sorted.size(), q);
+    if (!all) break;
+    const double percent = q * 100;
+    const bool whole = std::abs(percent - std::round(percent)) < 1e-9;
+    text += (text.empty() ? "p" : ", p") + number_text(percent, whole ? 0 : 1) + " " +
+            seconds_text(traces::quantile(sorted, q));
+  }
+  if (all) return text;
+  return text + (text.empty() ? "" : ", ") + "largest of " + std::to_string(sorted.size()) + ": " +
+         seconds_text(sorted.back());
 }
 
 }  // namespace polyphony::sim

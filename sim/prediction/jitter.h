@@ -23,8 +23,10 @@ std::variant<JitteredSteps, Infeasible> jittered_steps(
     const Prediction& prediction, const Jitter& jitter, int seeds, Predictor predictor, int jobs,
     const std::function<void(double share)>& progress);
 
-// "p99 31.2 s"; "largest of 40, 31.2 s" where so few numbers do not reach the quantile q.
-std::string quantile_text(const std::vector<Seconds>& sorted, double q);
+// "p50 29.0 s, p95 30.4 s, largest of 40: 31.2 s": quantiles that so few numbers do not reach share
+// the largest.
+std::string quantiles_text(const std::vector<Seconds>& sorted,
+                           const std::vector<double>& quantiles);
 bool reaches(std::size_t count, double q);
 
 }  // namespace polyphony::sim

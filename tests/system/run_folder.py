@@ -28,6 +28,14 @@ class RunFolder(harness.SystemTest):
         self.assertGreater(row["predicted_seconds"], 0)
         self.assertIn("forward", row["parts"])
 
+        # The same step by the other door: its trace files, and the scenario they are of.
+        files = sorted((out / "trace").glob("step-5.rank-*.json"))
+        alone, = json.loads(run(POLYPHONY, "compare", *files, "--scenario", out / "scenario.json", "--format", "json").stdout)
+        self.assertEqual(alone["steps"], 1)
+        self.assertEqual(alone["layout"], row["layout"])
+        self.assert_one_line(run(POLYPHONY, "compare", files[0]), "--scenario")
+        self.assert_one_line(run(POLYPHONY, "compare", files[0], "--scenario", out / "scenario.json"), "give the files of all 3 ranks")
+
         self.assert_ok(run(POLYPHONY, "calibrate", out, "--out", self.folder / "fitted.json"))
         after, = json.loads(run(POLYPHONY, "compare", out, "--profile", self.folder / "fitted.json", "--format", "json").stdout)
         self.assertLess(abs(after["error"]), max(0.5, abs(row["error"])))

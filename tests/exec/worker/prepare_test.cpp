@@ -64,10 +64,11 @@ TEST_CASE(
   for (const char* path : {"scenarios/tiny.json", "scenarios/tiny_all.json",
                            "scenarios/tiny_colocated.json", "scenarios/tiny_non_colocated.json"}) {
     CAPTURE(path);
-    const Scenario scenario = polyphony::test::scenario_at(path);
+    const int ranks = world_size(*polyphony::test::scenario_at(path).layout);
+    const auto outcome = prepare_file(path, ranks);
+    const auto& [scenario, dataset] = std::get<Prepared>(outcome);  // its stages split
     const Layout& layout = *scenario.layout;
-    const auto ready = prepare_file(path, world_size(layout));
-    const Batch batch = std::get<Prepared>(ready).dataset->batch(0);
+    const Batch batch = dataset->batch(0);
     const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
     const auto compiled = std::get<Compiled>(compile(program));
     const CostTable costs =
@@ -76,8 +77,8 @@ TEST_CASE(
     for (const RankMemory& rank :
          predict_memory(program, estimate(program, compiled, costs).timeline))
       peak = std::max(peak, rank.peak);
-    CHECK(std::holds_alternative<Prepared>(prepare_file(path, world_size(layout), peak)));
-    const auto refused = prepare_file(path, world_size(layout), peak - Bytes(1));
+    CHECK(std::holds_alternative<Prepared>(prepare_file(path, ranks, peak)));
+    const auto refused = prepare_file(path, ranks, peak - Bytes(1));
     REQUIRE(std::holds_alternative<Infeasible>(refused));
     CHECK(std::get<Infeasible>(refused).reason.find(" stage ") != std::string::npos);
   }

@@ -112,8 +112,10 @@ TEST_CASE("an exponential tail is found") {
 TEST_CASE("quantiles that so few numbers do not reach are called the largest") {
   std::vector<Seconds> steps;
   for (int i = 1; i <= 100; ++i) steps.emplace_back(i);
-  CHECK(quantile_text(steps, 0.99).starts_with("p99 "));
-  CHECK(quantile_text(steps, 0.999) == "largest of 100 100.0 s");
+  CHECK(quantiles_text(steps, {0.5, 0.99}).starts_with("p50 50.50 s, p99 "));
+  CHECK(quantiles_text(steps, {0.5, 0.999}) == "p50 50.50 s, largest of 100: 100.0 s");
+  // Once, however many are not reached.
+  CHECK(quantiles_text({Seconds(1), Seconds(2)}, {0.95, 0.999}) == "largest of 2: 2.00 s");
 }
 
 TEST_CASE("jitter on SimGrid: a few seeds are simulated, and never below their estimate") {

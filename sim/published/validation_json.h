@@ -1,0 +1,17 @@
+// Published rows, predicted and judged, as JSON: every row, every block, every part.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "sim/published/held_out.h"
+#include "sim/published/summary.h"
+
+namespace polyphony::sim {
+
+nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
+                               const std::vector<BlockSummary>& summaries,
+                               const std::optional<HeldOut>& held_out);
+
+}  // namespace polyphony::sim
