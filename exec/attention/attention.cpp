@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/attention/head_rows.h"
+#include "exec/attention/heads_attention.h"
 #include "exec/attention/rotary.h"
 #include "exec/attention/row_attention.h"
 #include "exec/autograd/saved_call.h"
@@ -77,13 +78,29 @@ class PermuteRows : public torch::autograd::Function<PermuteRows> {
   }
 };
 
-Tensor bucket_attention(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads,
-                        bool causal) {
-  const HeadTensors parts = to_heads(qkv, bucket, heads);
-  const auto widened = [&](const Tensor& x) { return x.expand({-1, heads.group, -1, -1}); };
-  const Tensor out = at::scaled_dot_product_attention(parts.queries, widened(parts.keys),
-                                                      widened(parts.values), {}, 0.0, causal);
-  return from_heads(out, bucket, heads);
+// With a graph of its own, whatever the device.
+Tensor attend_with_graph(const HeadTensors& heads, const SequencePlan& plan, const Tensor& sinks) {
+  const std::int64_t group = heads.queries.size(1), length = heads.queries.size(2);
+  const bool slides = plan.window > 0 && plan.window < length;
+  const auto shared = [&](const Tensor& x) { return x.expand({-1, group, -1, -1}); };
+  if (!slides && !sinks.defined())
+    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
+                                            {}, 0.0, plan.causal);
+  Tensor mask =
+      window_mask(length, length, 0, slides ? plan.window : length, heads.queries.options());
+  if (!sinks.defined())
+    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
+                                            mask);
+  // A key of zeros, whose score is the sink alone, and whose value is zero.
+  const std::int64_t batch = heads.queries.size(0), kv_heads = sinks.numel() / group;
+  const Tensor scores = sinks.to(heads.queries.scalar_type())
+                            .view({1, kv_heads, group, 1, 1})
+                            .expand({batch / kv_heads, -1, -1, length, 1})
+                            .reshape({batch, group, length, 1});
+  mask = at::cat({mask.expand({batch, group, -1, -1}), scores}, 3);
+  const auto longer = [&](const Tensor& x) { return shared(at::constant_pad_nd(x, {0, 0, 0, 1})); };
+  return at::scaled_dot_product_attention(heads.queries, longer(heads.keys), longer(heads.values),
+                                          mask);
 }
 
 // Sequence numbers by bucket; sequences without rows are in none.
@@ -191,10 +208,7 @@ SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor&
 
 SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
                           int head_dim, double theta, torch::Dtype dtype) {
-  Module module;
-  module.head_dim = head_dim;
-  module.rope_theta = theta;
-  return plan_causal(lengths, text_angles(module, positions), dtype);
+  return plan_causal(lengths, text_angles({}, positions, head_dim, theta), dtype);
 }
 
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
@@ -210,23 +224,49 @@ Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse)
   return PermuteRows::apply(x, order, inverse);
 }
 
-Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads) {
+namespace {
+
+// Bucket by bucket: the parts of `rows` become heads, and what these say becomes rows.
+template <class Make>
+Tensor attention_with_graph(const std::vector<Tensor>& rows, const SequencePlan& plan,
+                            const HeadShape& out, const Tensor& sinks, Make make) {
+  const bool moves = plan.order.defined();
+  std::vector<Tensor> ordered, outs;
+  for (const Tensor& x : rows)
+    ordered.push_back(moves ? permute_rows(x, plan.order, plan.inverse) : x);
+  std::int64_t first = 0;
+  for (const Bucket& bucket : plan.buckets) {
+    std::vector<Tensor> part;
+    for (const Tensor& x : ordered) part.push_back(x.narrow(0, first, bucket.rows));
+    outs.push_back(from_heads(attend_with_graph(make(part, bucket), plan, sinks), bucket, out));
+    first += bucket.rows;
+  }
+  const Tensor all = outs.size() == 1 ? outs[0] : at::cat(outs);
+  return moves ? permute_rows(all, plan.inverse, plan.order) : all;
+}
+
+}  // namespace
+
+Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads,
+                 const Tensor& sinks) {
   const std::int64_t width = heads.kv_heads * heads.group * heads.width;
   if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows: keeps the graph connected
-  if (qkv.is_cpu()) return row_attention(qkv, plan, heads);
-  const bool moves = plan.order.defined();
-  if (plan.buckets.size() == 1 && !moves)
-    return bucket_attention(qkv, plan.buckets[0], heads, plan.causal);
-  const Tensor ordered = moves ? permute_rows(qkv, plan.order, plan.inverse) : qkv;
-  std::vector<std::int64_t> rows;
-  for (const Bucket& bucket : plan.buckets) rows.push_back(bucket.rows);
-  const std::vector<Tensor> parts = at::split_with_sizes(ordered, rows);
-  std::vector<Tensor> outs;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    outs.push_back(bucket_attention(parts[i], plan.buckets[i], heads, plan.causal));
-  }
-  const Tensor out = at::cat(outs);
-  return moves ? permute_rows(out, plan.inverse, plan.order) : out;
+  if (qkv.is_cpu()) return row_attention(qkv, plan, heads, sinks);
+  return attention_with_graph({qkv}, plan, heads, sinks,
+                              [&](const std::vector<Tensor>& part, const Bucket& bucket) {
+                                return to_heads(part[0], bucket, heads);
+                              });
+}
+
+Tensor attention(const std::vector<Tensor>& rows, const SequencePlan& plan,
+                 const std::shared_ptr<const HeadMaker>& maker) {
+  const HeadShape out = maker->out();
+  if (plan.buckets.empty()) return at::cat(rows, 1).narrow(1, 0, out.kv_heads * out.width);
+  if (rows[0].is_cpu()) return row_attention(rows, plan, maker);
+  return attention_with_graph(rows, plan, out, {},
+                              [&](const std::vector<Tensor>& part, const Bucket& bucket) {
+                                return maker->heads(part, bucket);
+                              });
 }
 
 }  // namespace polyphony::exec

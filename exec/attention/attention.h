@@ -6,6 +6,10 @@
 //   rows are dropped, with zero gradient.
 //   RoPE pairs element i with i + D/2 (Hugging Face's Llama layout).
 //   Angles: exec/attention/rotary.h.
+//   A causal row may be kept to the w rows that end with it (a sliding window). A sink is a score
+//   of each query head that no key has and no value follows: it takes its part of the softmax.
+// Sources: windows, Beltagy et al., arXiv 2004.05150, §3.1; sinks, Xiao et al., arXiv 2309.17453,
+// learned as in GPT-OSS (arXiv 2508.10925).
 #pragma once
 
 #include <cstdint>
@@ -33,6 +37,7 @@ struct SequencePlan {
   torch::Tensor order;    // [T] packed row of each row in bucket order; undefined: the same
   torch::Tensor inverse;  // [T]
   bool causal = false;
+  std::int64_t window = 0;  // of a causal plan: rows that a row sees, itself included; 0: all
   std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
 };
 
@@ -54,7 +59,9 @@ struct HeadShape {
   std::int64_t group = 1;     // g, query heads per key/value head
   std::int64_t width = 1;     // D
 };
-torch::Tensor attention(const torch::Tensor& qkv, const SequencePlan& plan, const HeadShape& heads);
+// `sinks` [K·g]; undefined: none.
+torch::Tensor attention(const torch::Tensor& qkv, const SequencePlan& plan, const HeadShape& heads,
+                        const torch::Tensor& sinks = {});
 
 // The steps before and after the attention itself, of one bucket: its rows of qkv become rotated
 // queries [count·K, g, L, D], keys and values [count·K, 1, L, D]; the result [count·K, g, L, D]
@@ -66,6 +73,20 @@ HeadTensors to_heads(const torch::Tensor& qkv, const SequencePlan::Bucket& bucke
                      const HeadShape& heads);
 torch::Tensor from_heads(const torch::Tensor& out, const SequencePlan::Bucket& bucket,
                          const HeadShape& heads);
+
+// Makes heads of rows, where that is not what to_heads() does: of every tensor in `rows` the rows of
+// one bucket; all operators have gradients.
+class HeadMaker {
+ public:
+  virtual ~HeadMaker() = default;
+  virtual HeadTensors heads(const std::vector<torch::Tensor>& rows,
+                            const SequencePlan::Bucket& bucket) const = 0;
+  // Of what leaves: `width` is that of the values, which may be narrower than the keys.
+  virtual HeadShape out() const = 0;
+};
+// attention() of heads that `maker` makes.
+torch::Tensor attention(const std::vector<torch::Tensor>& rows, const SequencePlan& plan,
+                        const std::shared_ptr<const HeadMaker>& maker);
 
 // x[order]; `inverse` undoes it.
 torch::Tensor permute_rows(const torch::Tensor& x, const torch::Tensor& order,

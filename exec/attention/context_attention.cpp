@@ -44,18 +44,25 @@ void check_rows(const GatheredRows& rows, const WorkInput& data) {
 
 // `queries` and `keys`: positions in the sample, increasing.
 ContextPlan::Sample plan_sample(const std::vector<std::int64_t>& queries,
-                                const std::vector<std::int64_t>& keys,
+                                const std::vector<std::int64_t>& keys, std::int64_t window,
                                 const torch::TensorOptions& format) {
   ContextPlan::Sample sample;
   sample.queries = static_cast<std::int64_t>(queries.size());
   sample.keys = static_cast<std::int64_t>(keys.size());
   if (queries.empty()) return sample;
   const auto end = std::upper_bound(keys.begin(), keys.end(), queries.back());
-  sample.seen = end - keys.begin();
-  sample.causal = std::equal(queries.begin(), queries.end(), keys.begin(), end);
-  if (sample.causal || queries.front() >= *(end - 1)) return sample;
-  const Tensor seen = index_tensor({keys.begin(), end}, format.device());
-  const Tensor hidden = seen.unsqueeze(0).gt(index_tensor(queries, format.device()).unsqueeze(1));
+  // Windows end with the query's own position, so that the first one begins here.
+  const auto begin =
+      window > 0 ? std::upper_bound(keys.begin(), end, queries.front() - window) : keys.begin();
+  const bool slides = window > 0 && queries.back() - *begin >= window;
+  sample.before = begin - keys.begin();
+  sample.seen = end - begin;
+  sample.causal = !slides && std::equal(queries.begin(), queries.end(), begin, end);
+  if (sample.causal || (!slides && queries.front() >= *(end - 1))) return sample;
+  const Tensor seen = index_tensor({begin, end}, format.device()).unsqueeze(0);
+  const Tensor own = index_tensor(queries, format.device()).unsqueeze(1);
+  Tensor hidden = seen.gt(own);
+  if (slides) hidden = hidden.logical_or(seen.le(own - window));
   sample.mask = torch::zeros(hidden.sizes(), format)
                     .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   return sample;
@@ -64,7 +71,8 @@ ContextPlan::Sample plan_sample(const std::vector<std::int64_t>& queries,
 }  // namespace
 
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
-                                                const Tensor& angles, torch::Dtype dtype) {
+                                                const Tensor& angles, torch::Dtype dtype,
+                                                std::int64_t window) {
   GatheredRows rows{values_of(data.context_samples), values_of(data.context_positions), 0, 0};
   const std::vector<std::int64_t>& counts = data.context_rows;
   const auto mine = counts.begin() + context.index();
@@ -103,7 +111,8 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
       queries[sample].push_back(rows.positions[i]);
   }
   for (std::size_t s = 0; s < keys.size(); ++s)
-    plan->samples.push_back(plan_sample(queries[s], keys[s], torch::dtype(dtype).device(device)));
+    plan->samples.push_back(
+        plan_sample(queries[s], keys[s], window, torch::dtype(dtype).device(device)));
   return plan;
 }
 
@@ -119,13 +128,15 @@ GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const Head
 }
 
 Tensor context_attention(const GatheredHeads& gathered,
-                         const std::shared_ptr<const ContextPlan>& shared, const HeadShape& heads) {
+                         const std::shared_ptr<const ContextPlan>& shared, const HeadShape& heads,
+                         const Tensor& sinks) {
   const ContextPlan& plan = *shared;
   // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
   if (plan.rows.rows == 0)
     return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
   if (gathered.queries.is_cpu())
-    return row_context_attention(gathered.queries, gathered.keys, shared, heads);
+    return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);
+  POLYPHONY_CHECK(!sinks.defined(), "sinks over a context group run on CPUs");
   std::vector<std::int64_t> query_counts, key_counts;
   for (const ContextPlan::Sample& sample : plan.samples) {
     query_counts.push_back(sample.queries);
@@ -138,7 +149,7 @@ Tensor context_attention(const GatheredHeads& gathered,
     const ContextPlan::Sample& sample = plan.samples[s];
     if (sample.queries == 0) continue;
     const Tensor both = keys[s]
-                            .narrow(0, 0, sample.seen)
+                            .narrow(0, sample.before, sample.seen)
                             .view({sample.seen, 2, heads.kv_heads, 1, heads.width})
                             .permute({1, 2, 3, 0, 4})  // [2, K, 1, seen, D]
                             .expand({-1, -1, heads.group, -1, -1});

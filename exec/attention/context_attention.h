@@ -5,7 +5,7 @@
 //   of its sample whose position is not after its own. The backward sums the gradients of keys and
 //   values over the group and scatters them. Gathered keys and values are kept for the backward.
 //   One attention call per sample, over the keys up to its last query here; with a dense mask where
-//   its queries are not the first positions. Masks are made once per work item and shared by all
+//   its queries are not the first positions, or see a window of keys. Masks are made once per work item and shared by all
 //   blocks; tape_bytes (shared/layers/sizes.h) does not count them.
 // Source: gathered keys and values as in Grattafiori et al., arXiv 2407.21783, §3.3.2.
 #pragma once
@@ -23,7 +23,8 @@ struct ContextPlan {
   struct Sample {
     std::int64_t queries = 0;           // rows here
     std::int64_t keys = 0;              // rows of the group
-    std::int64_t seen = 0;              // of them, up to the last query's position
+    std::int64_t before = 0;            // of them, those before all that a window shows
+    std::int64_t seen = 0;              // after these, up to the last query's position
     bool causal = false;                // the queries are the first `seen` positions
     std::optional<torch::Tensor> mask;  // [queries, seen]: 0, or −∞; none: all seen, or causal
   };
@@ -34,9 +35,10 @@ struct ContextPlan {
   std::vector<Sample> samples;
 };
 
-// `angles` [T, D/2]: exec/attention/rotary.h.
+// `angles` [T, D/2]: exec/attention/rotary.h. `window`: keys that a query sees; 0: all before it.
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
-                                                const torch::Tensor& angles, torch::Dtype dtype);
+                                                const torch::Tensor& angles, torch::Dtype dtype,
+                                                std::int64_t window = 0);
 
 // attention() of exec/attention/attention.h in two steps: qkv [T, K·(g+2)·D] -> rotated queries of this rank
 // [K, g, T, D], and keys and values of all ranks, by sample and position; these -> [T, K·g·D].
@@ -47,6 +49,6 @@ GatheredHeads gather_keys(const torch::Tensor& qkv, const ContextPlan& plan,
                           const HeadShape& heads);
 torch::Tensor context_attention(const GatheredHeads& gathered,
                                 const std::shared_ptr<const ContextPlan>& plan,
-                                const HeadShape& heads);
+                                const HeadShape& heads, const torch::Tensor& sinks = {});
 
 }  // namespace polyphony::exec

@@ -8,8 +8,13 @@ using Bucket = SequencePlan::Bucket;
 namespace {
 
 // x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
-// bf16 is rounded once, at the end.
+// bf16 is rounded once, at the end. Where the tables are narrower than x, its first part turns.
 Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
+  const std::int64_t turned = bucket.cosine.size(-1), width = x.size(-1);
+  if (turned < width)
+    return at::cat(
+        {rotate(x.narrow(-1, 0, turned), bucket, transposed), x.narrow(-1, turned, width - turned)},
+        -1);
   const Tensor swapped = x.roll(x.size(-1) / 2, -1);
   return at::mul(x, bucket.cosine)
       .addcmul_(swapped, bucket.sine, transposed ? -1 : 1)
@@ -25,6 +30,8 @@ Tensor pad_rows(const Tensor& x, const Bucket& bucket) {
 Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
   return bucket.valid.defined() ? x.index_select(0, bucket.valid) : x;
 }
+
+Tensor rotate_heads(const Tensor& x, const Bucket& bucket) { return rotate(x, bucket, false); }
 
 HeadTensors split_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
   const std::int64_t batch = bucket.count * heads.kv_heads;

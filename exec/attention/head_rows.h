@@ -10,6 +10,9 @@ namespace polyphony::exec {
 torch::Tensor pad_rows(const torch::Tensor& x, const SequencePlan::Bucket& bucket);
 torch::Tensor unpad_rows(const torch::Tensor& x, const SequencePlan::Bucket& bucket);
 
+// Turned by the bucket's angles: [count, …, …, L, D]; with gradients.
+torch::Tensor rotate_heads(const torch::Tensor& x, const SequencePlan::Bucket& bucket);
+
 // [rows, K·(g+2)·D] -> q [count·K, g, L, D], k and v [count·K, 1, L, D], rotated; and its
 // transpose.
 HeadTensors split_heads(const torch::Tensor& qkv, const SequencePlan::Bucket& bucket,

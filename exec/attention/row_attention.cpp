@@ -5,6 +5,7 @@
 
 #include "exec/attention/context_attention.h"
 #include "exec/attention/head_rows.h"
+#include "exec/attention/heads_attention.h"
 #include "exec/autograd/saved_call.h"
 
 namespace polyphony::exec {
@@ -15,10 +16,6 @@ using torch::autograd::variable_list;
 using Bucket = SequencePlan::Bucket;
 
 namespace {
-
-Tensor for_group(const Tensor& x, const HeadShape& heads) {
-  return x.expand({-1, heads.group, -1, -1});
-}
 
 // [count·K, g, L] <-> [rows, K, g]. Padding queries are zero, so that a log-sum-exp of zero does
 // them no harm.
@@ -36,11 +33,25 @@ Tensor sums_of_rows(const Tensor& rows, const Bucket& bucket, const HeadShape& h
       .transpose(1, 2);
 }
 
+// [K·g] of as many sequences as there are: [count·K, g, 1].
+Tensor sinks_of(const Tensor& sinks, std::int64_t count, const HeadShape& heads) {
+  return sinks.view({heads.kv_heads, heads.group, 1}).repeat({count, 1, 1});
+}
+// [count·K, g, L] -> [K·g]
+Tensor sum_by_head(const Tensor& of_queries, std::int64_t count, const HeadShape& heads) {
+  return of_queries.reshape({count, heads.kv_heads * heads.group, -1}).sum(at::IntArrayRef({0, 2}));
+}
+
+// Rows that become heads, and the order of rows by bucket.
 struct RowsCall : torch::CustomClassHolder {
   SequencePlan plan;
-  HeadShape heads;
-  Tensor qkv, out, sums;  // [T, K·(g+2)·D], [T, K·g·D], [T, K·g]: packed order; sums: bucket order
-  RowsCall(SequencePlan plan_, const HeadShape& heads_) : plan(std::move(plan_)), heads(heads_) {}
+  HeadShape heads;                         // of what leaves
+  std::shared_ptr<const HeadMaker> maker;  // null: of qkv
+  std::vector<Tensor> rows;                // qkv [T, K·(g+2)·D], or what the maker reads
+  Tensor sinks;                            // [K·g]; undefined: none
+  Tensor out, sums;                        // [T, K·g·D], [T, K·g]: packed order; sums: bucket order
+  RowsCall(SequencePlan plan_, const HeadShape& heads_, std::shared_ptr<const HeadMaker> maker_)
+      : plan(std::move(plan_)), heads(heads_), maker(std::move(maker_)) {}
   // Rows bucket after bucket, and back.
   Tensor ordered(const Tensor& x) const {
     return plan.order.defined() ? x.index_select(0, plan.order) : x;
@@ -49,28 +60,55 @@ struct RowsCall : torch::CustomClassHolder {
     const Tensor x = parts.size() == 1 ? parts[0] : at::cat(parts);
     return plan.order.defined() ? x.index_select(0, plan.inverse) : x;
   }
+  // Calls use(bucket, its part of rows that are in bucket order).
+  template <class Use>
+  void each_bucket(Use use) const {
+    std::int64_t first = 0;
+    for (const Bucket& bucket : plan.buckets) {
+      use(bucket, [&](const Tensor& x) { return x.narrow(0, first, bucket.rows); });
+      first += bucket.rows;
+    }
+  }
+  HeadTensors split(const std::vector<Tensor>& part, const Bucket& bucket) const {
+    return maker ? maker->heads(part, bucket) : split_heads(part[0], bucket, heads);
+  }
 };
+
+template <class Part>
+std::vector<Tensor> parts_of(const std::vector<Tensor>& rows, Part part) {
+  std::vector<Tensor> parts;
+  for (const Tensor& x : rows) parts.push_back(part(x));
+  return parts;
+}
+
+// Through what made the heads, by its own graph.
+std::vector<Tensor> made_gradients(const std::vector<Tensor>& rows, const HeadTensors& heads,
+                                   const HeadTensors& gradients) {
+  torch::autograd::backward({heads.queries, heads.keys, heads.values},
+                            {gradients.queries, gradients.keys, gradients.values});
+  std::vector<Tensor> all;
+  for (const Tensor& x : rows) all.push_back(x.grad());
+  return all;
+}
 
 class RowAttention : public torch::autograd::Function<RowAttention> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& qkv,
+  static Tensor forward(AutogradContext* context, at::TensorList rows,
+                        const std::optional<Tensor>& /*sinks*/,
                         const c10::intrusive_ptr<RowsCall>& call) {
     save_call(context, call);
     const HeadShape& heads = call->heads;
-    const Tensor ordered = call->ordered(qkv);
-    std::vector<Tensor> outs, sums;
-    std::int64_t first = 0;
-    for (const Bucket& bucket : call->plan.buckets) {
-      const HeadTensors parts = split_heads(ordered.narrow(0, first, bucket.rows), bucket, heads);
-      const auto [out, sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-          parts.queries, for_group(parts.keys, heads), for_group(parts.values, heads), 0.0,
-          call->plan.causal);
-      outs.push_back(join_outputs(out, bucket, heads));
-      sums.push_back(sums_to_rows(sum, bucket, heads));
-      first += bucket.rows;
-    }
+    std::vector<Tensor> ordered, outs, sums;
+    for (const Tensor& x : rows) ordered.push_back(call->ordered(x));
+    call->each_bucket([&](const Bucket& bucket, auto part) {
+      Attended made = attend(call->split(parts_of(ordered, part), bucket), call->plan.causal,
+                             call->plan.window);
+      if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, bucket.count, heads));
+      outs.push_back(join_outputs(made.out, bucket, heads));
+      sums.push_back(sums_to_rows(made.sums, bucket, heads));
+    });
     Tensor y = call->packed(outs);
-    call->qkv = qkv.detach();
+    for (const Tensor& x : rows) call->rows.push_back(x.detach());
     call->out = y.detach();
     call->sums = sums.size() == 1 ? sums[0] : at::cat(sums);
     return y;
@@ -78,23 +116,40 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = saved_call<RowsCall>(context);
     const HeadShape& heads = call->heads;
-    const Tensor qkv = call->ordered(std::exchange(call->qkv, Tensor()));
+    std::vector<Tensor> rows;
+    for (const Tensor& x : std::exchange(call->rows, {})) rows.push_back(call->ordered(x));
     const Tensor out = call->ordered(std::exchange(call->out, Tensor()));
     const Tensor dy = call->ordered(gradients[0]), sums = std::exchange(call->sums, Tensor());
-    std::vector<Tensor> grads;
-    std::int64_t first = 0;
-    for (const Bucket& bucket : call->plan.buckets) {
-      const auto part = [&](const Tensor& x) { return x.narrow(0, first, bucket.rows); };
-      const HeadTensors parts = split_heads(part(qkv), bucket, heads);
-      const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          split_outputs(part(dy), bucket, heads), parts.queries, for_group(parts.keys, heads),
-          for_group(parts.values, heads), split_outputs(part(out), bucket, heads),
-          sums_of_rows(part(sums), bucket, heads), 0.0, call->plan.causal);
-      grads.push_back(join_gradients({dq, dk.sum(1, /*keepdim=*/true), dv.sum(1, /*keepdim=*/true)},
-                                     bucket, heads));
-      first += bucket.rows;
-    }
-    return {call->packed(grads), Tensor()};
+    const Tensor sinks = std::exchange(call->sinks, Tensor());
+    std::vector<std::vector<Tensor>> grads(rows.size());
+    Tensor d_sinks;
+    call->each_bucket([&](const Bucket& bucket, auto part) {
+      std::vector<Tensor> leaves = parts_of(rows, part);
+      const torch::AutoGradMode grad_mode(call->maker != nullptr);
+      if (call->maker)
+        for (Tensor& leaf : leaves) leaf = leaf.detach().requires_grad_(true);
+      const HeadTensors made = call->split(leaves, bucket);
+      const torch::NoGradGuard no_grad;
+      const HeadTensors plain{made.queries.detach(), made.keys.detach(), made.values.detach()};
+      const Attended attended{split_outputs(part(out), bucket, heads),
+                              sums_of_rows(part(sums), bucket, heads)};
+      const Tensor d_out = split_outputs(part(dy), bucket, heads);
+      if (sinks.defined()) {
+        const Tensor d =
+            sum_by_head(sink_gradient(d_out, attended, sinks_of(sinks, bucket.count, heads)),
+                        bucket.count, heads);
+        d_sinks = d_sinks.defined() ? d_sinks.add_(d) : d;
+      }
+      const HeadTensors d_heads =
+          attend_backward(d_out, plain, attended, call->plan.causal, call->plan.window);
+      if (!call->maker) return grads[0].push_back(join_gradients(d_heads, bucket, heads));
+      const std::vector<Tensor> d_rows = made_gradients(leaves, made, d_heads);
+      for (std::size_t i = 0; i < d_rows.size(); ++i) grads[i].push_back(d_rows[i]);
+    });
+    variable_list all;
+    for (const std::vector<Tensor>& parts : grads) all.push_back(call->packed(parts));
+    all.insert(all.end(), {d_sinks, Tensor()});
+    return all;
   }
 };
 
@@ -102,6 +157,7 @@ struct ContextCall : torch::CustomClassHolder {
   std::shared_ptr<const ContextPlan> plan;
   HeadShape heads;
   Tensor queries, keys, out;  // [K, g, T, D], [G, 2·K·D], [T, K·g·D]
+  Tensor sinks;               // [K·g]; undefined: none
   std::vector<Tensor> sums;   // of each sample with queries here: [K, g, queries]
   ContextCall(std::shared_ptr<const ContextPlan> plan_, const HeadShape& heads_)
       : plan(std::move(plan_)), heads(heads_) {}
@@ -118,7 +174,7 @@ struct ContextCall : torch::CustomClassHolder {
   }
   // [2, K, g, seen, D]: the keys and values that a sample's queries see.
   Tensor seen(const Tensor& all, const ContextPlan::Sample& sample, std::int64_t first) const {
-    return all.narrow(0, first, sample.seen)
+    return all.narrow(0, first + sample.before, sample.seen)
         .view({sample.seen, 2, heads.kv_heads, 1, heads.width})
         .permute({1, 2, 3, 0, 4})
         .expand({-1, -1, heads.group, -1, -1});
@@ -128,6 +184,7 @@ struct ContextCall : torch::CustomClassHolder {
 class ContextAttention : public torch::autograd::Function<ContextAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& queries, const Tensor& keys,
+                        const std::optional<Tensor>& /*sinks*/,
                         const c10::intrusive_ptr<ContextCall>& call) {
     save_call(context, call);
     std::vector<Tensor> outs;
@@ -136,8 +193,10 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
       const auto [out, sum] = at::_scaled_dot_product_flash_attention_for_cpu(
           queries.narrow(2, query, sample.queries), both[0], both[1], 0.0, sample.causal,
           sample.mask);
-      outs.push_back(out);
-      call->sums.push_back(sum);
+      Attended made{out, sum};
+      if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, 1, call->heads));
+      outs.push_back(made.out);
+      call->sums.push_back(made.sums);
     });
     Tensor y =
         join_outputs(outs.size() == 1 ? outs[0] : at::cat(outs, 2), call->plan->rows, call->heads);
@@ -154,35 +213,60 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
         split_outputs(std::exchange(call->out, Tensor()), call->plan->rows, call->heads);
     const Tensor dy = split_outputs(gradients[0], call->plan->rows, call->heads);
     std::vector<Tensor> d_queries;
-    Tensor d_keys = at::zeros_like(keys);
+    Tensor d_keys = at::zeros_like(keys), d_sinks;
+    const Tensor sinks = std::exchange(call->sinks, Tensor());
     std::size_t place = 0;
     call->each_sample([&](const ContextPlan::Sample& sample, std::int64_t query, std::int64_t key) {
       const Tensor both = call->seen(keys, sample, key);
       const auto part = [&](const Tensor& x) { return x.narrow(2, query, sample.queries); };
       const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          part(dy), part(queries), both[0], both[1], part(out), call->sums[place++], 0.0,
+          part(dy), part(queries), both[0], both[1], part(out), call->sums[place], 0.0,
           sample.causal, sample.mask);
+      if (sinks.defined()) {
+        const Tensor d = sum_by_head(sink_gradient(part(dy), {part(out), call->sums[place]},
+                                                   sinks_of(sinks, 1, call->heads)),
+                                     1, call->heads);
+        d_sinks = d_sinks.defined() ? d_sinks.add_(d) : d;
+      }
+      ++place;
       d_queries.push_back(dq);
-      d_keys.narrow(0, key, sample.seen)
+      d_keys.narrow(0, key + sample.before, sample.seen)
           .copy_(at::stack({dk.sum(1), dv.sum(1)})  // [2, K, seen, D]
                      .permute({2, 0, 1, 3})
                      .reshape({sample.seen, keys.size(1)}));
     });
     call->sums.clear();
-    return {d_queries.size() == 1 ? d_queries[0] : at::cat(d_queries, 2), d_keys, Tensor()};
+    return {d_queries.size() == 1 ? d_queries[0] : at::cat(d_queries, 2), d_keys, d_sinks,
+            Tensor()};
   }
 };
 
+// An autograd function takes no undefined tensor.
+std::optional<Tensor> wanted(const Tensor& x) {
+  return x.defined() ? std::optional(x) : std::nullopt;
+}
+
 }  // namespace
 
-Tensor row_attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads) {
-  return RowAttention::apply(qkv, c10::make_intrusive<RowsCall>(plan, heads));
+Tensor row_attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads,
+                     const Tensor& sinks) {
+  const auto call = c10::make_intrusive<RowsCall>(plan, heads, nullptr);
+  call->sinks = sinks.defined() ? sinks.detach() : Tensor();
+  return RowAttention::apply(at::TensorList(qkv), wanted(sinks), call);
+}
+
+Tensor row_attention(const std::vector<Tensor>& rows, const SequencePlan& plan,
+                     const std::shared_ptr<const HeadMaker>& maker) {
+  return RowAttention::apply(at::TensorList(rows), std::optional<Tensor>(),
+                             c10::make_intrusive<RowsCall>(plan, maker->out(), maker));
 }
 
 Tensor row_context_attention(const Tensor& queries, const Tensor& keys,
-                             std::shared_ptr<const ContextPlan> plan, const HeadShape& heads) {
-  return ContextAttention::apply(queries, keys,
-                                 c10::make_intrusive<ContextCall>(std::move(plan), heads));
+                             std::shared_ptr<const ContextPlan> plan, const HeadShape& heads,
+                             const Tensor& sinks) {
+  const auto call = c10::make_intrusive<ContextCall>(std::move(plan), heads);
+  call->sinks = sinks.defined() ? sinks.detach() : Tensor();
+  return ContextAttention::apply(queries, keys, wanted(sinks), call);
 }
 
 }  // namespace polyphony::exec

@@ -146,6 +146,22 @@ class PositionFunction : public torch::autograd::Function<PositionFunction> {
   }
 };
 
+class ValueFunction : public torch::autograd::Function<ValueFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& /*anchor*/,
+                        const c10::intrusive_ptr<TableCall>& call) {
+    save_call(context, call);
+    const Tensor& value = call->table->value;
+    return value.to(gradient_type(value.scalar_type()), /*non_blocking=*/false, /*copy=*/true);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<TableCall>(context);
+    if (trains(call->table))
+      call->pass.queue->add([call, dy = gradients[0]] { call->table->grad.add_(dy); });
+    return {Tensor(), Tensor()};
+  }
+};
+
 }  // namespace
 
 Tensor column_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
@@ -161,6 +177,10 @@ Tensor row_linear(const Pass& pass, const Tensor& x, LocalParameter* weight, Loc
 Tensor replicated_linear(const Pass& pass, const Tensor& x, LocalParameter* weight,
                          LocalParameter* bias) {
   return linear(LinearCall::Kind::replicated, pass, x, weight, bias);
+}
+Tensor parameter_value(const Pass& pass, LocalParameter* parameter) {
+  return ValueFunction::apply(pass.anchor_of(*parameter),
+                              c10::make_intrusive<TableCall>(pass, parameter));
 }
 Tensor add_position(const Pass& pass, const Tensor& x, const Tensor& rows, LocalParameter* table) {
   auto call = c10::make_intrusive<TableCall>(pass, table);

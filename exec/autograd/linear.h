@@ -59,6 +59,9 @@ torch::Tensor replicated_linear(const Pass& pass, const torch::Tensor& x, LocalP
 torch::Tensor layer_norm(const Pass& pass, const torch::Tensor& x, LocalParameter* weight,
                          LocalParameter* bias);
 torch::Tensor rms_norm(const Pass& pass, const torch::Tensor& x, LocalParameter* weight);
+// A copy of the parameter in its gradient's format, for what the graph makes of it by operators. It
+// may outlive gathered parameters.
+torch::Tensor parameter_value(const Pass& pass, LocalParameter* parameter);
 // x + table[rows]; `rows` undefined: x is whole copies of the table, one after another.
 torch::Tensor add_position(const Pass& pass, const torch::Tensor& x, const torch::Tensor& rows,
                            LocalParameter* table);

@@ -121,6 +121,13 @@ Tensor MergedRows::own(const Tensor& all) const {
   return source_.own(order_.defined() ? rows.index_select(0, inverse_) : rows);
 }
 
+Tensor WholeRows::own(const Tensor& all) const {
+  if (group_.size() == 1) return all;
+  Tensor sum = all.clone(at::MemoryFormat::Contiguous);
+  group_.all_reduce(sum);
+  return sum;
+}
+
 Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const Tensor& all) {
   return MoveRows::apply(all, false, c10::make_intrusive<RowsCall>(rows));
 }

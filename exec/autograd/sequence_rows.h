@@ -82,6 +82,18 @@ class MergedRows : public RowExchange {
   std::int64_t merged_;
 };
 
+// Every rank has every row, and reads them for features of its own: nothing moves forward, and the
+// gradients of all ranks are summed.
+class WholeRows : public RowExchange {
+ public:
+  explicit WholeRows(InnerGroup& group) : group_(group) {}
+  torch::Tensor all(const torch::Tensor& own) const override { return own; }
+  torch::Tensor own(const torch::Tensor& all) const override;
+
+ private:
+  InnerGroup& group_;
+};
+
 // own() and all() as nodes of the graph; the backward of one is the other.
 torch::Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& all);
 torch::Tensor all_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& own);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "shared/model/limits.h"
 #include "shared/text/strict_json.h"
 
 namespace polyphony::exec {

@@ -1,6 +1,7 @@
 #include "exec/layers/blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "exec/attention/context_attention.h"
@@ -10,6 +11,8 @@
 #include "exec/layers/audio.h"
 #include "exec/layers/diffusion.h"
 #include "exec/layers/experts.h"
+#include "exec/layers/latent_attention.h"
+#include "exec/layers/linear_attention.h"
 #include "exec/layers/patches.h"
 #include "exec/layers/projector.h"
 #include "exec/layers/self_attention.h"
@@ -57,7 +60,8 @@ Tensor norm(const Frame& frame, const Layer& layer, const std::string& name, con
 }
 
 Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed) {
-  if (frame.module.experts > 0) return experts(frame, layer, normed);
+  if (block_at(frame.module, layer.position - 1).feed_forward == FeedForwardKind::experts)
+    return experts(frame, layer, normed);
   const auto in = [&](const std::string& name) {
     return column_linear(frame.pass, normed, layer.at(name + ".weight"),
                          layer.find(name + ".bias"));
@@ -69,9 +73,32 @@ Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed
   return out("fc2", at::gelu(in("fc1")));
 }
 
+using Forward = Tensor (*)(const Frame&, const Layer&, const Tensor&);
+
+// Where the rows of a block meet, one row a kind: exec/layers/KIND.h.
+Forward attention_of(AttentionKind kind) {
+  struct Row {
+    AttentionKind kind;
+    Forward forward;
+  };
+  constexpr std::array kRows{
+      Row{AttentionKind::full, self_attention}, Row{AttentionKind::window, self_attention},
+      Row{AttentionKind::latent, latent_attention}, Row{AttentionKind::linear, linear_attention}};
+  const auto* const row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.kind == kind; });
+  POLYPHONY_CHECK(row != kRows.end(), "no executor of " << polyphony::name(kind) << " attention");
+  return row->forward;
+}
+
 Tensor block(const Frame& frame, const Layer& layer, const Tensor& x) {
-  const Tensor middle = x + self_attention(frame, layer, norm(frame, layer, "norm1", x));
-  return middle + feed_forward(frame, layer, norm(frame, layer, "norm2", middle));
+  const Forward meet = attention_of(block_at(frame.module, layer.position - 1).attention);
+  // What a part adds is normed too where the module says so.
+  const auto added = [&](const char* name, const Tensor& y) {
+    return frame.module.post_norms ? norm(frame, layer, name, y) : y;
+  };
+  const Tensor middle = x + added("post_norm1", meet(frame, layer, norm(frame, layer, "norm1", x)));
+  return middle +
+         added("post_norm2", feed_forward(frame, layer, norm(frame, layer, "norm2", middle)));
 }
 
 Tensor encoder_norm(const Frame& frame, const Layer& layer, const Tensor& x) {
@@ -105,32 +132,40 @@ Tensor head_loss(const Frame& frame, const Layer& head, const Tensor& x) {
                          output_matrix(frame, head));
 }
 
+// A module's first layer, which reads the work item's data.
+template <Tensor (*forward)(const Frame&, const Layer&)>
+Tensor of_data(const Frame& frame, const Layer& layer, const Tensor& /*x*/) {
+  return forward(frame, layer);
+}
+
+// What a layer does, one row a kind.
+Forward forward_of(LayerKind kind) {
+  struct Row {
+    LayerKind kind;
+    Forward forward;
+  };
+  constexpr std::array kRows{
+      Row{LayerKind::patch_embedding, of_data<patch_embedding>},
+      Row{LayerKind::audio_embedding, of_data<audio_embedding>},
+      Row{LayerKind::encoder_block, block},
+      Row{LayerKind::decoder_block, block},
+      Row{LayerKind::encoder_norm, encoder_norm},
+      Row{LayerKind::projector_mlp, projector},
+      Row{LayerKind::projector_linear, projector},
+      Row{LayerKind::token_embedding, of_data<token_embedding>},
+      Row{LayerKind::language_head, head_loss},
+      Row{LayerKind::latent_embedding, of_data<latent_embedding>},
+      Row{LayerKind::diffusion_block, diffusion_block},
+      Row{LayerKind::diffusion_head, diffusion_head},
+  };
+  const auto* const row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.kind == kind; });
+  POLYPHONY_CHECK(row != kRows.end(), "no executor of a " << polyphony::name(kind));
+  return row->forward;
+}
+
 Tensor run_kept(const Frame& frame, const Layer& layer, const Tensor& x) {
-  switch (layer.kind) {
-    case LayerKind::patch_embedding:
-      return patch_embedding(frame, layer);
-    case LayerKind::audio_embedding:
-      return audio_embedding(frame, layer);
-    case LayerKind::encoder_block:
-    case LayerKind::decoder_block:
-      return block(frame, layer, x);
-    case LayerKind::encoder_norm:
-      return encoder_norm(frame, layer, x);
-    case LayerKind::projector_mlp:
-    case LayerKind::projector_linear:
-      return projector(frame, layer, x);
-    case LayerKind::token_embedding:
-      return token_embedding(frame, layer);
-    case LayerKind::language_head:
-      return head_loss(frame, layer, x);
-    case LayerKind::latent_embedding:
-      return latent_embedding(frame, layer);
-    case LayerKind::diffusion_block:
-      return diffusion_block(frame, layer, x);
-    case LayerKind::diffusion_head:
-      return diffusion_head(frame, layer, x);
-  }
-  POLYPHONY_CHECK(false, static_cast<int>(layer.kind));
+  return forward_of(layer.kind)(frame, layer, x);
 }
 
 }  // namespace
@@ -167,6 +202,22 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
 }
 
+namespace {
+
+// Of blocks that see whole samples, and of those with windows.
+Tensor whole_angles(const Module& module, const WorkInput& data) {
+  const int width = module.rotary_dim > 0 ? module.rotary_dim : module.head_dim;
+  return text_angles(module, data.positions, width, module.rope_theta);
+}
+Tensor window_angles(const Module& module, const WorkInput& data) {
+  const double own = module.local_rope_theta;
+  const bool part = module.rotary_dim > 0 && module.key_value_rank == 0;
+  return text_angles(module, data.positions, part ? module.rotary_dim : module.head_dim,
+                     own > 0 ? own : module.rope_theta);
+}
+
+}  // namespace
+
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
@@ -184,10 +235,10 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
     case ModuleKind::language:
       if (context.size() > 1) {
         SequencePlan plan;
-        plan.context = plan_context(data, context, text_angles(module, data.positions), dtype);
+        plan.context = plan_context(data, context, whole_angles(module, data), dtype);
         return plan;
       }
-      return plan_causal(data.lengths, text_angles(module, data.positions), dtype);
+      return plan_causal(data.lengths, whole_angles(module, data), dtype);
     case ModuleKind::diffusion:
       return plan_images(data.latent_lengths, format.device());
     case ModuleKind::projector:
@@ -198,12 +249,22 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
 }
 
 SequencePlan plan_windows(const Module& module, const WorkInput& data,
-                          const torch::TensorOptions& format) {
+                          const torch::TensorOptions& format, InnerGroup& context) {
+  const auto dtype = c10::typeMetaToScalarType(format.dtype());
+  if (module.kind == ModuleKind::language && module.sliding_window > 0) {
+    const Tensor angles = window_angles(module, data);
+    SequencePlan plan;
+    if (context.size() > 1)
+      plan.context = plan_context(data, context, angles, dtype, module.sliding_window);
+    else
+      plan = plan_causal(data.lengths, angles, dtype);
+    plan.window = module.sliding_window;
+    return plan;
+  }
   if (module.window == 0) return {};
   SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
   if (module.rotary)
-    add_rotation(plan, patch_angles(module, data.image_lengths, format.device()),
-                 c10::typeMetaToScalarType(format.dtype()));
+    add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
   return plan;
 }
 

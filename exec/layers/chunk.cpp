@@ -128,7 +128,7 @@ struct Chunk::Impl {
         choices,
         first_edge,
         module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs) : LatentPlan{},
-        has_blocks ? plan_windows(module, data, anchor.options()) : SequencePlan{}};
+        has_blocks ? plan_windows(module, data, anchor.options(), groups.context) : SequencePlan{}};
   }
 
   LatentPlan plan_items(const Pass& pass, const std::shared_ptr<const SequenceRows>& own,

@@ -91,26 +91,6 @@ Tensor across(const Frame& frame, const Layer& layer, const Tensor& x) {
   return row_linear(pass, read, layer.at("cross_out.weight"), layer.at("cross_out.bias"));
 }
 
-// What all heads read, on every rank: the gradients of a rank's own heads are summed.
-struct ReadCall : torch::CustomClassHolder {
-  Pass pass;
-  explicit ReadCall(const Pass& pass_) : pass(pass_) {}
-};
-class ReadByAll : public torch::autograd::Function<ReadByAll> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& x,
-                        const c10::intrusive_ptr<ReadCall>& call) {
-    save_call(context, call);
-    return x;
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto call = saved_call<ReadCall>(context);
-    Tensor dx = gradients[0].contiguous();
-    call->pass.groups->tensor.all_reduce(dx);
-    return {dx, Tensor()};
-  }
-};
-
 struct FlowCall : torch::CustomClassHolder {
   InnerGroup* rows_of;    // ranks with other rows; null: none
   Tensor latents, noise;  // own rows; forgotten after the forward
@@ -169,8 +149,9 @@ LatentPlan plan_latents(const WorkInput& data, const Pass& pass, const SequenceR
   POLYPHONY_CHECK(conditioning.size(0) == (own ? shares->count() : rows),
                   conditioning.sizes() << " of " << rows << " rows that condition "
                                        << data.condition_lengths.size() << " items");
-  plan.conditioning = own ? all_rows(shares, conditioning)
-                          : ReadByAll::apply(conditioning, c10::make_intrusive<ReadCall>(pass));
+  plan.conditioning =
+      own ? all_rows(shares, conditioning)
+          : all_rows(std::make_shared<WholeRows>(group), conditioning);  // all heads read it
   return plan;
 }
 

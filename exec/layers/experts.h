@@ -8,7 +8,7 @@
 // parallelism: every rank routes all rows alike and holds its features of each expert; y, dx and
 // the gradient of the weights are partial sums over the group. The sum over a token's choices is in
 // the order of their logits, whichever ranks computed them. Inner collectives: expand()'s list
-// (shared/layers/moe_kernels.cpp). Sources: Mixtral, arXiv 2401.04088; Qwen3, arXiv 2505.09388;
+// (shared/layers/experts.h). Sources: Mixtral, arXiv 2401.04088; Qwen3, arXiv 2505.09388;
 // expert parallelism: GShard, arXiv 2006.16668; without dropping: MegaBlocks, arXiv 2211.15841.
 #pragma once
 

@@ -5,32 +5,71 @@
 #include "exec/attention/context_attention.h"
 #include "exec/attention/qk_norm.h"
 #include "exec/autograd/recompute.h"
-#include "shared/layers/rows.h"
 
 namespace polyphony::exec {
 
 using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 namespace {
 
+// Each query head of `made` is followed by its gate: [T, K·(2g + 2)·D] -> qkv as attention reads it,
+// and the gates [T, K·g·D].
+struct GatedRows {
+  Tensor qkv, gates;
+};
+GatedRows part_gates(const Tensor& made, const HeadShape& heads) {
+  const std::int64_t rows = made.size(0), group = heads.group;
+  const Tensor all = made.view({rows, heads.kv_heads, 2 * group + 2, heads.width});
+  const Tensor pairs = all.narrow(2, 0, 2 * group).unflatten(2, {group, 2});
+  return {at::cat({pairs.select(3, 0), all.narrow(2, 2 * group, 2)}, 2)
+              .view({rows, heads.kv_heads * (group + 2) * heads.width}),
+          pairs.select(3, 1).reshape({rows, heads.kv_heads * group * heads.width})};
+}
+
+// x times the sigmoid of its gate, which the backward makes again. Source: Qwen3-Next's attention.
+class Gated : public torch::autograd::Function<Gated> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& gate) {
+    context->saved_data["x"] = x.detach();
+    context->saved_data["gate"] = gate.detach();
+    return at::sigmoid(gate).mul_(x);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor open = at::sigmoid(context->saved_data["gate"].toTensor());
+    const Tensor d_open = at::mul(gradients[0], context->saved_data["x"].toTensor());
+    return {at::mul(gradients[0], open), at::sigmoid_backward(d_open, open)};
+  }
+};
+
+// What the inputs of the part that selective recomputation runs again are, after those that attention
+// needs: sinks, gates.
+struct Beside {
+  Tensor sinks, gates;  // undefined: none
+};
+
 // Selective recomputation runs it again, but for the gathering of keys.
 Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
-                          const HeadShape& heads) {
-  const SequencePlan& plan =
-      sees_all(frame.module, layer.position - 1) ? frame.sequences : frame.windows;
-  const bool again = layer.recompute == Recompute::selective;
+                          const HeadShape& heads, const Beside& beside) {
+  const bool slides = block_at(frame.module, layer.position - 1).attention == AttentionKind::window;
+  const SequencePlan& plan = slides ? frame.windows : frame.sequences;
+  std::vector<Tensor> inputs = {qkv};
   if (plan.context) {
     const GatheredHeads gathered = gather_keys(qkv, *plan.context, heads);
-    if (!again) return {context_attention(gathered, plan.context, heads), {}};
-    return recomputed(frame.pass.anchor.detach(), {gathered.queries, gathered.keys},
-                      [&plan, heads](const std::vector<Tensor>& x) {
-                        return context_attention({x[0], x[1]}, plan.context, heads);
-                      });
+    inputs = {gathered.queries, gathered.keys};
   }
-  if (!again) return {attention(qkv, plan, heads), {}};
-  return recomputed(
-      frame.pass.anchor.detach(), {qkv},
-      [&plan, heads](const std::vector<Tensor>& x) { return attention(x[0], plan, heads); });
+  const bool sinks = beside.sinks.defined(), gates = beside.gates.defined();
+  if (sinks) inputs.push_back(beside.sinks);
+  if (gates) inputs.push_back(beside.gates);
+  const auto run = [&plan, heads, sinks, gates](const std::vector<Tensor>& x) {
+    const Tensor sink = sinks ? x[x.size() - (gates ? 2 : 1)] : Tensor();
+    const Tensor out = plan.context ? context_attention({x[0], x[1]}, plan.context, heads, sink)
+                                    : attention(x[0], plan, heads, sink);
+    return gates ? Gated::apply(out, x.back()) : out;
+  };
+  if (layer.recompute != Recompute::selective) return {run(inputs), {}};
+  return recomputed(frame.pass.anchor.detach(), inputs, run);
 }
 
 }  // namespace
@@ -41,9 +80,17 @@ Tensor self_attention(const Frame& frame, const Layer& layer, const Tensor& norm
   const std::int64_t kv_heads = std::max<std::int64_t>(1, module.kv_heads / tp);
   const HeadShape heads{kv_heads, module.heads / tp / kv_heads, module.head_dim};
   Tensor qkv = column_linear(frame.pass, normed, layer.at("qkv.weight"), layer.find("qkv.bias"));
+  Beside beside;
+  if (module.attention_gate) {
+    const GatedRows parts = part_gates(qkv, heads);
+    qkv = parts.qkv;
+    beside.gates = parts.gates;
+  }
   if (module.qk_norm)
     qkv = qk_norm(frame.pass, qkv, heads, layer.at("q_norm.weight"), layer.at("k_norm.weight"));
-  const Recomputed core = core_attention(frame, layer, qkv, heads);
+  if (LocalParameter* const sinks = layer.find("sinks.weight"))
+    beside.sinks = parameter_value(frame.pass, sinks);
+  const Recomputed core = core_attention(frame, layer, qkv, heads, beside);
   return row_linear(frame.pass, core.output, layer.at("out.weight"), layer.find("out.bias"),
                     core.again);
 }

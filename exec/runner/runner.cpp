@@ -14,6 +14,7 @@
 #include "exec/system/process.h"
 #include "shared/error.h"
 #include "shared/layers/expand.h"
+#include "shared/program/expand_op.h"
 
 namespace polyphony::exec {
 

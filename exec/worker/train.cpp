@@ -131,7 +131,7 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     for (std::size_t i = 0; i < size;
          ++i)  // the last batch is filled up with questions that do not count
       batch.samples.push_back(questions[(begin + i) % questions.size()]);
-    const Program program = lower(scenario, layout, plan, batch, Pass::evaluate);
+    const Program program = lower(scenario, layout, plan, batch, StepKind::evaluate);
     const std::map<WorkId, WorkInput> inputs =
         pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0}, device);
     const auto predictions =

@@ -78,7 +78,7 @@ BytesPerSecond rate_of(const Ring& ring, CollectiveKind kind) {
 
 }  // namespace
 
-double distinct_share(int places, const Choices& of) {
+double distinct_share(int places, const ExpertChoice& of) {
   if (of.choices < 1 || places < 1) return 1;
   double missed = 1;  // all choices are elsewhere
   const double elsewhere = of.experts - static_cast<double>(of.experts) / places;
@@ -88,7 +88,7 @@ double distinct_share(int places, const Choices& of) {
 }
 
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
-               const HardwareProfile& profile, Others others, const Choices& choices) {
+               const HardwareProfile& profile, Others others, const ExpertChoice& choices) {
   Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl,
             profile.in_switch_efficiency};
   const int n = ring.ranks;

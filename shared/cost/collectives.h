@@ -46,16 +46,16 @@ struct Ring {
 };
 enum class Others : std::uint8_t { idle, alike };
 // Of an all-to-all's rows: to how many experts, of how many; 0: one copy each.
-struct Choices {
+struct ExpertChoice {
   int choices = 0, experts = 0;
 };
 // Of the copies of a row to each of its experts, those that are left when every place gets one at
 // most; experts evenly over the places, choices without preference: places · (1 − C(E − E/places,
 // k) / C(E, k)) / k. Own count: choices without repetition.
-double distinct_share(int places, const Choices& choices);
+double distinct_share(int places, const ExpertChoice& choices);
 Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others = Others::idle,
-               const Choices& choices = {});
+               const ExpertChoice& choices = {});
 // The transfers that carry a ring from its i-th member's node to the next one's: one for each NIC
 // of its members there, each to its counterpart.
 std::vector<std::pair<Rank, Rank>> channels_between(const std::vector<Rank>& members, std::size_t i,

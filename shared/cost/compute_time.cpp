@@ -57,11 +57,11 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
          expand_layer(module, chunk, layer, Phase::backward_weight, size, context).kernels)
       weights += kernel_time(profile, kernel, context.precision);
     const Overlap both = overlap(beside, stack.tensor_overlap * weights, taken);
-    beside = both.exposed + both.made_up;
+    beside = both.exposed + both.delayed;
     products -= std::min(products, weights);
   }
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
-  return total + beside + both.exposed + both.made_up;
+  return total + beside + both.exposed + both.delayed;
 }
 
 Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {
@@ -88,13 +88,14 @@ Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluste
   POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
   const Module& module = program.model.modules[compute->module.value];
   const ChunkGroups groups = groups_of(program, op, *compute);
-  const auto ring = [&](GroupId group, const Choices& choices) {
+  const auto ring = [&](GroupId group, const ExpertChoice& choices) {
     return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile,
                                      Others::alike, choices)
                          : Ring{};
   };
-  const Choices experts =
-      profile.stack.one_copy ? Choices{module.experts_per_token, module.experts} : Choices{};
+  const ExpertChoice experts = profile.stack.one_copy
+                                   ? ExpertChoice{module.experts_per_token, module.experts}
+                                   : ExpertChoice{};
   const ChunkContext context = chunk_context(program, *compute);
   return profile.op_overhead + range_time(module, compute->layers, compute->phase,
                                           program.size_of(compute->work, compute->module), context,

@@ -98,7 +98,7 @@ class Pricer {
       beside += ring_time(ring, CollectiveKind::reduce_scatter,
                           reduced_bytes(profile_, program_.precision,
                                         gradient_size(program_.precision) * params.trained));
-    return overlap(beside, time, ring.nodes > 1 ? stack.taken_between : stack.taken_inside).made_up;
+    return overlap(beside, time, ring.nodes > 1 ? stack.taken_between : stack.taken_inside).delayed;
   }
 
   Seconds message(const Message& message) {
@@ -140,7 +140,7 @@ class Pricer {
     const Bytes whole = collective_bytes(collective);
     const Seconds time = ring_time(ring, collective.kind, whole);
     const Tail tail = exposed_tail(collective, time, ring.nodes > 1);
-    if (folded) return tail.share * time + tail.made_up;
+    if (folded) return tail.share * time + tail.delayed;
     const Protocol protocol = choose_protocol(ring, collective.kind, whole);
     const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), whole);
     const double shown = protocol.share / tail.share;
@@ -158,14 +158,14 @@ class Pricer {
             {from, to, scaled(bytes, profile_.fabric_efficiency * rings * shown)});
       }
     }
-    return tail.share * protocol.latency + tail.made_up;
+    return tail.share * protocol.latency + tail.delayed;
   }
 
   // What is left of a step tail's collective beside the compute op that hides the rest: the last
   // backward of its parameters, or the first forward of the next step. The last bucket never hides.
   struct Tail {
     double share = 1;   // of the collective
-    Seconds made_up{};  // what it took from the compute that hides it
+    Seconds delayed{};  // what it took from the compute that hides it
   };
   Tail exposed_tail(const Collective& collective, Seconds time, bool between) {
     constexpr double kLastBucket = 0.1;
@@ -188,7 +188,7 @@ class Pricer {
     }
     const double taken = between ? profile_.stack.taken_between : profile_.stack.taken_inside;
     const Overlap both = overlap(time, profile_.stack.overlap * beside, taken);
-    return {std::clamp(both.exposed / time, kLastBucket, 1.0), both.made_up};
+    return {std::clamp(both.exposed / time, kLastBucket, 1.0), both.delayed};
   }
 
   Bytes collective_bytes(const Collective& collective) const {

@@ -30,7 +30,7 @@ WorkSize mean_work(const WorkSize& batch, int lanes, int contexts) {
 
 // `count` ranks of the grid's first stage, `stride` apart.
 Ring ring_of(const ModuleLayout& grid, int count, int stride, const Cluster& cluster,
-             const HardwareProfile& profile, const Choices& choices = {}) {
+             const HardwareProfile& profile, const ExpertChoice& choices = {}) {
   std::vector<Rank> members;
   for (int i = 0; i < count; ++i)
     members.emplace_back(static_cast<std::size_t>(grid.first_rank + i * stride));
@@ -39,8 +39,9 @@ Ring ring_of(const ModuleLayout& grid, int count, int stride, const Cluster& clu
 
 InnerRings rings_of(const Module& module, const ModuleLayout& grid, const Cluster& cluster,
                     const HardwareProfile& profile) {
-  const Choices experts =
-      profile.stack.one_copy ? Choices{module.experts_per_token, module.experts} : Choices{};
+  const ExpertChoice experts = profile.stack.one_copy
+                                   ? ExpertChoice{module.experts_per_token, module.experts}
+                                   : ExpertChoice{};
   return {ring_of(grid, grid.tp, 1, cluster, profile),
           ring_of(grid, grid.cp, grid.tp, cluster, profile),
           ring_of(grid, grid.ep, grid.experts_tp(), cluster, profile, experts)};

@@ -14,7 +14,7 @@ namespace polyphony {
 
 struct Overlap {
   Seconds exposed{};  // of the collective
-  Seconds made_up{};  // compute that it delayed
+  Seconds delayed{};  // compute that it delayed
 };
 
 inline Overlap overlap(Seconds collective, Seconds beside, double taken) {

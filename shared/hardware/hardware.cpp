@@ -5,17 +5,13 @@
 
 #include "shared/error.h"
 #include "shared/hardware/devices.h"
+#include "shared/layers/layer_table.h"
 
 namespace polyphony {
 namespace {
 
-bool in_block(LayerKind layer) {
-  return layer == LayerKind::decoder_block || layer == LayerKind::encoder_block ||
-         layer == LayerKind::diffusion_block;
-}
-
 bool is_narrow(const SoftwareStack& stack, const Kernel& kernel) {
-  return kernel.kind == KernelKind::gemm && stack.matrix.has_value() && in_block(kernel.layer) &&
+  return kernel.kind == KernelKind::gemm && stack.matrix.has_value() && is_block(kernel.layer) &&
          std::min({kernel.m, kernel.n, kernel.k}) >= kNarrowSide;
 }
 

@@ -43,7 +43,7 @@ std::vector<SoftwareStack> make_stacks() {
   core.gradient_bytes = 4;
   core.scattered_messages = true;
   core.memory = {.keeping = Keeping::transformer_engine,
-                 .in_products = true,
+                 .fused_gradient_sums = true,
                  .workspaces = 2 * kLibraryWorkspace};
   stacks.push_back(core);
   // The same built by hand from its library's defaults, as the authors of its MIMO models measured
@@ -53,7 +53,7 @@ std::vector<SoftwareStack> make_stacks() {
   mimo.name = "megatron-mimo";
   mimo.gradient_bytes = 2;
   mimo.memory.dropout = mimo.memory.fused_loss = true;
-  mimo.memory.in_products = false;
+  mimo.memory.fused_gradient_sums = false;
   mimo.memory.gradient = Bytes(2);
   stacks.push_back(mimo);
   SoftwareStack bridge = core;
@@ -103,7 +103,7 @@ std::vector<SoftwareStack> make_stacks() {
 
 const char* name(Keeping keeping) {
   switch (keeping) {
-    case Keeping::ours:
+    case Keeping::polyphony:
       return "this project's executor";
     case Keeping::megatron:
       return "Megatron-LM's unfused layers";

@@ -34,19 +34,19 @@ inline constexpr std::int64_t kNarrowSide = 64;
 
 // Whose lists: this project's executor; Megatron-LM's own unfused layers; Megatron Core on
 // Transformer Engine; plain PyTorch modules under FSDP2 (torchtitan, llm-foundry, AutoModel).
-enum class Keeping : std::uint8_t { ours, megatron, transformer_engine, fsdp };
+enum class Keeping : std::uint8_t { polyphony, megatron, transformer_engine, fsdp };
 const char* name(Keeping keeping);
 
 struct StackMemory {
-  Keeping keeping = Keeping::ours;
-  bool dropout = false;      // masks of a byte an element
-  bool fused_loss = false;   // the logits become their gradients in place, in the compute format
-  bool compiled = false;     // torch.compile: what is made point by point is made again
-  bool by_operator = false;  // selective recomputation: every other product is kept (torchtitan)
-  bool exchanged = false;    // context parallelism by all-to-all of heads, not by a ring
-  bool in_products = false;  // gradients are summed inside the products that make them
-  Bytes gradient{};          // of an accumulated element; 0: four, or as wide as fp64
-  Bytes workspaces{};        // of the product libraries, inside the allocator
+  Keeping keeping = Keeping::polyphony;
+  bool dropout = false;        // masks of a byte an element
+  bool fused_loss = false;     // the logits become their gradients in place, in the compute format
+  bool compiled = false;       // torch.compile: what is made point by point is made again
+  bool by_operator = false;    // selective recomputation: every other product is kept (torchtitan)
+  bool head_exchange = false;  // context parallelism by all-to-all of heads, not by a ring
+  bool fused_gradient_sums = false;  // gradients are summed inside the products that make them
+  Bytes gradient{};                  // of an accumulated element; 0: four, or as wide as fp64
+  Bytes workspaces{};                // of the product libraries, inside the allocator
   bool operator==(const StackMemory&) const = default;
 };
 

@@ -20,7 +20,8 @@ constexpr BlockPart common() {
           .backward_weight = [](const LayerKernels& layer) { Part(layer).backward_weight(); },
           .tape = Part::tape,
           .again_bytes = nothing,
-          .choices = nothing};
+          .choices = nothing,
+          .refused = [](const Module&, const ModuleLayout&) { return std::string(); }};
 }
 template <class Part>
 constexpr BlockPart attention() {
@@ -31,8 +32,14 @@ constexpr BlockPart attention() {
 }
 
 constexpr BlockPart kSelfAttention = attention<SelfAttention>();
-constexpr BlockPart kLatentAttention = attention<LatentAttention>();
-constexpr BlockPart kLinearAttention = attention<LinearAttention>();
+template <class Part>
+constexpr BlockPart limited() {
+  BlockPart part = attention<Part>();
+  part.refused = Part::refused;
+  return part;
+}
+constexpr BlockPart kLatentAttention = limited<LatentAttention>();
+constexpr BlockPart kLinearAttention = limited<LinearAttention>();
 constexpr BlockPart kFeedForward = common<FeedForward>();
 constexpr BlockPart kExperts = [] {
   BlockPart part = common<Experts>();
@@ -125,8 +132,10 @@ std::int64_t Block::tape(const LayerBytes& bytes) {
                   &feed_forward = block_part(bytes.block.feed_forward);
   if (bytes.recompute == Recompute::full) return bytes.input() + feed_forward.choices(bytes);
   const int posts = !bytes.module.post_norms ? 0 : bytes.reaches_attention() ? 2 : 1;
-  const std::int64_t post =
-      posts * (bytes.input() + bytes.statistics(bytes.own(bytes.size.tokens)));
+  // What a part adds comes as a share of rows, padded where shares are equal.
+  const RowShares shares{bytes.size.tokens, bytes.context.sp ? bytes.context.tp : 1};
+  const std::int64_t post = posts * (bytes.element() * shares.share() * bytes.module.hidden +
+                                     bytes.statistics(bytes.own(bytes.size.tokens)));
   return norms(bytes) + post + attention.tape(bytes) + feed_forward.tape(bytes);
 }
 

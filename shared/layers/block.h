@@ -24,6 +24,8 @@ struct BlockPart {
   std::int64_t (*tape)(const LayerBytes& bytes);
   std::int64_t (*again_bytes)(const LayerBytes& bytes);  // of the tape: what `again` makes
   std::int64_t (*choices)(const LayerBytes& bytes);      // what full recomputation keeps, too
+  // Why a grid cannot run it; empty: it can.
+  std::string (*refused)(const Module& module, const ModuleLayout& layout);
 };
 const BlockPart& block_part(AttentionKind kind);
 const BlockPart& block_part(FeedForwardKind kind);

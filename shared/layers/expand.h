@@ -4,7 +4,7 @@
 // rank. A test counts the executor's real FLOPs against it.
 //   GEMM [m,k]×[k,n]: 2mnk flops, (mk + kn + mn) elements.   Attention over P query-key pairs:
 //   4·P·A·D forward, 8·P·A·D backward (10 when the scores are recomputed, as flash kernels do;
-//   profiles fold that into their efficiency).   Experts: shared/layers/moe_kernels.cpp.
+//   profiles fold that into their efficiency).   Experts: shared/layers/experts.h.
 // A backward visits every GEMM twice (input and weight gradient), each as large as the forward; a
 // frozen module skips the weight part, a module with nothing trainable upstream skips the input
 // part of its first layer. What is recomputed is part of the backward that needs it, right before

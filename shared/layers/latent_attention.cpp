@@ -6,27 +6,36 @@ void LatentAttention::parameters(LayerParameters& add) {
   const Module& m = add.module();
   const std::int64_t heads = m.heads, key_width = m.head_dim + m.rotary_dim;
   if (m.query_rank > 0) {
-    add.matrix("q_down.weight", m.query_rank, m.hidden, Cut::replicated, Rows::own);
+    // The joint matrix down has the same input, and counts it.
+    add.adapted("q_down", m.query_rank, m.hidden, Cut::replicated, false, Rows::own);
+    add.last().input = Input::others;
     add.norm("q_down_norm", m.query_rank, false);
+    add.adapted("q_up", heads * key_width, m.query_rank, Cut::rows, false);
+    add.last().input = Input::whole;
+  } else {
+    add.adapted("q_up", heads * key_width, m.hidden, Cut::rows, false);
+    add.last().input = Input::others_unless_gathered;
   }
-  add.matrix("q_up.weight", heads * key_width, m.query_rank > 0 ? m.query_rank : m.hidden,
-             Cut::rows);
-  add.matrix("kv_down.weight", m.key_value_rank + m.rotary_dim, m.hidden, Cut::replicated,
-             Rows::own);
+  const std::int64_t joint = m.key_value_rank + m.rotary_dim;
+  add.adapted("kv_down", joint, m.hidden, Cut::replicated, false, Rows::own);
+  add.last().input = Input::whole;
   add.norm("kv_down_norm", m.key_value_rank, false);
+  add.last().held_width = static_cast<int>(joint);
   // By head [k | v].
-  add.matrix("kv_up.weight", heads * (m.head_dim + value_width(m)), m.key_value_rank, Cut::rows);
+  add.adapted("kv_up", heads * (m.head_dim + value_width(m)), m.key_value_rank, Cut::rows, false);
+  add.last().input = Input::whole;
+  add.last().held_width = static_cast<int>(joint);
   add.attention_out(heads * value_width(m), m.attention_bias);
 }
 
 Linear LatentAttention::query_up() const {
   const std::int64_t from = module_.query_rank > 0 ? module_.query_rank : hidden();
-  return {size_.tokens, from, heads() * key_width()};
+  return {size_.tokens, from, heads() * key_width(), false, low_rank()};
 }
 
 Linear LatentAttention::key_up() const {
-  return {size_.tokens, module_.key_value_rank,
-          heads() * (module_.head_dim + value_width(module_))};
+  return {size_.tokens, module_.key_value_rank, heads() * (module_.head_dim + value_width(module_)),
+          false, low_rank()};
 }
 
 // The rotated ends of queries and of the one key (9 passes, as in self-attention), then heads put
@@ -47,7 +56,10 @@ void LatentAttention::attention(double products) {
       std::max(1, size_.sequences), 0, 0, (wide + narrow) / 2);
 }
 
-void LatentAttention::again() { attention(2); }
+void LatentAttention::again() {
+  rotate();
+  attention(2);
+}
 
 void LatentAttention::forward() {
   if (module_.query_rank > 0) {
@@ -62,28 +74,32 @@ void LatentAttention::forward() {
   norm(own(size_.tokens), module_.key_value_rank);
   if (sequence()) gather(size_.tokens, latent());
   forward_cut(key_up());
-  rotate();
-  attention(2);
+  again();
   forward_row(out());
 }
 
 void LatentAttention::backward_input() {
+  const bool starts = lora() && !input_grad_;  // only pairs train: nothing below them
+  const auto below = [&](const Linear& l) {
+    starts ? low_rank_backward(l, false) : input_gradient(l);
+  };
   input_gradient_row(out());
   attention(4);
   rotate();
   input_gradient(key_up());
   sum(size_.tokens, latent(), true);
   norm_backward(own(size_.tokens), module_.key_value_rank);
-  input_gradient(key_down());
-  input_gradient(query_up());
+  below(key_down());
   if (module_.query_rank > 0) {
+    input_gradient(query_up());
     sum(size_.tokens, module_.query_rank, true);
     norm_backward(own(size_.tokens), module_.query_rank);
-    input_gradient(query_down());
+    below(query_down());
   } else {
-    sum(size_.tokens, hidden(), true);
+    below(query_up());
+    if (!starts) sum(size_.tokens, hidden(), true);
   }
-  passes(between_blocks(), 3, 1);  // both ways' gradients summed
+  if (!starts) passes(between_blocks(), 3, 1);  // both ways' gradients summed
 }
 
 void LatentAttention::backward_weight() {
@@ -97,6 +113,13 @@ void LatentAttention::backward_weight() {
   norm_weight(own(size_.tokens), module_.query_rank);
 }
 
+std::string LatentAttention::refused(const Module&, const ModuleLayout& layout) {
+  if (layout.cp == 1) return "";
+  return "cp " + std::to_string(layout.cp) +
+         " with latent attention: latents gathered over a context group would be brought up to "
+         "keys and values again on each of its ranks; use cp 1, or more tp";
+}
+
 std::int64_t LatentAttention::again_bytes(const LayerBytes& bytes) {
   const std::int64_t heads = bytes.module.heads / bytes.context.tp;
   return bytes.size.tokens * heads * (bytes.element() * value_width(bytes.module) + bytes.wide());
@@ -104,17 +127,21 @@ std::int64_t LatentAttention::again_bytes(const LayerBytes& bytes) {
 
 std::int64_t LatentAttention::tape(const LayerBytes& bytes) {
   const Module& m = bytes.module;
-  const std::int64_t inputs = bytes.matrix_input() + bytes.low_rank(1);
-  if (!bytes.reaches_attention()) return inputs;
-  const std::int64_t own = bytes.own(bytes.size.tokens), heads = m.heads / bytes.context.tp;
-  const int sides = bytes.trains() ? 2 : 1;
-  std::int64_t latents =
-      own * (bytes.element() * (sides * m.key_value_rank + m.rotary_dim) + bytes.wide());
-  if (m.query_rank > 0) latents += own * (bytes.element() * sides * m.query_rank + bytes.wide());
-  const std::int64_t of_heads = bytes.element() * bytes.size.tokens * heads *
-                                (2 * (m.head_dim + m.rotary_dim) + value_width(m));
-  const bool selective = bytes.recompute == Recompute::selective;
-  return inputs + latents + of_heads + (selective ? 0 : again_bytes(bytes));
+  const RankContext& context = bytes.context;
+  const std::int64_t tokens = bytes.size.tokens, own = bytes.own(tokens), e = bytes.element();
+  const std::int64_t pair_rows = (m.query_rank > 0 ? 2 : 1) * own + 3 * tokens;
+  std::int64_t kept = bytes.matrix_input() + (bytes.adapts() ? e * pair_rows * m.lora_rank : 0);
+  if (!bytes.reaches_attention()) return kept;
+  const std::int64_t all = context.sp ? RowShares{tokens, context.tp}.padded() : tokens;
+  const bool inputs = bytes.trains() || bytes.adapts();
+  kept += e * (own + all) * (m.key_value_rank + m.rotary_dim) + bytes.wide() * own;
+  if (m.query_rank > 0)
+    kept += e * (own + (inputs ? all : 0)) * m.query_rank + bytes.wide() * own;
+  else if (context.sp && context.tp > 1 && inputs)
+    kept += e * all * m.hidden;
+  const std::int64_t of_head = 2 * m.head_dim + m.rotary_dim + value_width(m);
+  kept += e * tokens * (m.heads / context.tp) * of_head;
+  return kept + (bytes.recompute == Recompute::selective ? 0 : again_bytes(bytes));
 }
 
 }  // namespace polyphony

@@ -24,6 +24,7 @@ class LayerParameters {
     inner.prefix_ += name + ".";
     return inner;
   }
+  Parameter& last() { return out_.back(); }  // for what else is to be said of it
   const Module& module() const { return module_; }
   int layer() const { return layer_; }
   int first() const { return first_; }

@@ -8,14 +8,12 @@ void LinearAttention::parameters(LayerParameters& add) {
   const Module& m = add.module();
   const std::int64_t keys = m.linear_key_heads, values = m.linear_value_heads,
                      width = m.linear_head_dim;
-  add.matrix("linear_in.weight", 2 * (keys + values) * width + 2 * values, m.hidden, Cut::rows);
-  add.matrix("linear_conv.weight", (2 * keys + values) * width, m.linear_conv, Cut::rows).role =
-      Role::none;
-  add.vector("linear_decay.weight", values, Cut::rows, Initial::zeros);
-  add.vector("linear_decay.bias", values, Cut::rows, Initial::ones);
-  Parameter& norm = add.head_norm("linear_norm", m.linear_head_dim);
-  norm.role = Role::norm;
-  norm.rows = Rows::value_heads;
+  add.adapted("linear_in", 2 * (keys + values) * width + 2 * values, m.hidden, Cut::rows, false);
+  const auto small = [](Parameter& parameter) { parameter.role = Role::itself; };
+  small(add.matrix("linear_conv.weight", (2 * keys + values) * width, m.linear_conv, Cut::rows));
+  small(add.vector("linear_decay.weight", values, Cut::rows, Initial::zeros));
+  small(add.vector("linear_decay.bias", values, Cut::rows, Initial::ones));
+  small(add.head_norm("linear_norm", m.linear_head_dim));
   add.attention_out(values * width, false);
 }
 
@@ -23,7 +21,7 @@ void LinearAttention::parameters(LayerParameters& add) {
 void LinearAttention::rule(int times) {
   const double width = module_.linear_head_dim, chunk = kDeltaChunk;
   const double flops = times * static_cast<double>(size_.tokens * value_heads()) *
-                       (10 * chunk * width + 6 * width * width + chunk * chunk);
+                       (8 * chunk * width + 6 * width * width);
   // q, k, v, two products of the solve, the output; the states written and read.
   const std::int64_t rows = 6 * size_.tokens * values(),
                      states = 2 * (size_.tokens / kDeltaChunk) * values() * module_.linear_head_dim;
@@ -31,57 +29,68 @@ void LinearAttention::rule(int times) {
       0, 0, module_.linear_head_dim);
 }
 
-void LinearAttention::again() { rule(1); }
-
-void LinearAttention::forward() {
-  forward_column(in());
+void LinearAttention::between_matrices() {
   // A product and a sum a tap, SiLU (2); q and k to length one (as a norm of heads: 5).
   passes(size_.tokens * mixed(), 3 * module_.linear_conv + 2, module_.linear_conv + 1);
   passes(size_.tokens * (mixed() - values()), 5, 4);
   passes(size_.tokens * value_heads(), 8, 4);  // α and β
-  again();
+  rule(1);
   passes(size_.tokens * values(), 7, 3);  // normed (2), silu(z) (2), their product (3)
+}
+
+void LinearAttention::forward() {
+  forward_column(in());
+  between_matrices();
   forward_row(out());
 }
 
 void LinearAttention::backward_input() {
   input_gradient_row(out());
+  between_matrices();
   passes(size_.tokens * values(), 14, 6);
   rule(2);
   passes(size_.tokens * value_heads(), 16, 8);
   passes(size_.tokens * (mixed() - values()), 10, 6);
   // Through SiLU (3), and a product and a sum a tap for the input and for the taps.
   passes(size_.tokens * mixed(), 6 * module_.linear_conv + 3, 2 * module_.linear_conv + 1);
-  if (lora() && !input_grad_) return;  // nothing before it trains
+  if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
+    if (sequence()) gather(size_.tokens, hidden());
+    return low_rank_backward(in(), false);
+  }
   input_gradient_column(in());
 }
 
 void LinearAttention::backward_weight() {
   weight_gradient(out());
-  if (lora()) return;
-  norm_weight(size_.tokens, values());
   weight_gradient(in());
+}
+
+std::string LinearAttention::refused(const Module& module, const ModuleLayout& layout) {
+  if (layout.cp > 1)
+    return "cp " + std::to_string(layout.cp) +
+           " with linear attention: its state passes from row to row, so that the ranks of a "
+           "context group would wait for one another; use cp 1";
+  if (module.linear_key_heads % layout.tp == 0) return "";
+  return "tp " + std::to_string(layout.tp) + " does not divide its " +
+         std::to_string(module.linear_key_heads) + " linear key heads; use a tp that does";
 }
 
 std::int64_t LinearAttention::again_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
-  const std::int64_t heads = m.linear_value_heads / bytes.context.tp, width = m.linear_head_dim;
-  const std::int64_t chunks = (bytes.size.tokens + kDeltaChunk - 1) / kDeltaChunk;
-  return bytes.element() * bytes.size.tokens * heads * width +
-         bytes.wide() * chunks * heads * width * width;
+  const std::int64_t heads = m.linear_value_heads / bytes.context.tp;
+  const bool wanted = bytes.trains() || bytes.adapts();
+  return wanted ? bytes.element() * bytes.size.tokens * heads * m.linear_head_dim : 0;
 }
 
 std::int64_t LinearAttention::tape(const LayerBytes& bytes) {
   const Module& m = bytes.module;
-  const std::int64_t inputs = (bytes.trains() ? bytes.input() : 0) + bytes.low_rank(1);
+  const std::int64_t inputs = bytes.matrix_input() + bytes.low_rank(2);
   if (!bytes.reaches_attention()) return inputs;
-  const std::int64_t tokens = bytes.size.tokens, tp = bytes.context.tp, width = m.linear_head_dim,
-                     heads = m.linear_value_heads / tp, values = heads * width,
-                     mixed = values + 2 * m.linear_key_heads / tp * width;
-  const int gated = bytes.trains() || bytes.adapts() ? 2 : 1;  // z, and what the matrix reads
+  const std::int64_t keys = m.linear_key_heads, values = m.linear_value_heads;
+  const std::int64_t made =
+      (2 * (keys + values) * m.linear_head_dim + 2 * values) / bytes.context.tp;
   const bool selective = bytes.recompute == Recompute::selective;
-  return inputs + bytes.element() * tokens * (2 * mixed + gated * values) +
-         3 * bytes.wide() * tokens * heads + (selective ? 0 : again_bytes(bytes));
+  return inputs + bytes.element() * bytes.size.tokens * made + (selective ? 0 : again_bytes(bytes));
 }
 
 }  // namespace polyphony

@@ -34,10 +34,13 @@ std::vector<Parameter> with_low_rank(const Module& module, std::vector<Parameter
     b.initial = Initial::zeros;
     b.deviation = 0;
     b.role = Role::low_rank;
+    b.input = Input::whole;
+    b.held_width = 0;
     for (Parameter* parameter : {&a, &b}) {
       parameter->adapted = false;
       parameter->trained = true;
-      parameter->partial = Partial::always;
+      // Of a whole matrix every rank sees the same rows, or its own.
+      parameter->partial = base.cut == Cut::replicated ? Partial::sequence : Partial::always;
       out.push_back(*parameter);
     }
   }

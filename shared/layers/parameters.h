@@ -56,22 +56,16 @@ enum class Partial : std::uint8_t { never, sequence, always };
 // What a weight part that is an op of its own needs for the parameter (shared/layers/weight_sizes.cpp):
 // a matrix what met it and the gradient of what it made; a router this in fp32 at least; a table the
 // gradient alone; a norm both sides and its statistics, that of q's heads those of k and v, too; B of
-// a low-rank pair what A made. none: its gradient is made with the inputs', or with another's.
-enum class Role : std::uint8_t { none, matrix, router, table, norm, head_norms, low_rank };
+// a low-rank pair what A made; itself its own gradient, in fp32 at least. none: its gradient is made
+// with the inputs', or with another's.
+enum class Role : std::uint8_t { none, matrix, router, table, norm, head_norms, low_rank, itself };
+// A matrix' input there: made again where it is gathered; kept as it is; counted with another
+// matrix', always or unless it is gathered.
+enum class Input : std::uint8_t { gathered_again, whole, others, others_unless_gathered };
 // The rows that meet it: all of the work item; those of a rank between blocks, 2 frames for each of
 // these, these with class tokens; rows with a label; items; what a diffusion module's blocks read
-// across; choices of experts; value heads.
-enum class Rows : std::uint8_t {
-  tokens,
-  own,
-  frames,
-  embedded,
-  loss,
-  items,
-  condition,
-  slots,
-  value_heads
-};
+// across; choices of experts.
+enum class Rows : std::uint8_t { tokens, own, frames, embedded, loss, items, condition, slots };
 
 // Half-open interval of positions along one dimension of a global tensor.
 struct Interval {
@@ -100,6 +94,8 @@ struct Parameter {
   std::vector<std::int64_t> shape;  // global
   Role role = Role::none;
   Rows rows = Rows::tokens;
+  Input input = Input::gathered_again;
+  int held_width = 0;            // of an input that lies in wider rows; 0: its own
   bool adapted = false;          // LoRA puts a pair beside it
   bool after_attention = false;  // what it reads is what attention makes
   Cut cut = Cut::replicated;

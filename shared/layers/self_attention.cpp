@@ -50,7 +50,8 @@ void SelfAttention::parameters(LayerParameters& add) {
     add.head_norm("q_norm", m.head_dim).role = Role::head_norms;
     add.head_norm("k_norm", m.head_dim);
   }
-  if (m.attention_sinks) add.vector("sinks.weight", m.heads, Cut::rows, Initial::zeros);
+  if (m.attention_sinks)
+    add.vector("sinks.weight", m.heads, Cut::rows, Initial::zeros).role = Role::itself;
   add.attention_out(std::int64_t{m.heads} * m.head_dim, biased);
 }
 
@@ -150,10 +151,14 @@ std::int64_t SelfAttention::tape(const LayerBytes& bytes) {
   std::int64_t kept = query_bytes(bytes);
   // Without tokens here nothing attends to what the context group gathers.
   const bool selective = bytes.recompute == Recompute::selective;
-  if (bytes.size.tokens > 0 || selective) kept += key_bytes(bytes);
+  if (bytes.size.tokens > 0 || selective) {
+    kept += key_bytes(bytes);
+    if (bytes.module.attention_sinks)
+      kept += bytes.wide() * (bytes.module.heads / bytes.context.tp);
+  }
   if (bytes.module.qk_norm) kept += head_norm_bytes(bytes);
   if (bytes.module.attention_gate)
-    kept += (bytes.trains() || bytes.adapts() ? 2 : 1) * query_bytes(bytes);
+    kept += ((bytes.trains() || bytes.adapts()) && !selective ? 2 : 1) * query_bytes(bytes);
   return inputs + kept + (selective ? 0 : again_bytes(bytes));
 }
 

@@ -10,7 +10,7 @@
 //               T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before them, scales. A gate e·T·A·D/t,
 //               and the gated output beside the output where the output matrix wants it
 //   Keys and values of the context group's ranks are gathered by sample, their gradients scattered.
-//   Sinks move nothing: they join the log-sum-exp.
+//   Sinks, w·A/t of the tape, move nothing: they join the log-sum-exp.
 // Source: own derivation; what a pass reads and writes, own count of what exec/ does.
 #pragma once
 

@@ -38,19 +38,21 @@ std::int64_t rows_of(const LayerBytes& held, Rows rows) {
       return held.size.condition;
     case Rows::slots:
       return expert_slots(held.module, tokens, held.context);
-    case Rows::value_heads:
-      return tokens * (held.module.linear_value_heads / held.context.tp);
   }
   return 0;
 }
 
+// The width of the rows that a parameter's input lies in.
+std::int64_t input_width(const Parameter& parameter, std::int64_t own) {
+  return parameter.held_width > 0 ? parameter.held_width : own;
+}
+
 Pair norm_bytes(const LayerBytes& held, const Parameter& parameter) {
   const std::int64_t rows =
-      parameter.rows == Rows::value_heads
-          ? rows_of(held, parameter.rows)
-          : held.own(rows_of(held, parameter.rows == Rows::loss ? Rows::loss : Rows::tokens));
-  const std::int64_t features = held.element() * parameter.shape.back();
-  const int statistics = held.module.norm == Norm::layer ? 2 : 1;
+      held.own(parameter.rows == Rows::loss ? held.size.loss_tokens : held.size.tokens);
+  const std::int64_t features = held.element() * input_width(parameter, parameter.shape.back());
+  const int statistics =
+      held.module.norm == Norm::layer && parameter.shape.back() == held.module.hidden ? 2 : 1;
   return {rows * (features + statistics * held.wide()), rows * features};
 }
 
@@ -66,8 +68,11 @@ Pair head_norm_bytes(const LayerBytes& held) {
 Pair matrix_bytes(const LayerBytes& held, const Parameter& parameter) {
   const ShardIndex place{.tensor = parameter.expert ? held.context.expert_tp : held.context.tp};
   const std::vector<std::int64_t> local = parameter.local_shape(place);
-  const std::int64_t in = local.back(), out = local[local.size() - 2];
-  const std::int64_t rows = rows_of(held, parameter.rows);
+  const bool gathered = held.context.sp && held.context.tp > 1;
+  const bool others = parameter.input == Input::others ||
+                      (parameter.input == Input::others_unless_gathered && !gathered);
+  const std::int64_t rows = rows_of(held, parameter.rows), out = local[local.size() - 2];
+  const std::int64_t in = others ? 0 : input_width(parameter, local.back());
   return {held.element() * rows * in, held.element() * rows * out};
 }
 
@@ -82,6 +87,8 @@ Pair pair_bytes(const LayerBytes& held, const Parameter& parameter) {
   switch (parameter.role) {
     case Role::none:
       return {};
+    case Role::itself:
+      return {0, held.wide() * parameter.local_count({.tensor = held.context.tp})};
     case Role::matrix:
     case Role::low_rank:
       return matrix_bytes(held, parameter);

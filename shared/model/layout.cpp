@@ -27,6 +27,10 @@ const char* name(Placement placement) {
   return "?";
 }
 
+const char* schedule_name(const Layout& layout) {
+  return layout.turns.empty() ? name(layout.schedule) : "own turns";
+}
+
 const char* name(Shard shard) {
   switch (shard) {
     case Shard::none:
@@ -111,7 +115,7 @@ std::string describe(const Model& model, const Layout& layout) {
     text += between + module.name + " " + describe(layout.modules[m]);
     between = " |  ";
   }
-  text += std::string("  ") + name(layout.schedule) + " x" + std::to_string(layout.microbatches);
+  text += std::string("  ") + schedule_name(layout) + " x" + std::to_string(layout.microbatches);
   if (layout.placement == Placement::homogeneous &&
       encoder.recompute != layout.modules[last].recompute)
     text += "  " + model.modules.front().name + " recompute " + name(encoder.recompute);

@@ -76,6 +76,9 @@ struct Layout {
   int encoder_microbatches = 0;  // colocated: encoder work items a step; 0: as many as microbatches
                                  // when the language pp is 1, else 1 (the whole step, three phases)
   Bridge bridge = Bridge::sharded;
+  // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
+  // is on the rank that runs it. Colocated: of the microbatches that one encoder work item feeds.
+  std::vector<Turns> turns = {};
   bool operator==(const Layout&) const = default;
 };
 
@@ -90,6 +93,8 @@ const char* name(Recompute recompute);
 const char* name(TokenAssignment tokens);
 const char* name(Spread spread);
 const char* name(Bridge bridge);
+// Of the schedule, or that the layout has turns of its own.
+const char* schedule_name(const Layout& layout);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);
 // One line: "non-colocated  vision TP1 PP1 DP2 |  language TP1 PP2 DP1  1f1b x8".

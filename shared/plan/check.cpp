@@ -38,29 +38,16 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
       return verdict;
   if (Verdict verdict = checks::check_placement(model, layout, scenario.cluster.ranks()))
     return verdict;
-  return checks::check_work(scenario, layout);
+  if (Verdict verdict = checks::check_work(scenario, layout)) return verdict;
+  return checks::check_own_turns(scenario, layout);
 }
 
 namespace {
 
 // What the executor does not play yet, by name; empty: it plays the module.
 std::string simulated_alone(const Module& module) {
-  const auto has = [&](AttentionKind kind) {
-    for (int block = 0; block < module.layers; ++block)
-      if (block_at(module, block).attention == kind) return true;
-    return false;
-  };
-  const bool language = module.kind == ModuleKind::language;
-  if (has(AttentionKind::latent)) return "latent attention";
-  if (language && has(AttentionKind::window)) return "sliding-window attention";
-  if (has(AttentionKind::linear)) return "linear attention";
-  if (module.attention_sinks) return "attention with sinks";
-  if (module.attention_gate) return "attention behind a gate";
-  if (module.rotary_dim > 0) return "rotation of a part of each head";
-  if (module.post_norms) return "norms after attention and feed-forward part";
   if (module.gated && module.activation != Activation::silu)
     return std::string("a gate of ") + name(module.activation);
-  if (module.dense_blocks > 0) return "dense blocks before those with experts";
   if (module.router_scores != RouterScores::softmax) return "routing by sigmoids";
   if (module.routed_scale != 1) return "a scaled sum of experts";
   if (module.expert_groups > 0) return "routing limited to groups of experts";

@@ -2,6 +2,7 @@
 #include <numeric>
 #include <vector>
 
+#include "shared/layers/block.h"
 #include "shared/plan/checks.h"
 
 namespace polyphony::checks {
@@ -29,8 +30,6 @@ Verdict check_tensor_parallel(const Module& module, int tp) {
           " key/value heads; nearest legal tp: " + number(tp / module.kv_heads * module.kv_heads) +
           " or " + number((tp / module.kv_heads + 1) * module.kv_heads));
     if (tp <= module.kv_heads) dimensions.push_back({"key/value heads", module.kv_heads});
-    if (module.linear_key_heads > 0)
-      dimensions.push_back({"linear attention's key heads", module.linear_key_heads});
   }
   for (const Dimension& d : dimensions) {
     if (d.size % tp != 0)
@@ -121,9 +120,12 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
                   number((layout.ranks / cell + 1) * cell));
   if (Verdict verdict = check_tensor_parallel(module, layout.tp)) return verdict;
   if (module.kind == ModuleKind::projector) return {};  // the rest is its source's
-  if (module.linear_key_heads > 0 && layout.cp > 1)
-    return refuse(module.name + ": cp " + number(layout.cp) +
-                  " with linear attention, whose state passes from row to row; use cp 1");
+  for (int block = 0; block < module.layers; ++block) {
+    const BlockKind kind = block_at(module, block);
+    for (const BlockPart* part : {&block_part(kind.attention), &block_part(kind.feed_forward)})
+      if (const std::string why = part->refused(module, layout); !why.empty())
+        return refuse(module.name + ": " + why);
+  }
   if (Verdict verdict = check_expert_parallel(module, layout)) return verdict;
   if (Verdict verdict = check_sharding(module, layout)) return verdict;
   return check_recompute(module, layout);

@@ -85,6 +85,17 @@ Verdict check_model(const Model& model) {
     languages += module.kind == ModuleKind::language ? 1 : 0;
     if (module.class_token && module.window > 0)
       return refuse(module.name + ": a class token belongs to no window; use one or the other");
+    if (module.key_value_rank > 0 && module.qk_norm)
+      return refuse(module.name + ": latent attention has no norms of heads");
+    if (module.rotary_dim > 0 && !module.rope_sections.empty())
+      return refuse(module.name +
+                    ": rotary sections are those of whole heads; leave out rotary_dim " +
+                    "or rope_sections");
+    if (module.key_value_rank > 0 && (module.rotary_dim < 2 || module.rotary_dim % 2 != 0 ||
+                                      value_width(module) > module.head_dim + module.rotary_dim))
+      return refuse(module.name +
+                    ": latent attention rotates an even number of its keys' numbers, " +
+                    "and its values are no wider than its keys");
     int inputs = 0, outputs = 0;
     for (const Edge& edge : model.edges) {
       inputs += edge.to == ModuleId(m) ? 1 : 0;

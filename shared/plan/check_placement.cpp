@@ -63,7 +63,8 @@ Verdict check_tied(const Model& model, const Layout& layout) {
   const bool chain = layout.placement == Placement::homogeneous && model.modules.size() > 1;
   const int pp = layout.modules[language.value].pp, vpp = layout.modules[language.value].vpp;
   const Schedule& row = schedule(layout.schedule);
-  if (pp > 1 && row.place({pp, vpp}, 0) == row.place({pp, vpp}, pp * vpp - 1))
+  if (pp > 1 && layout.turns.empty() &&
+      row.place({pp, vpp}, 0) == row.place({pp, vpp}, pp * vpp - 1))
     return refuse(module.name + ": tied embeddings lie on two ranks, schedule " + row.name +
                   " has both on the first; use interleaved or zero-bubble, or untie them");
   if (pp > 1 && !chain) return {};

@@ -27,6 +27,7 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
     for (std::size_t m = language.value + 1; m < model.modules.size(); ++m)
       after = std::max(after, layout.modules[m].pp);
   const int flush = works > 0 ? layout.microbatches / works : layout.microbatches;
+  if (!layout.turns.empty()) return {};  // check_own_turns() looks at them
   const std::string why = schedule(layout.schedule).refusal({grid.pp, grid.vpp, flush, after});
   if (why.empty()) return {};
   return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);

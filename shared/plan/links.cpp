@@ -209,16 +209,16 @@ std::vector<ChunkLink> make_links(const Model& model, const Plan& plan) {
   return links;
 }
 
-std::vector<Run> make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
-                           const WorkTable& table, const Batch& batch) {
-  std::vector<Run> runs;
+std::vector<RowRun> make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
+                              const WorkTable& table, const Batch& batch) {
+  std::vector<RowRun> runs;
   const std::size_t from_branch = link.producer.branch, to_branch = link.consumer.branch;
   const Chunk& consumer =
       plan.branches[to_branch].stages[link.consumer.stage].chunks[link.consumer.chunk];
   const auto work = [&](std::size_t branch, std::uint32_t w) -> const Work& {
     return table.works[table.first_work[branch] + w];
   };
-  const auto to_works = static_cast<std::uint32_t>(plan.branches[to_branch].works());
+  const auto to_works = static_cast<std::uint32_t>(plan.branches[to_branch].work_items());
   if (link.input.edge < 0) {
     for (std::uint32_t w = 0; w < to_works; ++w) {
       const std::int64_t rows =
@@ -230,7 +230,8 @@ std::vector<Run> make_runs(const Model& model, const Plan& plan, const ChunkLink
   }
   const Axes axes(model, table, batch);
   std::vector<Piece> pieces;
-  for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(plan.branches[from_branch].works()); ++w)
+  for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(plan.branches[from_branch].work_items());
+       ++w)
     axes.made(link.input.source, link.input.source_end, work(from_branch, w), w, pieces);
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::pair(a.source, a.begin) < std::pair(b.source, b.begin);
@@ -247,9 +248,9 @@ std::vector<Run> make_runs(const Model& model, const Plan& plan, const ChunkLink
                          end = std::min(piece->begin + piece->rows, want.begin + want.rows);
       if (begin >= end) continue;
       found += end - begin;
-      const Run run{piece->work, want.work, piece->row + begin - piece->begin,
-                    want.row + begin - want.begin, end - begin};
-      Run* last = runs.empty() ? nullptr : &runs.back();
+      const RowRun run{piece->work, want.work, piece->row + begin - piece->begin,
+                       want.row + begin - want.begin, end - begin};
+      RowRun* last = runs.empty() ? nullptr : &runs.back();
       if (last && last->consumer_work == run.consumer_work &&
           last->producer_work == run.producer_work && last->from + last->rows == run.from &&
           last->to + last->rows == run.to)

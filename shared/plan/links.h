@@ -42,13 +42,13 @@ struct ChunkLink {
 std::vector<ChunkLink> make_links(const Model& model, const Plan& plan);
 
 // Work items are counted inside their branch.
-struct Run {
+struct RowRun {
   std::uint32_t producer_work = 0, consumer_work = 0;
   std::int64_t from = 0, to = 0, rows = 0;
-  bool operator==(const Run&) const = default;
+  bool operator==(const RowRun&) const = default;
 };
 // By consumer work item, then row.
-std::vector<Run> make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
-                           const WorkTable& table, const Batch& batch);
+std::vector<RowRun> make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
+                              const WorkTable& table, const Batch& batch);
 
 }  // namespace polyphony

@@ -12,8 +12,13 @@ namespace polyphony {
 namespace lowering {
 
 Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                 const StepPlan& step, const Batch& batch, Pass pass, const SoftwareStack& stack)
-    : plan_(plan), step_(step), table_(step.works), stack_(stack), training_(pass == Pass::train) {
+                 const StepPlan& step, const Batch& batch, StepKind kind,
+                 const SoftwareStack& stack)
+    : plan_(plan),
+      step_(step),
+      table_(step.works),
+      stack_(stack),
+      training_(kind == StepKind::train) {
   program_.model = scenario.model;
   program_.layout = layout;
   program_.precision = scenario.training.precision;
@@ -73,7 +78,7 @@ std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place) con
   const Chunk& chunk = chunk_at(place);
   const Module& module = program_.model.modules[chunk.module.value];
   std::vector<std::int64_t> rows;
-  for (int w = 0; w < plan_.branches[place.branch].works(); ++w) {
+  for (int w = 0; w < plan_.branches[place.branch].work_items(); ++w) {
     const WorkId work(table_.first_work[place.branch] + static_cast<std::uint32_t>(w));
     rows.push_back(rows_leaving(module, chunk.layers.end, program_.size_of(work, chunk.module)));
   }
@@ -90,7 +95,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
             std::move(rows),
             {},
             {}};
-  for (int w = 0; w < branch.works(); ++w) {
+  for (int w = 0; w < branch.work_items(); ++w) {
     const std::int64_t all = side.rows[static_cast<std::size_t>(w)];
     const int context = w % grid.cp, lane = w / grid.cp % branch.lanes();
     for (int t = 0; t < static_cast<int>(side.tp); ++t) {
@@ -122,7 +127,7 @@ int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, R
 
 }  // namespace
 
-void Builder::add_run(const Run& run, Side& source, Side& destination) {
+void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
   const Branch& producer = plan_.branches[source.place.branch];
   const Branch& consumer = plan_.branches[destination.place.branch];
   const ModuleLayout &from = producer.grid, &to = consumer.grid;
@@ -178,8 +183,8 @@ void Builder::add_run(const Run& run, Side& source, Side& destination) {
   }
 }
 
-void Builder::make_messages(const std::vector<Run>& runs, Side& source, Side& destination) {
-  for (const Run& run : runs) add_run(run, source, destination);
+void Builder::make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination) {
+  for (const RowRun& run : runs) add_run(run, source, destination);
   if (leads(source, destination)) add_relays(destination);
 }
 
@@ -205,11 +210,11 @@ void Builder::add_relays(Side& destination) {
 }
 
 void Builder::make_crossing(const ChunkLink& link) {
-  std::vector<Run> runs = make_runs(program_.model, plan_, link, table_, program_.batch);
+  std::vector<RowRun> runs = make_runs(program_.model, plan_, link, table_, program_.batch);
   const std::vector<std::int64_t> made = rows_leaving_all(link.producer);
   std::vector<std::int64_t> taken(
-      static_cast<std::size_t>(plan_.branches[link.consumer.branch].works()), 0);
-  for (const Run& run : runs)
+      static_cast<std::size_t>(plan_.branches[link.consumer.branch].work_items()), 0);
+  for (const RowRun& run : runs)
     taken[run.consumer_work] = std::max(taken[run.consumer_work], run.to + run.rows);
   Crossing crossing;
   crossing.link = link;
@@ -218,7 +223,7 @@ void Builder::make_crossing(const ChunkLink& link) {
   make_messages(runs, crossing.forward_source, crossing.forward_destination);
   if (link.input.gradient && training_) {
     std::vector<std::int64_t> returned(made.size(), 0);
-    for (Run& run : runs) {
+    for (RowRun& run : runs) {
       std::swap(run.producer_work, run.consumer_work);
       std::swap(run.from, run.to);
       returned[run.consumer_work] += run.rows;
@@ -237,10 +242,11 @@ void Builder::make_crossing(const ChunkLink& link) {
   crossings_.push_back(std::move(crossing));
 }
 
-Program Builder::build() {
+Program Builder::build(std::optional<Rank> only) {
   for (std::uint32_t r = 0; r < program_.ranks; ++r) {
     const auto begin = static_cast<std::uint32_t>(program_.ops.size());
-    if (!stood_for(Rank(r))) RankLowering(*this, Rank(r)).emit();
+    if (!stood_for(Rank(r)) && only.value_or(Rank(r)) == Rank(r))
+      RankLowering(*this, Rank(r)).emit();
     program_.rank_ops.push_back({begin, static_cast<std::uint32_t>(program_.ops.size())});
   }
   return std::move(program_);
@@ -249,13 +255,19 @@ Program Builder::build() {
 }  // namespace lowering
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
-              const StepPlan& step, const Batch& batch, Pass pass, const SoftwareStack& stack) {
-  return lowering::Builder(scenario, layout, plan, step, batch, pass, stack).build();
+              const StepPlan& step, const Batch& batch, StepKind kind, const SoftwareStack& stack) {
+  return lowering::Builder(scenario, layout, plan, step, batch, kind, stack).build();
+}
+
+Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                   const StepPlan& step, const Batch& batch, Rank rank, StepKind kind) {
+  const SoftwareStack ours;
+  return lowering::Builder(scenario, layout, plan, step, batch, kind, ours).build(rank);
 }
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
-              Pass pass, const SoftwareStack& stack) {
-  return lower(scenario, layout, plan, make_step_plan(scenario, layout, plan, batch), batch, pass,
+              StepKind kind, const SoftwareStack& stack) {
+  return lower(scenario, layout, plan, make_step_plan(scenario, layout, plan, batch), batch, kind,
                stack);
 }
 

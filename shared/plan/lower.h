@@ -19,13 +19,19 @@
 namespace polyphony {
 
 // Needs a layout that check_layout() accepts and a batch of at least microbatches × dp samples.
-enum class Pass : std::uint8_t { train, evaluate };
+enum class StepKind : std::uint8_t { train, evaluate };
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
-              const StepPlan& step, const Batch& batch, Pass pass = Pass::train,
+              const StepPlan& step, const Batch& batch, StepKind kind = StepKind::train,
               const SoftwareStack& stack = {});
+// What one rank runs: its ops, parameter groups, buffers and streams, with the whole Program's works,
+// groups and messages under the same ids, so that ranks that lower their own parts agree on tags and
+// communicators. Its ops are those of the whole Program in their order.
+Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                   const StepPlan& step, const Batch& batch, Rank rank,
+                   StepKind kind = StepKind::train);
 // The layout's own StepPlan.
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
-              Pass pass = Pass::train, const SoftwareStack& stack = {});
+              StepKind kind = StepKind::train, const SoftwareStack& stack = {});
 
 }  // namespace polyphony

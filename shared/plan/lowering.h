@@ -46,8 +46,8 @@ struct RankGroups {
 class Builder {
  public:
   Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const StepPlan& step,
-          const Batch& batch, Pass pass, const SoftwareStack& stack);
-  Program build();
+          const Batch& batch, StepKind kind, const SoftwareStack& stack);
+  Program build(std::optional<Rank> only = {});
 
  private:
   friend class RankLowering;
@@ -65,8 +65,8 @@ class Builder {
   void make_crossing(const ChunkLink& link);
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
-  void make_messages(const std::vector<Run>& runs, Side& source, Side& destination);
-  void add_run(const Run& run, Side& source, Side& destination);
+  void make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination);
+  void add_run(const RowRun& run, Side& source, Side& destination);
   bool leads(const Side& source, const Side& destination) const;
   void add_relays(Side& destination);
   std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
@@ -88,7 +88,7 @@ class Builder {
   }
 
   // Sizes are another framework's.
-  bool foreign() const { return stack_.memory.keeping != Keeping::ours; }
+  bool of_another_stack() const { return stack_.memory.keeping != Keeping::polyphony; }
 
   const Plan& plan_;
   const StepPlan& step_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/layers/expand_layer.h"
+#include "shared/layers/layer_table.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"
 #include "shared/program/work.h"
@@ -18,44 +19,7 @@ struct Unit {
   double cost = 0;
 };
 
-bool is_block(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::encoder_block:
-    case LayerKind::decoder_block:
-    case LayerKind::diffusion_block:
-      return true;
-    case LayerKind::patch_embedding:
-    case LayerKind::audio_embedding:
-    case LayerKind::token_embedding:
-    case LayerKind::latent_embedding:
-    case LayerKind::encoder_norm:
-    case LayerKind::projector_mlp:
-    case LayerKind::projector_linear:
-    case LayerKind::language_head:
-    case LayerKind::diffusion_head:
-      return false;
-  }
-  return false;
-}
-bool is_input(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::patch_embedding:
-    case LayerKind::audio_embedding:
-    case LayerKind::token_embedding:
-    case LayerKind::latent_embedding:
-      return true;
-    case LayerKind::encoder_block:
-    case LayerKind::decoder_block:
-    case LayerKind::diffusion_block:
-    case LayerKind::encoder_norm:
-    case LayerKind::projector_mlp:
-    case LayerKind::projector_linear:
-    case LayerKind::language_head:
-    case LayerKind::diffusion_head:
-      return false;
-  }
-  return false;
-}
+bool is_input(LayerKind kind) { return layer_row(kind).place == LayerPlace::input; }
 
 Chunk one_layer(ModuleId module, int layer) {
   return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};
@@ -157,9 +121,18 @@ LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
   return costs;
 }
 
+// The rank whose turn the stage's first forward is; check_turns() names stages that are nobody's or
+// several ranks'.
+int rank_of(const std::vector<Turns>& turns, int stage) {
+  for (std::size_t rank = 0; rank < turns.size(); ++rank)
+    for (const Turn& turn : turns[rank])
+      if (is_forward(turn) && turn.stage == stage) return static_cast<int>(rank);
+  return 0;
+}
+
 Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& costs,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
-                   const Schedule& schedule) {
+                   const Schedule& schedule, const std::vector<Turns>& turns = {}) {
   Units units(model, layout, costs);
   for (const ModuleId id : modules) units.add_module(id);
   Branch branch{grid, {}, microbatches};
@@ -179,7 +152,8 @@ Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& c
   POLYPHONY_CHECK(next == units.units().size(),
                   next << " of " << units.units().size() << " blocks placed");
   for (int s = 0; s < grid.pp * grid.vpp; ++s)
-    branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
+    branch.rank_of_stage.push_back(turns.empty() ? schedule.place({grid.pp, grid.vpp}, s)
+                                                 : rank_of(turns, s));
   return branch;
 }
 
@@ -232,16 +206,17 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts&
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
-    plan.branches.push_back(
-        make_branch(model, layout, costs, owners, layout.modules.back(), layout.microbatches, own));
+    plan.branches.push_back(make_branch(model, layout, costs, owners, layout.modules.back(),
+                                        layout.microbatches, own, layout.turns));
     return plan;
   }
   for (const ModuleId id : owners) {
     const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
     const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
-    plan.branches.push_back(
-        make_branch(model, layout, costs, {id}, module_grid, works, id == language ? own : others));
+    plan.branches.push_back(make_branch(model, layout, costs, {id}, module_grid, works,
+                                        id == language ? own : others,
+                                        id == language ? layout.turns : std::vector<Turns>{}));
   }
   return plan;
 }

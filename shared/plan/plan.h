@@ -33,7 +33,7 @@ struct Branch {
   bool folded = false;                  // fold()
   std::vector<int> rank_of_stage = {};  // by stage: index along the pipeline
   int lanes() const { return folded ? 1 : grid.dp(); }
-  int works() const { return microbatches * lanes() * grid.cp; }
+  int work_items() const { return microbatches * lanes() * grid.cp; }
 };
 struct Plan {
   std::vector<Branch> branches;  // in the model's order; data flows from earlier to later ones

@@ -11,7 +11,7 @@ namespace polyphony::lowering {
 
 void RankLowering::emit() {
   find_roles();
-  if (b_.foreign() && b_.training_) add_standing();
+  if (b_.of_another_stack() && b_.training_) add_standing();
   const std::vector<Task> list = tasks();
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (i == 0) gather_for(list, 0);

@@ -192,7 +192,7 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   ChunkBytes result;
   result.of = size;
   result.splits = splits;
-  if (b_.foreign()) {
+  if (b_.of_another_stack()) {
     const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
     result.tape = std::max(Bytes(0), held.tape - input);
     result.workspace = held.backward;

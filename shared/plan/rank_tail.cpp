@@ -14,7 +14,7 @@ OpId RankLowering::add_collective(GroupId group, CollectiveKind kind, Purpose pu
 
 // The executor gathers a chunk and sums its gradients at once; other frameworks, by layer.
 Bytes RankLowering::gathered_bytes(const ParamGroup& group) const {
-  if (!b_.foreign()) return size_of(program_.precision) * group.elements;
+  if (!b_.of_another_stack()) return size_of(program_.precision) * group.elements;
   const Module& module = program_.model.modules[group.module.value];
   return stack_gathered_bytes(parameters_of(module, group), group.shard,
                               program_.layout.modules[group.module.value].pp > 1,
@@ -22,7 +22,7 @@ Bytes RankLowering::gathered_bytes(const ParamGroup& group) const {
 }
 
 Bytes RankLowering::whole_bytes(const ParamGroup& group) const {
-  if (!b_.foreign()) return gradient_size(program_.precision) * group.trained;
+  if (!b_.of_another_stack()) return gradient_size(program_.precision) * group.trained;
   return stack_whole_gradient_bytes(
       parameters_of(program_.model.modules[group.module.value], group), group.shard,
       program_.precision);

@@ -124,7 +124,7 @@ class Block {
     // A gate reads the output beside its own logits, the output matrix what both make.
     const std::int64_t gate = module_.attention_gate ? 2 * element_ * output_ : 0;
     return element_ * output_ + cast + gate +
-           (te && memory_.exchanged && spread_ ? element_ * output_ : 0);
+           (te && memory_.head_exchange && spread_ ? element_ * output_ : 0);
   }
   std::int64_t scores() const {
     if (!eager()) return 4 * heads_;

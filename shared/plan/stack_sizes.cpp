@@ -161,7 +161,7 @@ void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardInde
 Bytes standing_bytes(const SoftwareStack& stack, MatrixShapes shapes, std::int64_t gathered_rows,
                      NumberFormat precision) {
   Bytes bytes = stack.memory.workspaces;
-  if (!stack.memory.in_products) shapes.clear();
+  if (!stack.memory.fused_gradient_sums) shapes.clear();
   std::sort(shapes.begin(), shapes.end());
   shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
   std::int64_t elements = fsdp(stack) ? 0 : gathered_rows;

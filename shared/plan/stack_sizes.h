@@ -10,7 +10,7 @@
 //   outputs of both         2·e·q·H       2·m·q·H                2·e·T·H, compiled 0
 //   q, k, v                 e·T·(A + 2K)·D/t, everywhere
 //   attention's output      e·T·A·D/t     the same; fp8 once     e·T·A·D/t
-//                                         more with m, exchanged
+//                                         more with m, heads exchanged
 //                                         once more with e
 //   its scores              softmax and dropped softmax 2·e·S²·A/t, mask S²·A/t; flash kernels
 //                           4·T·A/t: log-sum-exp

@@ -31,7 +31,10 @@ std::vector<Carried> carried(const Plan& plan, int rank) {
 class Orders {
  public:
   Orders(const Layout& layout, const Plan& plan)
-      : row_(schedule(layout.schedule)), plan_(plan), language_(plan.branches[plan.language]) {}
+      : row_(schedule(layout.schedule)),
+        turns_(layout.turns),
+        plan_(plan),
+        language_(plan.branches[plan.language]) {}
 
   Turns make(const std::vector<Carried>& mine) const {
     if (mine.empty()) return {};
@@ -70,16 +73,23 @@ class Orders {
     return 1;
   }
 
+  Turns of_language(int index, int microbatches) const {
+    if (!turns_.empty()) return turns_[static_cast<std::size_t>(index)];
+    return row_.order(pipeline(language_, microbatches, after_language()), index);
+  }
+
   // Of a branch that has its ranks to itself.
   Turns branch_order(const Carried& mine) const {
     const Branch& branch = plan_.branches[mine.branch];
     if (mine.branch < plan_.language) {
-      const Turns first = row_.order(pipeline(language_, language_.microbatches, 0), 0);
-      const int lead = forward_lead(first, 0, 0) + after_language();
+      // Turns of the layout's own run ahead of what follows already.
+      const Turns first = turns_.empty()
+                              ? row_.order(pipeline(language_, language_.microbatches, 0), 0)
+                              : turns_[static_cast<std::size_t>(language_.rank_of_stage.front())];
+      const int lead = forward_lead(first, 0, 0) + (turns_.empty() ? after_language() : 0);
       return one_and_one(lead + branch.grid.pp - mine.index, branch.microbatches, mine.index);
     }
-    if (mine.branch == plan_.language)
-      return row_.order(pipeline(branch, branch.microbatches, after_language()), mine.index);
+    if (mine.branch == plan_.language) return of_language(mine.index, branch.microbatches);
     const int groups = flushes(), each = branch.microbatches / groups;
     const Turns group = schedule(row_.following).order(pipeline(branch, each, 0), mine.index);
     Turns turns;
@@ -93,7 +103,7 @@ class Orders {
   Turns with_encoders(const std::vector<Carried>& mine) const {
     const int works = plan_.branches[mine.front().branch].microbatches,
               fed = language_.microbatches / works;
-    const Turns group = row_.order(pipeline(language_, fed, after_language()), mine.back().index);
+    const Turns group = of_language(mine.back().index, fed);
     Turns turns;
     for (int e = 0; e < works; ++e) {
       for (std::size_t i = 0; i + 1 < mine.size(); ++i)
@@ -106,6 +116,7 @@ class Orders {
   }
 
   const Schedule& row_;
+  const std::vector<Turns>& turns_;  // the layout's own; empty: the schedule's
   const Plan& plan_;
   const Branch& language_;
 };
@@ -114,8 +125,13 @@ class Orders {
 
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch) {
-  StepPlan step;
+  StepPlan step = make_orders(layout, plan);
   step.works = assign_work(scenario.model, plan, batch);
+  return step;
+}
+
+StepPlan make_orders(const Layout& layout, const Plan& plan) {
+  StepPlan step;
   const Orders orders(layout, plan);
   std::map<std::vector<Carried>, std::uint32_t> known;
   for (int rank = 0; rank < world_size(layout); ++rank) {

@@ -36,6 +36,8 @@ struct StepPlan {
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch);
 
+// Without works.
+StepPlan make_orders(const Layout& layout, const Plan& plan);
 // Of one rank of a plan whose stages are not looked at: grids and works are enough.
 Turns turns_of(const Layout& layout, const Plan& plan, int rank);
 

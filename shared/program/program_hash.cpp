@@ -42,9 +42,14 @@ auto fields(const ModuleLayout& value) {
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
                   expert_tp, tokens, spread, first_rank, ranks, blocks);
 }
+auto fields(const Turn& value) {
+  const auto& [kind, overlapped, branch, stage, work] = value;
+  return std::tie(kind, overlapped, branch, stage, work);
+}
 auto fields(const Layout& value) {
-  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, bridge] = value;
-  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, bridge);
+  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, bridge, turns] =
+      value;
+  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, bridge, turns);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

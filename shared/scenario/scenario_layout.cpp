@@ -3,6 +3,7 @@
 
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/scenario_parts.h"
+#include "shared/schedule/turn_text.h"
 
 namespace polyphony {
 namespace {
@@ -216,6 +217,11 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
   layout.placement = enum_named(value.at("placement").text(), Placement::mixed);
   if (value.has("schedule"))
     layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
+  if (value.has("turns"))
+    for (std::size_t rank = 0; rank < value.at("turns").size(); ++rank) {
+      const JsonValue text = value.at("turns").at(rank);
+      layout.turns.push_back(read_turns(text.text(), text.file(), text.pointer()));
+    }
   value.read("microbatches", layout.microbatches);
   value.read("encoder_microbatches", layout.encoder_microbatches);
   if (value.has("bridge")) layout.bridge = enum_named(value.at("bridge").text(), Bridge::leader);

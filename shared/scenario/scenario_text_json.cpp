@@ -4,6 +4,7 @@
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/module_fields.h"
 #include "shared/scenario/scenario_json.h"
+#include "shared/schedule/turn_text.h"
 #include "shared/text/quantity_text.h"
 
 namespace polyphony {
@@ -178,6 +179,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   Json json;
   json["placement"] = name(layout.placement);
   json["schedule"] = name(layout.schedule);
+  for (const Turns& turns : layout.turns) json["turns"].push_back(to_text(turns));
   json["microbatches"] = layout.microbatches;
   if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
   if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);

@@ -38,6 +38,10 @@ Turns one_f_one_b(const Pipeline& pipeline, int rank) {
   return one_and_one(pipeline.ranks - rank - 1 + pipeline.after, pipeline.microbatches, rank);
 }
 
+Turns eager_one_f_one_b(const Pipeline& pipeline, int rank) {
+  return one_and_one(2 * (pipeline.ranks - rank - 1) + pipeline.after, pipeline.microbatches, rank);
+}
+
 // The k-th forward is of microbatch group k / (pp·vpp), chunk k / pp mod vpp. What the pipeline
 // feeds holds microbatches n … n + after before it returns the n-th, so that the last rank runs the
 // last chunk of n + after, up to ⌈after / pp⌉ groups later, before its first backward.

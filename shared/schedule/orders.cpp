@@ -118,7 +118,7 @@ int length(TurnKind kind, const Durations& durations) {
     case TurnKind::forward:
       return durations.forward;
     case TurnKind::backward:
-      return durations.input + durations.weight;
+      return durations.backward;
     case TurnKind::backward_input:
       return durations.input;
     case TurnKind::backward_weight:

@@ -33,8 +33,8 @@ int tapes_in_flight(const Turns& order, int branch = 0);
 
 // Plays the turns of one branch, each rank's in order, each as soon as what it needs has ended: F
 // the F of the stage before, B and I their F and the stage after, W its I.
-struct Durations {  // in any unit; B takes an I and a W
-  int forward = 1, input = 1, weight = 1;
+struct Durations {  // in any unit
+  int forward = 1, input = 1, weight = 1, backward = 2;
 };
 struct Played {
   std::vector<std::vector<int>> starts;  // by rank, turn

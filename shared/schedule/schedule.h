@@ -12,9 +12,11 @@
 //   zb-v         two virtual stages a rank, down the ranks and up again; as many bytes of tapes in
 //                flight as 1f1b, on every rank alike
 //   dualpipe-v   the same V; forwards run beside backwards of the other direction in pairs
+//   eager-1f1b   1f1b with a warm-up of 2·(stages after it): each message has a forward's and a
+//                backward's time to arrive before it is waited for; up to 2·pp − 1 tapes
 // Sources: Huang et al., arXiv 1811.06965; Narayanan et al., arXiv 2104.04473 §2.2; Qi et al., arXiv
 // 2401.10241 §3 and §6, arXiv 2405.15362; DualPipe-V: DeepSeek-V3, arXiv 2412.19437 §3.2.1, cut in
-// half as in Sea AI Lab's note of 2025.
+// half as in Sea AI Lab's note of 2025; eager: Zhuang et al., arXiv 2211.05322.
 #pragma once
 
 #include <iterator>
@@ -31,7 +33,8 @@ enum class ScheduleKind : std::uint8_t {
   zero_bubble,
   zero_bubble_h2,
   zero_bubble_v,
-  dualpipe_v
+  dualpipe_v,
+  eager_one_f_one_b
 };
 
 struct Pipeline {
@@ -61,6 +64,7 @@ Turns zero_bubble(const Pipeline& pipeline, int rank);
 Turns zero_bubble_h2(const Pipeline& pipeline, int rank);
 Turns zero_bubble_v(const Pipeline& pipeline, int rank);
 Turns dualpipe_v(const Pipeline& pipeline, int rank);
+Turns eager_one_f_one_b(const Pipeline& pipeline, int rank);
 }  // namespace schedules
 
 struct Schedule {
@@ -85,6 +89,8 @@ inline constexpr Schedule kSchedules[] = {
      schedules::v_shape},
     {ScheduleKind::dualpipe_v, "dualpipe-v", schedules::two_stages_and_twice_the_ranks,
      schedules::dualpipe_v, schedules::v_shape},
+    {ScheduleKind::eager_one_f_one_b, "eager-1f1b", schedules::one_stage_a_rank,
+     schedules::eager_one_f_one_b},
 };
 inline constexpr auto kLastSchedule = static_cast<ScheduleKind>(std::size(kSchedules) - 1);
 

@@ -130,8 +130,9 @@ StageCosts::Counts StageCosts::count_layers(const Chunk& chunk, const ModuleLayo
 
 ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
                                     const ModuleLayout& layout) const {
-  ChunkContext context = chunk_context(scenario_.model, module, layer_at(module, position).begin,
-                                       layout, scenario_.training.precision);
+  ChunkContext context =
+      chunk_context(scenario_.model, module, layers_at(module, position).front().layer.begin,
+                    layout, scenario_.training.precision);
   context.recomputed = kAllLayers;
   if (position != kRecomputed) context.recompute = Recompute::none;
   context.added_edges = 0;  // of inner layers: not counted
@@ -142,15 +143,22 @@ ChunkContext StageCosts::context_at(ModuleId module, std::size_t position,
   return context;
 }
 
-LayerRange StageCosts::layer_at(ModuleId module, std::size_t position) const {
+std::vector<StageCosts::Alike> StageCosts::layers_at(ModuleId module, std::size_t position) const {
+  const auto alone = [](int layer) {
+    return LayerRange{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  };
   const int last = stack_[module.value] - 1;
-  // Of an encoder's blocks one that attends inside windows, if there is any: the cheapest.
   const Module& of = scenario_.model.modules[module.value];
-  int block = 0;
-  while (block + 1 < of.layers && sees_all(of, block)) ++block;
-  if (of.window == 0) block = 0;
-  const int layer = position == kFirst ? 0 : position == kLast ? last : std::min(1 + block, last);
-  return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+  if (position == kFirst || of.layers == 0) return {{alone(0)}};
+  if (position == kLast) return {{alone(last)}};
+  std::map<BlockKind, Alike> kinds;
+  for (int block = 0; block < of.layers; ++block) {
+    const auto [known, added] = kinds.try_emplace(block_at(of, block), Alike{alone(1 + block)});
+    if (!added) ++known->second.count;
+  }
+  std::vector<Alike> layers;
+  for (const auto& [kind, alike] : kinds) layers.push_back(alike);
+  return layers;
 }
 
 const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch,
@@ -160,7 +168,8 @@ const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t b
   if (added) {
     for (std::size_t position = 0; position < kPositions; ++position) {
       if (position == kRecomputed && layout.recompute == Recompute::none) continue;
-      known->second[position] = time_layer((*view.loads)[branch][id.value], id, position, layout);
+      known->second[position] =
+          time_position((*view.loads)[branch][id.value], id, position, layout);
     }
   }
   return known->second;
@@ -176,13 +185,27 @@ const StageCosts::Tapes& StageCosts::tapes(const LayoutView& view, std::size_t b
   const Module& module = scenario_.model.modules[id.value];
   for (std::size_t position = 0; position < kPositions; ++position) {
     const ChunkContext context = context_at(id, position, layout);
-    const LayerRange layer = layer_at(id, position);
-    tapes.largest[position] = tape_bytes(module, layer, load.largest, context);
-    tapes.lane[position] = tape_bytes(module, layer, load.total, context);
-    tapes.weights[position] = held_for_weights(module, layer, load.total, context);
-    tapes.kept[position] = kept_for_weights(module, layer, load.total, context);
+    const std::vector<Alike> kinds = layers_at(id, position);
+    const auto mean = [&](auto bytes_of) {
+      Bytes bytes{};
+      std::int64_t count = 0;
+      for (const Alike& alike : kinds) {
+        bytes += bytes_of(alike.layer) * std::int64_t{alike.count};
+        count += alike.count;
+      }
+      return bytes / count;
+    };
+    const auto of_total = [&](auto bytes_of) {
+      return mean([&](LayerRange layer) { return bytes_of(module, layer, load.total, context); });
+    };
+    tapes.largest[position] =
+        mean([&](LayerRange layer) { return tape_bytes(module, layer, load.largest, context); });
+    tapes.lane[position] = of_total(tape_bytes);
+    tapes.weights[position] = of_total(held_for_weights);
+    tapes.kept[position] = of_total(kept_for_weights);
     if (position == kRecomputed)
-      tapes.rebuilt = workspace_bytes(module, layer, load.largest, context);
+      tapes.rebuilt = mean(
+          [&](LayerRange layer) { return workspace_bytes(module, layer, load.largest, context); });
   }
   return tapes;
 }
@@ -200,10 +223,23 @@ const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, int index) {
   return known->second;
 }
 
-LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, std::size_t position,
-                                  const ModuleLayout& layout) const {
+LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::size_t position,
+                                     const ModuleLayout& layout) const {
+  const std::vector<Alike> kinds = layers_at(id, position);
+  LayerTimes least = time_layer(load, id, kinds.front().layer, position, layout);
+  for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
+    const LayerTimes times = time_layer(load, id, kinds[kind].layer, position, layout);
+    for (Seconds LayerTimes::* part :
+         {&LayerTimes::lane, &LayerTimes::forward, &LayerTimes::backward, &LayerTimes::full_forward,
+          &LayerTimes::full_backward})
+      least.*part = std::min(least.*part, times.*part);
+  }
+  return least;
+}
+
+LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRange layer,
+                                  std::size_t position, const ModuleLayout& layout) const {
   const Module& module = scenario_.model.modules[id.value];
-  const LayerRange layer = layer_at(id, position);
   const ChunkContext context = context_at(id, position, layout);
   std::vector<Rank> members;
   for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
@@ -255,9 +291,17 @@ HeldElements StageCosts::local_parameters_of(const Chunk& chunk, int tp) {
   const auto [known, added] = parameters_.try_emplace({chunk.module.value, tp});
   if (added) {
     const Module& module = scenario_.model.modules[chunk.module.value];
-    for (std::size_t position = 0; position < kPositions; ++position)
-      known->second[position] =
-          held_elements(parameters(module, layer_at(chunk.module, position)), {.tensor = tp});
+    for (std::size_t position = 0; position < kPositions; ++position) {
+      HeldElements sum;
+      std::int64_t count = 0;
+      for (const Alike& alike : layers_at(chunk.module, position)) {
+        const HeldElements held = held_elements(parameters(module, alike.layer), {.tensor = tp});
+        sum.trained += held.trained * alike.count;
+        sum.frozen += held.frozen * alike.count;
+        count += alike.count;
+      }
+      known->second[position] = {sum.trained / count, sum.frozen / count};
+    }
   }
   const Counts counts = count_layers(chunk, {});
   HeldElements total;
@@ -305,9 +349,11 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
 const std::vector<StagesInFlight>& StageCosts::in_flight(const LayoutView& view,
                                                          std::size_t branch) {
   const Branch &language = view.plan.branches.back(), &first = view.plan.branches.front();
-  const auto [known, added] = in_flight_.try_emplace(
-      {view.layout->schedule, view.layout->placement, branch, language.grid.pp, language.grid.vpp,
-       language.microbatches, first.grid.pp, first.microbatches});
+  const auto key =
+      std::tuple(view.layout->schedule, view.layout->placement, branch, language.grid.pp,
+                 language.grid.vpp, language.microbatches, first.grid.pp, first.microbatches);
+  if (!view.layout->turns.empty()) in_flight_.erase(key);  // no schedule's
+  const auto [known, added] = in_flight_.try_emplace(key);
   if (added) {
     const ModuleLayout& grid = view.plan.branches[branch].grid;
     for (int p = 0; p < grid.pp; ++p)

@@ -109,7 +109,13 @@ class StageCosts {
   static GridKey key_of(const ModuleLayout& grid);
 
   Counts count_layers(const Chunk& chunk, const ModuleLayout& layout) const;
-  LayerRange layer_at(ModuleId module, std::size_t position) const;
+  // The layer at a position; of blocks one of each kind, and how many there are: the least of their
+  // times is what a bound may count, the mean of their bytes what a stage holds.
+  struct Alike {
+    LayerRange layer;
+    int count = 1;
+  };
+  std::vector<Alike> layers_at(ModuleId module, std::size_t position) const;
   ModuleKey key(const LayoutView& view, std::size_t branch, ModuleId module) const {
     return {view.key, branch, module.value, view.layout->modules[module.value].tp};
   }
@@ -117,8 +123,10 @@ class StageCosts {
   const Tapes& tapes(const LayoutView& view, std::size_t branch, ModuleId module);
   const Ring& gradient_ring(const ModuleLayout& grid, int index);  // along the pipeline
   ChunkContext context_at(ModuleId module, std::size_t position, const ModuleLayout& layout) const;
-  LayerTimes time_layer(const ModuleLoad& load, ModuleId module, std::size_t position,
-                        const ModuleLayout& layout) const;
+  LayerTimes time_position(const ModuleLoad& load, ModuleId module, std::size_t position,
+                           const ModuleLayout& layout) const;
+  LayerTimes time_layer(const ModuleLoad& load, ModuleId module, LayerRange layer,
+                        std::size_t position, const ModuleLayout& layout) const;
   HeldElements local_parameters_of(const Chunk& chunk, int tp);
   void add_times(const LayoutView& view, std::size_t branch, std::size_t stage, StageCost& cost);
   void add_parameters(const LayoutView& view, std::size_t branch, std::size_t stage,

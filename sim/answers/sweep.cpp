@@ -50,7 +50,7 @@ std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
     const Footprint footprint =
         screener.footprint(all[i]);  // most do not fit, and this is the cheap half
     // The screen counts this project's tensors.
-    const bool ours = profile.stack.memory.keeping == Keeping::ours;
+    const bool ours = profile.stack.memory.keeping == Keeping::polyphony;
     if (ours && capacity.value > 0 && footprint.memory > capacity) {
       candidate.bound.footprint = footprint;
       note_misfit(result, candidate);

@@ -13,6 +13,8 @@
 #include "shared/program/data_set.h"
 #include "shared/scenario/easy_vqa.h"
 #include "shared/scenario/scenario_profile.h"
+#include "shared/schedule/turn_text.h"
+#include "shared/text/json_form.h"
 #include "sim/commands/console.h"
 
 namespace polyphony::sim {
@@ -108,6 +110,11 @@ void Arguments::add_overrides() {
         cxxopts::value<std::vector<std::string>>(), "PATH=VALUE");
 }
 
+void Arguments::add_schedule() {
+  add()("schedule", "in place of the layout's: a schedule's name, or a file of turns",
+        cxxopts::value<std::string>()->default_value(""), "ORDER");
+}
+
 std::vector<Override> Arguments::overrides() const {
   std::vector<Override> all;
   for (const cxxopts::KeyValue& given : result_->arguments())
@@ -140,6 +147,29 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
   read_samples(scenario, downloads);
   print_notes(scenario, scenario.notes);
   return scenario;
+}
+
+void apply_schedule(Scenario& scenario, const std::string& given) {
+  if (given.empty()) return;
+  if (!scenario.layout)
+    throw InputError(scenario.file, "/layout", "is missing", "an order of turns is a layout's");
+  Layout& layout = *scenario.layout;
+  layout.turns.clear();
+  const std::vector<std::string> names = enum_names(kLastSchedule);
+  if (std::find(names.begin(), names.end(), given) != names.end()) {
+    layout.schedule = enum_named(given, kLastSchedule);
+  } else {
+    layout.turns = read_orders(read_file(given), given);
+    int stages = 0;
+    for (const Turns& turns : layout.turns)
+      for (const Turn& turn : turns) stages = std::max(stages, turn.stage + 1);
+    ModuleLayout& language = layout.modules[language_module(scenario.model).value];
+    const int vpp = std::max(1, stages / language.pp);
+    for (ModuleLayout& grid : layout.modules)
+      if (&grid == &language || layout.placement == Placement::homogeneous) grid.vpp = vpp;
+  }
+  if (const auto no = check_layout(scenario, layout))
+    throw InputError(given, "", no->reason, "for the layout of " + scenario.file);
 }
 
 std::string movable_text(Scenario scenario) {

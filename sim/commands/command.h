@@ -25,6 +25,7 @@ int compare_command(int argc, char** argv);
 int calibrate_command(int argc, char** argv);
 int report_command(int argc, char** argv);
 int validate_command(int argc, char** argv);
+int schedules_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 
 // What the command line says of a prediction's profile and stack; empty: the scenario's.
@@ -49,6 +50,7 @@ class Arguments {
   std::vector<std::string> texts(const std::string& name) const;       // cut at commas
   void add_profile(const std::string& what_for = "hardware profile");  // --profile, --stack
   ProfileChoice profile() const { return {text("profile"), text("stack")}; }
+  void add_schedule();                                 // --schedule, for apply_schedule()
   void add_overrides();                                // --set, repeatable
   std::vector<Override> overrides() const;             // as given, commas and all
   std::string require(const std::string& name) const;  // InputError when it was left out
@@ -68,6 +70,10 @@ void read_samples(Scenario& scenario, const std::string& downloads = "");
 // Both, and its notes on stderr.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {},
                        const std::string& downloads = "");
+// The layout's order of turns: a schedule's name, or a file (shared/schedule/turn_text.h), which also
+// says how many virtual stages there are. InputError when it is neither, or not legal. Empty: as the
+// layout has it.
+void apply_schedule(Scenario& scenario, const std::string& given);
 // The resolved scenario as JSON that means the same in any folder.
 std::string movable_text(Scenario scenario);
 // Of this machine.

@@ -30,6 +30,8 @@ constexpr Verb kVerbs[] = {
     {"report", polyphony::sim::report_command, "one HTML page of all of it"},
     {"validate", polyphony::sim::validate_command,
      "published measurements predicted, and how far off"},
+    {"schedules", polyphony::sim::schedules_command,
+     "an order of turns, yours or a schedule's: verified, simulated, drawn"},
     {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files"},
 };
 

@@ -34,9 +34,11 @@ int rehearse_command(int argc, char** argv) {
       "bar", "within this share, or twice the repeatability",
       cxxopts::value<double>()->default_value("0.1"));
   args.add_profile("hardware profile of this machine");
+  args.add_schedule();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario = load_scenario(args.require("scenario"));
+  Scenario scenario = load_scenario(args.require("scenario"));
+  apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   if (const auto no = check_runnable(scenario, layout)) {
     std::cerr << InputError::line(scenario.file, "/layout", no->reason,

@@ -90,10 +90,12 @@ int run_command(int argc, char** argv) {
       "jobs", "worker processes of that search; 0: one per core",
       cxxopts::value<int>()->default_value("0"));
   args.add_profile("for the search, and for stages that the layout does not split");
+  args.add_schedule();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
-  const Scenario scenario =
+  Scenario scenario =
       load_scenario(args.require("scenario"), {}, args.has("data") ? args.text("data") : "");
+  apply_schedule(scenario, args.text("schedule"));
   const HardwareProfile profile = load_profile(scenario, args.profile());
   const Layout layout = choose_layout(scenario, profile, args);
   if (const auto no = check_runnable(scenario, layout)) {

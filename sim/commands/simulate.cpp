@@ -154,6 +154,7 @@ int simulate_command(int argc, char** argv) {
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_profile();
   args.add_overrides();
+  args.add_schedule();
   args.add()("jitter",
              "steps drawn with the profile's jitter, and their percentiles: up to 32 on SimGrid, "
              "more as estimates",
@@ -163,7 +164,8 @@ int simulate_command(int argc, char** argv) {
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;

@@ -45,7 +45,7 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
                                              const Plan& plan, const Batch& batch,
                                              const HardwareProfile& profile) {
   Prediction result;
-  result.program = lower(scenario, layout, plan, batch, Pass::train, profile.stack);
+  result.program = lower(scenario, layout, plan, batch, StepKind::train, profile.stack);
   ++lowered;
   if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);

@@ -171,7 +171,7 @@ void read_memory(const PublishedRow& row, StackMemory& memory) {
   if (has(row.variant, "ce-fusion")) memory.fused_loss = true;
   if (has(row.stack_traits, "fused-loss")) memory.fused_loss = true;
   if (has(row.variant, "cp-a2a") || has(row.stack_traits, "heads-exchanged"))
-    memory.exchanged = true;
+    memory.head_exchange = true;
   memory.by_operator = memory.keeping == Keeping::fsdp && by_operator(row);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "shared/hardware/devices.h"
+#include "shared/text/json_form.h"
 
 namespace polyphony::sim {
 namespace {
@@ -119,12 +120,26 @@ int head_width(const PublishedRow& row) {
 
 }  // namespace
 
+namespace {
+
+// "window+full": how rows meet, block by block, repeated.
+void read_mixers(const PublishedRow& row, Module& module) {
+  for (std::size_t begin = 0; begin < row.mixers.size();) {
+    const std::size_t end = std::min(row.mixers.find('+', begin), row.mixers.size());
+    module.mixers.push_back(enum_named(row.mixers.substr(begin, end - begin), Mixer::linear));
+    begin = end + 1;
+  }
+  if (!module.mixers.empty()) module.sliding_window = need(row.sliding_window, "sliding_window");
+}
+
+}  // namespace
+
 Module read_model(const PublishedRow& row) {
   const bool latent = row.attention_kind == "mla";
   if (row.attention_kind != "mha" && row.attention_kind != "gqa" && !latent)
     skip(row.attention_kind.empty() ? "attention_kind is not stated"
                                     : "attention_kind " + row.attention_kind +
-                                          " is not modelled, or its dimensions are not stated");
+                                          ": the dimensions of its blocks are not stated");
   Module module;
   module.name = "language";
   module.kind = ModuleKind::language;
@@ -133,6 +148,7 @@ Module read_model(const PublishedRow& row) {
   module.heads = need(row.heads, "heads");
   module.kv_heads = row.kv_heads.value_or(module.heads);
   if (latent) read_latent(row, module);
+  read_mixers(row, module);
   module.head_dim = head_width(row);
   module.vocab = need(row.vocab, "vocab");
   module.tied = row.tied_embeddings.value_or(false);

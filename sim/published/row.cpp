@@ -55,6 +55,7 @@ constexpr TextColumn kTexts[] = {{"source", &PublishedRow::source},
                                  {"measured_on", &PublishedRow::measured_on},
                                  {"stack", &PublishedRow::stack},
                                  {"stack_traits", &PublishedRow::stack_traits},
+                                 {"mixers", &PublishedRow::mixers},
 
                                  {"family", &PublishedRow::family},
                                  {"duplicate_of", &PublishedRow::duplicate_of},
@@ -88,7 +89,8 @@ constexpr CountColumn kCounts[] = {{"layers", &PublishedRow::layers},
                                    {"head_dim", &PublishedRow::head_dim},
                                    {"key_value_rank", &PublishedRow::key_value_rank},
                                    {"query_rank", &PublishedRow::query_rank},
-                                   {"rotary_dim", &PublishedRow::rotary_dim}};
+                                   {"rotary_dim", &PublishedRow::rotary_dim},
+                                   {"sliding_window", &PublishedRow::sliding_window}};
 
 // Read by name below, or for people only.
 const std::set<std::string> kOthers{"id",      "measured_metric",   "measured_value",

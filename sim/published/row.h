@@ -33,10 +33,10 @@ struct PublishedRow {
   std::size_t line = 0;
   std::string source, model, gpu_type, recompute, precision, shard, attention, mlp, trainable,
       attention_kind, offload, overlap, intra_node, inter_node, variant, software, stack,
-      stack_traits, measured_on, family, duplicate_of, outlier;
+      stack_traits, mixers, measured_on, family, duplicate_of, outlier;
   std::optional<int> layers, hidden, heads, kv_heads, ffn, vocab, seq, gpus, tp, cp, pp, vpp, dp,
       ep, microbatch, global_batch, shard_ranks, experts, topk, moe_ffn, shared_experts, head_dim,
-      key_value_rank, query_rank, rotary_dim;
+      key_value_rank, query_rank, rotary_dim, sliding_window;
   std::optional<bool> sequence_parallel, tied_embeddings, qk_norm;
   std::vector<std::string> assumed;  // columns
   Metric metric = Metric::iteration_time;

@@ -13,13 +13,13 @@ namespace polyphony::sim {
 
 struct RowResult {
   PublishedRow row;
-  std::string reason;                 // why it was skipped; empty: predicted
-  std::string device, stack;          // whose numbers predict it: "a100-80", "fsdp"
-  std::string note;                   // what was done otherwise than the row says
-  double predicted = 0;               // in the row's metric and unit
-  std::optional<double> error;        // of time or bytes
-  Seconds step{}, measured_step{};    // rows of time
-  Keeping memory_of = Keeping::ours;  // rows of memory: whose lists of tensors
+  std::string reason;                      // why it was skipped; empty: predicted
+  std::string device, stack;               // whose numbers predict it: "a100-80", "fsdp"
+  std::string note;                        // what was done otherwise than the row says
+  double predicted = 0;                    // in the row's metric and unit
+  std::optional<double> error;             // of time or bytes
+  Seconds step{}, measured_step{};         // rows of time
+  Keeping memory_of = Keeping::polyphony;  // rows of memory: whose lists of tensors
   std::optional<Seconds> naive;
   double naive_efficiency = 0;  // the e of this row alone, before the median
   bool used() const { return reason.empty(); }

@@ -187,11 +187,11 @@ TEST_SUITE("checkpoint") {
     Parameter plain{"plain", 0, {7, 5}}, rows = plain, columns = plain, heads, experts;
     rows.cut = Cut::rows;
     columns.cut = Cut::columns;
-    heads = {"heads", 0, {(4 + 2 * 2) * 3, 5}, Cut::heads};
+    heads = {.name = "heads", .shape = {(4 + 2 * 2) * 3, 5}, .cut = Cut::heads};
     heads.key_value_heads = 2;
     heads.group_heads = 2;
     heads.head_dim = 3;
-    experts = {"experts", 0, {3, 4, 5}, Cut::columns};
+    experts = {.name = "experts", .shape = {3, 4, 5}, .cut = Cut::columns};
     experts.expert = true;
     std::mt19937 random(3);
     for (const Parameter& parameter : {plain, rows, columns, heads, experts}) {

@@ -81,6 +81,25 @@ inline std::vector<Setup> dense_setups(const TestWork& work) {
       {"projector", tiny_projector(), {0, 1}, work.input, work.projector, {{patches, 12}}},
       {"linear projector", linear, {0, 1}, work.input, work.projector, {{patches, 12}}},
   };
+  for (const int query_rank : {12, 0}) {
+    Module latent = language;
+    make_latent(latent, query_rank);
+    const std::string name = "latent attention, query rank " + std::to_string(query_rank);
+    list.push_back({name, latent, {1, 2}, work.input, work.language, {{rows, 16}}});
+    list.push_back(
+        {name + ", module", latent, {0, 4}, work.input, work.language, {{patches / 4, 16}}});
+  }
+  Module sliding = language, linear_rule = language;
+  make_sliding(sliding);
+  sliding.layers = 3;
+  make_linear(linear_rule);
+  Module gated = language;
+  make_gated(gated);
+  list.push_back({"gates of heads", gated, {1, 3}, work.input, work.language, {{rows, 16}}});
+  list.push_back({"windows over rows", sliding, {1, 4}, work.input, work.language, {{rows, 16}}});
+  list.push_back({"delta rule", linear_rule, {1, 2}, work.input, work.language, {{rows, 16}}});
+  list.push_back(
+      {"delta rule and attention", linear_rule, {1, 3}, work.input, work.language, {{rows, 16}}});
   WorkSize unmerged = work.projector;
   unmerged.tokens = patches;
   list.push_back(

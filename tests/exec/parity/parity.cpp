@@ -36,9 +36,9 @@ class Trainee {
         dataset_(make_dataset(c, scenario_)),
         plan_(make_plan(scenario_, c.layout)) {}
 
-  Program program(int step, Pass pass = Pass::train) const {
+  Program program(int step, StepKind kind = StepKind::train) const {
     return lower(scenario_, case_.layout, plan_, dataset_->batch(static_cast<std::uint64_t>(step)),
-                 pass);
+                 kind);
   }
 
   Report run() {
@@ -117,7 +117,7 @@ class Trainee {
     return torch::tensor(times, torch::kFloat64);
   }
   Tensor predict(Runner& runner) const {
-    const Program ops = program(0, Pass::evaluate);
+    const Program ops = program(0, StepKind::evaluate);
     const std::map<WorkId, WorkInput> inputs = pack_inputs(ops, transport_.rank(), *dataset_, {});
     const auto labels =
         runner.evaluate(ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
@@ -142,7 +142,7 @@ Outcome run_case(Transport& transport, const Case& c) {
   std::unique_ptr<Judge> judge;
   if (judges) {
     judge = std::make_unique<Judge>(c, trainee.program(0), trainee.program(c.steps - 1),
-                                    trainee.program(0, Pass::evaluate));
+                                    trainee.program(0, StepKind::evaluate));
     if (const std::string no = judge->objection(); !no.empty())
       throw std::runtime_error(c.name + ": " + no);
   }

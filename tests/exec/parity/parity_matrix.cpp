@@ -6,6 +6,7 @@
 
 #include "shared/plan/plan.h"
 #include "tests/exec/parity/parity.h"
+#include "tests/exec/support/tiny_model.h"
 
 namespace polyphony::exec::testing {
 namespace {
@@ -171,6 +172,30 @@ std::vector<Feature> make_features() {
       {"time, row and column", on_modules([](Module& m) {
          if (m.kind == ModuleKind::language) m.rope_sections = {1, 1, 1};
        })},
+      {"latent attention", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_latent(m, 12);
+       })},
+      {"latent attention, whole queries", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_latent(m, 0);
+       })},
+      {"windows over rows, sinks", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_sliding(m);
+       })},
+      {"delta rule", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_linear(m);
+       })},
+      {"gates of heads, norms of what is added", on_modules([](Module& m) {
+         if (m.kind == ModuleKind::language) make_gated(m);
+       })},
+      {"a dense block before experts",
+       [](Draft& d) {
+         d.rest.experts = 4;
+         on_modules([](Module& m) {
+           if (m.kind != ModuleKind::language) return;
+           m.dense_blocks = 1;
+           m.ffn = 12;
+         })(d);
+       }},
       {"tp4 over 2 key heads",
        [](Draft& d) {
          d.language.tp = 4;

@@ -72,7 +72,9 @@ Bytes uneven_load(const Program& program, const Compute& what, const OpTraffic& 
   for (const GroupCall& call : traffic.calls) {
     if (call.kind != CollectiveKind::all_to_all) continue;
     if (there) {
-      while (layers(module)[static_cast<std::size_t>(layer)] != LayerKind::decoder_block) ++layer;
+      while (layers(module)[static_cast<std::size_t>(layer)] != LayerKind::decoder_block ||
+             block_at(module, layer - 1).feed_forward != FeedForwardKind::experts)
+        ++layer;
       const std::int64_t more = call.received.value - call.bytes.value;
       if (recompute_of(LayerKind::decoder_block, layer, context.recompute, context.recomputed) !=
           Recompute::full)

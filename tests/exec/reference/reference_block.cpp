@@ -18,13 +18,14 @@ Tensor unit_mean_square(const Tensor& x) {
   return x / torch::sqrt(x.pow(2).mean(-1, true) + kEpsilon);
 }
 
-// Elements i and i + D/2 are turned by angle i.
+// Elements i and i + half of what turns are turned by angle i; what is behind them stays.
 Tensor rotate(const Tensor& x, const Tensor& angle) {
   if (!angle.defined()) return x;
-  const std::int64_t half = x.size(1) / 2;
+  const std::int64_t half = angle.size(1), rest = x.size(1) - 2 * half;
   const Tensor low = x.narrow(1, 0, half), high = x.narrow(1, half, half);
-  return torch::cat(
-      {low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin()}, 1);
+  return torch::cat({low * angle.cos() - high * angle.sin(), high * angle.cos() + low * angle.sin(),
+                     x.narrow(1, 2 * half, rest)},
+                    1);
 }
 
 }  // namespace
@@ -48,14 +49,23 @@ Tensor SampleModel::blocks(const Module& m, Tensor x, const std::vector<Attend>&
                            int first) {
   for (std::size_t i = 0; i < attend.size(); ++i) {
     const std::string block = m.name + ".block" + std::to_string(first + static_cast<int>(i)) + ".";
-    x = x + attention(m, block, norm(m, block + "norm1", x), attend[i]);
-    x = x + feed_forward(m, block, norm(m, block + "norm2", x));
+    const Tensor normed = norm(m, block + "norm1", x);
+    const AttentionKind kind = block_at(m, first + static_cast<int>(i)).attention;
+    const auto added = [&](const char* name, const Tensor& y) {
+      return m.post_norms ? norm(m, block + name, y) : y;
+    };
+    const Tensor met =
+        (kind == AttentionKind::latent   ? latent_attention(m, block, normed, attend[i])
+         : kind == AttentionKind::linear ? delta_rule(m, block, normed)
+                                         : attention(m, block, normed, attend[i]));
+    x = x + added("post_norm1", met);
+    x = x + added("post_norm2", feed_forward(m, block, norm(m, block + "norm2", x)));
   }
   return x;
 }
 
 Tensor SampleModel::feed_forward(const Module& m, const std::string& block, const Tensor& x) {
-  if (m.experts > 0) {
+  if (has(block + "router.weight")) {
     const auto [y, balance] = reference_experts(m, values_, block, x);
     balance_ = balance_ + m.balance_weight / m.layers * balance;
     return y;
@@ -79,14 +89,99 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
   };
   std::vector<Tensor> outputs;
   for (std::int64_t k = 0; k < m.kv_heads; ++k) {
-    const std::int64_t first = k * (group + 2);  // its query heads, then the key, then the value
-    const Tensor key = ready(first + group, "k_norm.weight");
+    // Its query heads, each with its gate behind it, then the key, then the value.
+    const std::int64_t each = m.attention_gate ? 2 : 1, first = k * (each * group + 2);
+    const Tensor key = ready(first + each * group, "k_norm.weight");
     for (std::int64_t g = 0; g < group; ++g) {
-      const Tensor query = ready(first + g, "q_norm.weight");
+      const Tensor query = ready(first + each * g, "q_norm.weight");
       const Tensor scores =
           query.matmul(key.t()) / std::sqrt(static_cast<double>(width)) + attend.mask;
-      outputs.push_back(torch::softmax(scores, 1).matmul(head(first + group + 1)));
+      // A sink's share of the softmax goes to no value.
+      const bool sinks = m.attention_sinks && m.kind == ModuleKind::language;
+      const Tensor all =
+          sinks
+              ? torch::cat(
+                    {scores, at(block + "sinks.weight")[k * group + g].expand({scores.size(0), 1})},
+                    1)
+              : scores;
+      const Tensor out = torch::softmax(all, 1)
+                             .narrow(1, 0, scores.size(1))
+                             .matmul(head(first + each * group + 1));
+      outputs.push_back(m.attention_gate ? out * torch::sigmoid(head(first + 2 * g + 1)) : out);
     }
+  }
+  return linear(block + "out", torch::cat(outputs, 1));
+}
+
+// Row by row: the state of each value head decays, is corrected towards the row's value, and is
+// read. arXiv 2412.06464, equation 10; the convolution, norms and gates as Qwen3-Next has them.
+Tensor SampleModel::delta_rule(const Module& m, const std::string& block, const Tensor& x) const {
+  constexpr double kLengthEpsilon = 1e-6;
+  const std::int64_t tokens = x.size(0), d = m.linear_head_dim, keys = m.linear_key_heads,
+                     each = m.linear_value_heads / keys, mixed = (2 + each) * d;
+  const Tensor all = linear(block + "linear_in", x);
+  const std::int64_t of_key = all.size(1) / keys;
+  std::vector<Tensor> outputs;
+  for (std::int64_t h = 0; h < keys; ++h) {
+    const Tensor mine = all.narrow(1, h * of_key, of_key);
+    const Tensor taps = at(block + "linear_conv.weight").narrow(0, h * mixed, mixed);
+    std::vector<Tensor> convolved;
+    for (std::int64_t t = 0; t < tokens; ++t) {
+      Tensor sum = torch::zeros({mixed}, x.options());
+      for (std::int64_t j = 0; j < m.linear_conv; ++j) {
+        const std::int64_t row = t - (m.linear_conv - 1) + j;
+        if (row >= 0) sum = sum + mine[row].narrow(0, 0, mixed) * taps.select(1, j);
+      }
+      convolved.push_back(sum * torch::sigmoid(sum));
+    }
+    const auto unit = [&](const Tensor& v) { return v / torch::sqrt(v.dot(v) + kLengthEpsilon); };
+    for (std::int64_t g = 0; g < each; ++g) {
+      const std::int64_t value = h * each + g;
+      Tensor state = torch::zeros({d, d}, x.options());  // [value, key]
+      std::vector<Tensor> rows;
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        const Tensor& c = convolved[static_cast<std::size_t>(t)];
+        const Tensor query = unit(c.narrow(0, 0, d)) / std::sqrt(static_cast<double>(d));
+        const Tensor key = unit(c.narrow(0, d, d)), v = c.narrow(0, (2 + g) * d, d);
+        const Tensor gate = mine[t].narrow(0, mixed + g * d, d);
+        const Tensor beta = torch::sigmoid(mine[t][mixed + each * d + g]);
+        const Tensor decay =
+            torch::exp(-torch::exp(at(block + "linear_decay.weight")[value]) *
+                       torch::log1p(torch::exp(mine[t][mixed + each * d + each + g] +
+                                               at(block + "linear_decay.bias")[value])));
+        const Tensor projected = torch::eye(d, x.options()) - beta * torch::outer(key, key);
+        state = decay * state.matmul(projected) + beta * torch::outer(v, key);
+        const Tensor out = unit_mean_square(state.mv(query)) * at(block + "linear_norm.weight");
+        rows.push_back(out * gate * torch::sigmoid(gate));
+      }
+      outputs.push_back(torch::stack(rows));
+    }
+  }
+  return linear(block + "out", torch::cat(outputs, 1));
+}
+
+// DeepSeek-V2, arXiv 2405.04434, equations 9 to 19, head by head.
+Tensor SampleModel::latent_attention(const Module& m, const std::string& block, const Tensor& x,
+                                     const Attend& attend) const {
+  const std::int64_t plain = m.head_dim, rotated = m.rotary_dim, value = value_width(m);
+  Tensor from = x;
+  if (m.query_rank > 0)
+    from = unit_mean_square(linear(block + "q_down", x)) * at(block + "q_down_norm.weight");
+  const Tensor queries = linear(block + "q_up", from);
+  const Tensor joint = linear(block + "kv_down", x);
+  const Tensor shared = rotate(joint.narrow(1, m.key_value_rank, rotated), attend.angle);
+  const Tensor latent =
+      unit_mean_square(joint.narrow(1, 0, m.key_value_rank)) * at(block + "kv_down_norm.weight");
+  const Tensor pairs = linear(block + "kv_up", latent);
+  std::vector<Tensor> outputs;
+  for (std::int64_t h = 0; h < m.heads; ++h) {
+    const Tensor query = queries.narrow(1, h * (plain + rotated), plain + rotated);
+    const Tensor key = pairs.narrow(1, h * (plain + value), plain);
+    const Tensor scores = query.narrow(1, 0, plain).matmul(key.t()) +
+                          rotate(query.narrow(1, plain, rotated), attend.angle).matmul(shared.t());
+    outputs.push_back(
+        torch::softmax(scores / std::sqrt(static_cast<double>(plain + rotated)) + attend.mask, 1)
+            .matmul(pairs.narrow(1, h * (plain + value) + plain, value)));
   }
   return linear(block + "out", torch::cat(outputs, 1));
 }

@@ -89,7 +89,8 @@ Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleCo
 }
 
 // Frequency i turns by position · theta^(−2i/D), the position being time, row or column.
-Tensor SampleModel::text_angle(const Module& m, const Sample& sample) const {
+Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
+                               double base) const {
   std::vector<std::array<double, 3>> places;
   double next = 0;
   for (const Item& item : sample.items) {
@@ -104,7 +105,7 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample) const {
     }
     for (std::int64_t i = 0; i < rows; ++i, next += 1) places.push_back({next, next, next});
   }
-  std::vector<std::size_t> axis(static_cast<std::size_t>(m.head_dim / 2), 0);  // by frequency
+  std::vector<std::size_t> axis(static_cast<std::size_t>(width / 2), 0);  // by frequency
   if (!m.rope_sections.empty()) {
     const auto low = static_cast<std::size_t>(m.rope_sections[0]),
                middle = low + static_cast<std::size_t>(m.rope_sections[1]);
@@ -117,8 +118,24 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample) const {
     for (std::size_t i = 0; i < axis.size(); ++i)
       values[static_cast<std::int64_t>(t)][static_cast<std::int64_t>(i)] =
           places[t][axis[i]] *
-          std::pow(m.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(m.head_dim));
+          std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(width));
   return angle;
+}
+
+// A row sees itself and all before it, or only the last so many of these.
+Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
+                              std::int64_t tokens) const {
+  const bool slides = block_at(m, block).attention == AttentionKind::window;
+  Tensor mask = torch::full({tokens, tokens}, -INFINITY, kWide);
+  for (std::int64_t i = 0; i < tokens; ++i)
+    for (std::int64_t k = slides ? std::max<std::int64_t>(0, i - m.sliding_window + 1) : 0; k <= i;
+         ++k)
+      mask[i][k] = 0;
+  const bool own = slides && m.local_rope_theta > 0;
+  const bool part = block_at(m, block).attention == AttentionKind::latent ||
+                    (m.rotary_dim > 0 && m.key_value_rank == 0);
+  const int turns = part ? m.rotary_dim : m.head_dim;
+  return {mask, text_angle(m, sample, turns, own ? m.local_rope_theta : m.rope_theta)};
 }
 
 Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {
@@ -126,12 +143,8 @@ Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {
   const Module& m = *find(ModuleKind::language);
   Tensor x = sequence(m, sample, content);
   const std::int64_t tokens = x.size(0);
-  const Attend causal{
-      torch::zeros({tokens, tokens}, kWide)
-          .masked_fill(torch::ones({tokens, tokens}, torch::kBool).triu(1), -INFINITY),
-      text_angle(m, sample)};
   for (int b = 0; b < m.layers; ++b)
-    x = blocks(m, add_features(b + 1, sample, content, x), {causal}, b);
+    x = blocks(m, add_features(b + 1, sample, content, x), {attend_of(m, sample, b, tokens)}, b);
   hidden_ = x;
   std::vector<std::int64_t> rows;  // that predict a label
   std::int64_t row = 0;

@@ -30,7 +30,9 @@ class SampleModel {
   // reference_language.cpp
   Tensor sequence(const Module& language, const Sample& sample, const SampleContent& content);
   Tensor add_features(int layer, const Sample& sample, const SampleContent& content, Tensor x);
-  Tensor text_angle(const Module& language, const Sample& sample) const;
+  Tensor text_angle(const Module& language, const Sample& sample, int width, double base) const;
+  Attend attend_of(const Module& language, const Sample& sample, int block,
+                   std::int64_t tokens) const;
   std::int64_t sequence_rows(const Item& item) const;
   const Module* find(ModuleKind kind) const;
   const Module* projector_of(ModuleKind source) const;
@@ -48,6 +50,9 @@ class SampleModel {
   Tensor blocks(const Module& m, Tensor x, const std::vector<Attend>& attend, int first = 0);
   Tensor attention(const Module& m, const std::string& block, const Tensor& x,
                    const Attend& attend) const;
+  Tensor latent_attention(const Module& m, const std::string& block, const Tensor& x,
+                          const Attend& attend) const;
+  Tensor delta_rule(const Module& m, const std::string& block, const Tensor& x) const;
   Tensor feed_forward(const Module& m, const std::string& block, const Tensor& x);
 
   const Model& model_;

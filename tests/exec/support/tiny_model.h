@@ -51,6 +51,37 @@ inline Module tiny_language() {
   return m;
 }
 
+// A decoder's attention made latent: heads of 6 + 4 numbers, values of 5.
+inline void make_latent(Module& m, int query_rank) {
+  m.kv_heads = m.heads;
+  m.key_value_rank = 10;
+  m.query_rank = query_rank;
+  m.rotary_dim = 4;
+  m.value_dim = 5;
+}
+
+// Blocks with windows of 4 rows, a base of rotation of their own and sinks, every third one whole.
+inline void make_sliding(Module& m) {
+  m.mixers = {Mixer::window, Mixer::window, Mixer::full};
+  m.sliding_window = 4;
+  m.local_rope_theta = 50;
+  m.attention_sinks = true;
+}
+// Blocks of the delta rule, every second one attention.
+inline void make_linear(Module& m) {
+  m.mixers = {Mixer::linear, Mixer::full};
+  m.linear_key_heads = 4;
+  m.linear_value_heads = 8;
+  m.linear_head_dim = 6;
+  m.linear_conv = 4;
+}
+
+// Attention behind gates, turned in part; norms of what blocks add.
+inline void make_gated(Module& m) {
+  m.attention_gate = m.post_norms = true;
+  m.rotary_dim = 4;
+}
+
 struct TestWork {
   WorkInput input;
   WorkSize vision, projector, language;

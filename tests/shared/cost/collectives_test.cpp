@@ -142,7 +142,7 @@ TEST_CASE("copies of a row that are left when a place gets one at most") {
 }
 
 TEST_CASE("one copy a node and a rank: less leaves") {
-  const Choices two_of_eight{2, 8};
+  const ExpertChoice two_of_eight{2, 8};
   // 2 nodes of 4 ranks, an expert each: a rank gets one copy anyway, a node 11/14 of two. Of the
   // 7e6 bytes of 8e6 that are not a rank's own, 4e6 · 11/14 leave at 10e9 B/s; 7 hops of 7 us.
   const Ring across = make_ring(ranks(0, 8), cluster_of(2, 4), plain(), Others::idle, two_of_eight);

@@ -85,12 +85,24 @@ TEST_CASE("latent attention: tensor-parallel ranks gather latents, not queries a
   CHECK(gathered[1] == kTokens * 576 * 2);
 }
 
-TEST_CASE("latent attention is simulation only") {
+TEST_CASE("latent attention: no context parallelism, no norms of heads") {
   Scenario scenario = examples::vlm_on_h100();
-  scenario.model.modules[2] = deepseek();
-  const auto no = check_runnable(scenario, {});
-  REQUIRE(no);
-  CHECK(no->reason.find("latent attention is simulation only") != std::string::npos);
+  scenario.model = {{examples::llama_70b()}, {}};
+  Module& language = scenario.model.modules[0];
+  language.kv_heads = language.heads;
+  language.key_value_rank = 512;
+  language.rotary_dim = 64;
+  ModuleLayout grid;
+  grid.cp = 2;
+  grid.ranks = scenario.cluster.ranks();
+  const Layout layout{.modules = {grid}};
+  const auto refused = [&] {
+    const auto no = check_layout(scenario, layout);
+    return no ? no->reason : "";
+  };
+  CHECK(refused().find("cp 2 with latent attention") != std::string::npos);
+  language.qk_norm = true;
+  CHECK(refused().find("latent attention has no norms of heads") != std::string::npos);
 }
 
 TEST_CASE("latent attention: bytes of its memory-bound passes") {

@@ -49,6 +49,7 @@ TEST_SUITE("balance") {
   TEST_CASE("given layer times decide the split") {
     Scenario scenario = examples::vlm_on_h100();
     scenario.model.modules[0].layers = scenario.model.modules[2].layers = 64;
+    scenario.cluster.nodes = 2;
     LayerCosts costs;
     for (const double block_ms : {6.75, 0.0, 10.5}) {
       const Module& module = scenario.model.modules[costs.size()];

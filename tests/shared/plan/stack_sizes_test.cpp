@@ -102,7 +102,7 @@ TEST_CASE("a block under Transformer Engine") {
   WorkSize share = size;
   share.gathered = 4 * 4096;
   SoftwareStack exchanged = of;
-  exchanged.memory.exchanged = true;
+  exchanged.memory.head_exchange = true;
   CHECK(kept(of, module, share, ring, Recompute::none) == all);
   CHECK(kept(exchanged, module, share, ring, Recompute::none) == all + 4096 * 8192 * 2);
   // Dropout after attention and after the feed-forward part: a byte an element.
@@ -228,8 +228,9 @@ TEST_CASE("another stack changes the sizes of buffers alone") {
   const Plan plan = make_plan(scenario, layout);
   const Batch batch = typical_batch(scenario);
   const Program ours = lower(scenario, layout, plan, batch);
-  CHECK(hash(ours) == hash(lower(scenario, layout, plan, batch, Pass::train, {})));
-  const Program theirs = lower(scenario, layout, plan, batch, Pass::train, stack("megatron-core"));
+  CHECK(hash(ours) == hash(lower(scenario, layout, plan, batch, StepKind::train, {})));
+  const Program theirs =
+      lower(scenario, layout, plan, batch, StepKind::train, stack("megatron-core"));
   CHECK(theirs.ops.size() == ours.ops.size());
   CHECK(theirs.messages.size() == ours.messages.size());
   CHECK(theirs.waits == ours.waits);

@@ -7,6 +7,7 @@
 #include "shared/plan/lower.h"
 #include "shared/plan/step_plan.h"
 #include "shared/program/verify.h"
+#include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
 #include "tests/shared/support/example_models.h"
@@ -156,4 +157,68 @@ TEST_CASE("a deeper receive queue is the plan's to say") {
   };
   // Six forwards' rows and six backwards' gradients, of which the first `slots` wait for nothing.
   for (const int slots : {1, 2, 3, 6, 7}) CHECK(waits(slots) == 2 * std::max(0, 6 - slots));
+}
+
+TEST_CASE("turns of the layout's own: a schedule's written out make its Program") {
+  for (const ScheduleKind kind : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe_v}) {
+    const int vpp = kind == ScheduleKind::dualpipe_v ? 2 : 1;
+    const Made named = made(kind, 2, vpp, 4);
+    Layout layout = named.layout;
+    layout.schedule = ScheduleKind::one_f_one_b;
+    for (int rank = 0; rank < 2; ++rank)
+      layout.turns.push_back(schedule(kind).order({2, vpp, 4}, rank));
+    REQUIRE_FALSE(check_layout(named.scenario, layout).has_value());
+    Program own = lower(named.scenario, layout, make_plan(named.scenario, layout), named.batch);
+    own.layout = named.layout;
+    CHECK(hash(own) ==
+          hash(lower(named.scenario, named.layout, named.plan, named.step, named.batch)));
+    // Through a scenario file.
+    Scenario scenario = named.scenario;
+    scenario.layout = layout;
+    const Scenario again = read_scenario(resolved_text(scenario), "again.json", {});
+    CHECK(again.layout->turns == layout.turns);
+  }
+}
+
+TEST_CASE("turns of the layout's own: stages lie where they are run") {
+  Made m = made(ScheduleKind::one_f_one_b, 2, 1, 4);
+  m.layout.turns = {schedules::one_f_one_b({2, 1, 4}, 1), schedules::one_f_one_b({2, 1, 4}, 0)};
+  REQUIRE_FALSE(check_layout(m.scenario, m.layout).has_value());
+  m.plan = make_plan(m.scenario, m.layout);
+  CHECK(m.plan.branches[0].rank_of_stage == std::vector<int>{1, 0});
+  CHECK(verify(lower(m.scenario, m.layout, m.plan, m.batch)).empty());
+}
+
+TEST_CASE("turns of the layout's own: what is wrong with them, by name") {
+  Made m = made(ScheduleKind::one_f_one_b, 2, 1, 2);
+  std::vector<Turns>& turns = m.layout.turns;
+  turns = {schedules::one_f_one_b({2, 1, 2}, 0), schedules::one_f_one_b({2, 1, 2}, 1)};
+  const auto refusal = [&] {
+    const auto no = check_layout(m.scenario, m.layout);
+    return no ? no->reason : std::string();
+  };
+  CHECK(refusal().empty());
+  SUBCASE("ranks") {
+    turns.pop_back();
+    CHECK(refusal() == "turns of 1 ranks, but pp is 2; one order a rank along the pipeline");
+  }
+  SUBCASE("stages") {
+    turns[0].push_back(make_turn(TurnKind::forward, 2, 0));
+    CHECK(refusal() == "turns of 3 stages, but pp·vpp is 2; set vpp, or mend the turns");
+  }
+  SUBCASE("lost") {
+    turns[1].pop_back();
+    CHECK(refusal() == "rank 1: the backward of language stage 1, microbatch 1 is lost");
+  }
+  SUBCASE("deadlock") {
+    std::reverse(turns[1].begin(), turns[1].end());  // B before F, which has a name too
+    CHECK(refusal().find("before its forward") != std::string::npos);
+    turns[1] = {make_turn(TurnKind::forward, 1, 1), make_turn(TurnKind::backward, 1, 1),
+                make_turn(TurnKind::forward, 1, 0), make_turn(TurnKind::backward, 1, 0)};
+    turns[0] = {make_turn(TurnKind::forward, 0, 0), make_turn(TurnKind::backward, 0, 0),
+                make_turn(TurnKind::forward, 0, 1), make_turn(TurnKind::backward, 0, 1)};
+    CHECK(refusal() ==
+          "a deadlock: B microbatch 0 of stage 0 waits for a turn behind F microbatch 1 of stage 1 "
+          "waits for a turn behind B microbatch 0 of stage 0");
+  }
 }

@@ -183,3 +183,4 @@ TEST_CASE("data, cluster and training") {
         "s.json: /training/beta2: out of range (at least 0 and below 1, such as 0.95)");
   CHECK(refusal([](Scenario& s) { s.training.steps = 0; }) ==
         "s.json: /training/steps: nothing to do in 0 steps (at least 1)");
+}

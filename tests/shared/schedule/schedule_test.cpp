@@ -87,12 +87,13 @@ TEST_CASE("bubbles") {
     const Pipeline one{pp, 1, 6 * pp}, two{pp, 2, 6 * pp};
     CHECK(bubble(ScheduleKind::gpipe, one) == 3 * (pp - 1));
     CHECK(bubble(ScheduleKind::one_f_one_b, one) == 3 * (pp - 1));
+    CHECK(bubble(ScheduleKind::eager_one_f_one_b, one) == 3 * (pp - 1));
     CHECK(bubble(ScheduleKind::interleaved, two) == 3 * (pp - 1));
     CHECK(bubble(ScheduleKind::zero_bubble, one) == pp - 1);
     CHECK(bubble(ScheduleKind::zero_bubble_h2, one) == 0);
     CHECK(bubble(ScheduleKind::zero_bubble_v, two) == 0);
     CHECK(bubble(ScheduleKind::dualpipe_v, two) == pp - 1);
-    const Durations uneven{2, 3, 1};
+    const Durations uneven{2, 3, 1, 4};
     CHECK(bubble(ScheduleKind::one_f_one_b, one, uneven) == 6 * (pp - 1));
     CHECK(bubble(ScheduleKind::zero_bubble, one, uneven) == (2 + 3 - 1) * (pp - 1));
   }
@@ -107,6 +108,7 @@ TEST_CASE("tapes in flight by rank") {
       const int behind = pp - rank - 1;
       CHECK(most_tapes(ScheduleKind::gpipe, one, rank) == 6 * pp);
       CHECK(most_tapes(ScheduleKind::one_f_one_b, one, rank) == behind + 1);
+      CHECK(most_tapes(ScheduleKind::eager_one_f_one_b, one, rank) == 2 * behind + 1);
       CHECK(most_tapes(ScheduleKind::zero_bubble, one, rank) == behind + 1);
       CHECK(most_tapes(ScheduleKind::zero_bubble_h2, one, rank) == 2 * behind + 1);
       CHECK(most_tapes(ScheduleKind::interleaved, two, rank) == 2 * behind + pp + 1);

@@ -1,5 +1,6 @@
 #include "shared/search/search.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -23,7 +24,7 @@ struct Predicted {
 };
 Predicted predict(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                   const Batch& batch) {
-  const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  const Program program = lower(scenario, layout, balanced_plan(scenario, layout, profile), batch);
   const Compiled compiled = std::get<Compiled>(compile(program));
   Predicted predicted{
       estimate(program, compiled, price(program, compiled, scenario.cluster, profile)), {}};
@@ -182,6 +183,25 @@ TEST_CASE("bound is never above estimate where blocks differ") {
   scenario.model.modules[2].trainable = Trainable::lora;
   scenario.model.modules[2].lora_rank = 4;
   check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.2);
+}
+
+TEST_CASE("bound is never above estimate where a language module's blocks differ") {
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  Module& language = scenario.model.modules[2];
+  language.mixers = {Mixer::linear, Mixer::window, Mixer::full};
+  language.sliding_window = 16;
+  language.linear_key_heads = 4;
+  language.linear_value_heads = 8;
+  language.linear_head_dim = 12;
+  language.linear_conv = 4;
+  language.experts = 4;
+  language.experts_per_token = 2;
+  language.expert_ffn = 128;
+  language.dense_blocks = 2;
+  check_bounds(scenario, *shipped_profile(scenario.cluster), 100, 0.3);  // experts in some stages
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.attention_efficiency = 1e-3;
+  check_bounds(scenario, profile, 100, 0.3);
 }
 
 TEST_CASE("bound is never above estimate where links dominate") {

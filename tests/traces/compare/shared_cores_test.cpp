@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "shared/hardware/devices.h"
 #include "tests/traces/sample_run.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/compare/compare.h"

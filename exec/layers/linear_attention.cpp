@@ -1,0 +1,179 @@
+#include "exec/layers/linear_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "exec/attention/head_rows.h"
+#include "exec/autograd/recompute.h"
+#include "exec/autograd/wide_gradient.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+using Bucket = SequencePlan::Bucket;
+
+namespace {
+
+// Rows of a chunk: as published kernels take (fla-org/flash-linear-attention), and short enough for
+// the triangular systems to stay small beside the products.
+constexpr std::int64_t kChunk = 64;
+// Under the root of a query's or key's length, as there.
+constexpr double kLengthEpsilon = 1e-6;
+
+// On this rank.
+struct RuleShape {
+  std::int64_t key_heads, values_each, width, taps;
+  std::int64_t values() const { return key_heads * values_each; }
+  std::int64_t channels() const { return (2 + values_each) * width; }  // of a key head
+};
+struct RuleWeights {
+  Tensor conv, decay, shift, norm;  // [K·(2 + r)·D, taps], [V], [V], [D], fp32 at least
+};
+
+// x [n, L, C]: each channel's last rows, weighted; zeros before the first.
+Tensor convolved(const Tensor& x, const Tensor& weights) {
+  const std::int64_t taps = weights.size(1), length = x.size(1);
+  const Tensor padded = at::constant_pad_nd(x, {0, 0, taps - 1, 0});
+  Tensor sum = padded.narrow(1, 0, length) * weights.select(1, 0);
+  for (std::int64_t t = 1; t < taps; ++t)
+    sum = sum + padded.narrow(1, t, length) * weights.select(1, t);
+  return at::silu(sum);
+}
+
+Tensor of_length_one(const Tensor& x) {
+  return x * (x.square().sum(-1, /*keepdim=*/true) + kLengthEpsilon).rsqrt();
+}
+
+// Queries, keys and values of the value heads, and how each row's decays and corrects the state.
+struct RuleInputs {
+  Tensor q, k, v;          // [n, V, L, D]
+  Tensor log_decay, rate;  // [n, V, L]: ln α, β
+};
+
+// The rule over rows whose number kChunk divides, from a state of zeros: [n, V, L, D].
+Tensor delta_rule(const RuleInputs& in, std::int64_t chunk) {
+  const std::int64_t count = in.q.size(2) / chunk;
+  const auto cut = [&](const Tensor& x) {
+    std::vector<std::int64_t> shape = x.sizes().vec();
+    shape[2] = chunk;
+    shape.insert(shape.begin() + 2, count);
+    return x.reshape(shape);  // [n, V, chunks, C, …]
+  };
+  const Tensor q = cut(in.q), k = cut(in.k), rate = cut(in.rate).unsqueeze(-1);
+  const Tensor total = cut(in.log_decay).cumsum(3);  // since the chunk began
+  const auto square = q.options().dtype(torch::kBool);
+  const Tensor later = at::ones({chunk, chunk}, square).triu(1);
+  // Decay from row j to row i ≥ j.
+  const Tensor between = (total.unsqueeze(4) - total.unsqueeze(3))
+                             .masked_fill(later, -std::numeric_limits<double>::infinity())
+                             .exp();
+  const Tensor scaled = k * rate;
+  // Row i's correction needs those of the rows before it: (I + A) T = I, A below the diagonal.
+  const Tensor system =
+      at::matmul(scaled, k.transpose(3, 4)).mul(between).tril(-1) + at::eye(chunk, q.options());
+  const Tensor since = total.exp().unsqueeze(-1);
+  const Tensor solved = at::linalg_solve_triangular(
+      system, at::cat({scaled * since, cut(in.v) * rate}, 4), /*upper=*/false, /*left=*/true,
+      /*unitriangular=*/true);
+  const std::vector<Tensor> parts = solved.split_with_sizes({k.size(4), in.v.size(3)}, 4);
+  const Tensor scores = at::matmul(q, k.transpose(3, 4)).mul(between);
+  const Tensor queries = q * since;
+  const Tensor last = total.narrow(3, chunk - 1, 1);
+  const Tensor keys = (k * (last - total).exp().unsqueeze(-1)).transpose(3, 4);
+  const Tensor whole = last.exp().unsqueeze(-1);
+  std::vector<Tensor> outs;
+  Tensor state;  // [n, V, D, D]
+  for (std::int64_t c = 0; c < count; ++c) {
+    const auto at_chunk = [&](const Tensor& x) { return x.select(2, c); };
+    Tensor news = at_chunk(parts[1]);
+    if (state.defined()) news = news - at::matmul(at_chunk(parts[0]), state);
+    Tensor out = at::matmul(at_chunk(scores), news);
+    if (state.defined()) out = out + at::matmul(at_chunk(queries), state);
+    outs.push_back(out);
+    const Tensor added = at::matmul(at_chunk(keys), news);
+    state = state.defined() ? state * at_chunk(whole) + added : added;
+  }
+  return at::cat(outs, 2);
+}
+
+// u [n, L, K·((2 + 2r)·D + 2r)] of sequences side by side -> [n, L, V·D].
+Tensor sequences_out(const Tensor& u, const RuleShape& shape, const RuleWeights& weights) {
+  const std::int64_t n = u.size(0), length = u.size(1), r = shape.values_each, d = shape.width;
+  const std::vector<Tensor> parts =
+      u.view({n, length, shape.key_heads, -1}).split_with_sizes({shape.channels(), r * d, r, r}, 3);
+  const auto by_head = [&](const Tensor& x, std::int64_t heads) {
+    return x.reshape({n, length, heads, -1}).transpose(1, 2);
+  };
+  const Tensor mixed =
+      convolved(parts[0].reshape({n, length, shape.key_heads * shape.channels()}), weights.conv)
+          .view({n, length, shape.key_heads, shape.channels()});
+  // A key head serves its value heads.
+  const auto shared = [&](std::int64_t first) {
+    return of_length_one(by_head(mixed.narrow(3, first, d), shape.key_heads))
+        .repeat_interleave(r, 1);
+  };
+  RuleInputs in{shared(0) / std::sqrt(static_cast<double>(d)), shared(d),
+                by_head(mixed.narrow(3, 2 * d, r * d), shape.values()), Tensor(),
+                by_head(parts[2].sigmoid(), shape.values()).squeeze(3)};
+  in.log_decay =
+      by_head(at::softplus(parts[3].reshape({n, length, shape.values()}) + weights.shift) *
+                  -weights.decay.exp(),
+              shape.values())
+          .squeeze(3);
+  const std::int64_t chunk = std::min(kChunk, length), extra = (chunk - length % chunk) % chunk;
+  if (extra > 0) {  // rows after the last change nothing before them
+    for (Tensor* x : {&in.q, &in.k, &in.v}) *x = at::constant_pad_nd(*x, {0, 0, 0, extra});
+    for (Tensor* x : {&in.log_decay, &in.rate}) *x = at::constant_pad_nd(*x, {0, extra});
+  }
+  const Tensor out = delta_rule(in, chunk).narrow(2, 0, length);
+  const Tensor normed =
+      out * (out.square().mean(-1, /*keepdim=*/true) + kNormEpsilon).rsqrt() * weights.norm;
+  return (normed * at::silu(by_head(parts[1], shape.values())))
+      .transpose(1, 2)
+      .reshape({n, length, shape.values() * d});
+}
+
+// [T, …] packed -> [T, V·D].
+Tensor packed_out(const Tensor& u, const SequencePlan& plan, const RuleShape& shape,
+                  const RuleWeights& weights) {
+  const bool moves = plan.order.defined();
+  const Tensor ordered = widened(moves ? permute_rows(u, plan.order, plan.inverse) : u);
+  std::vector<Tensor> outs;
+  std::int64_t first = 0;
+  for (const Bucket& bucket : plan.buckets) {
+    const Tensor rows = pad_rows(ordered.narrow(0, first, bucket.rows), bucket);
+    const Tensor out = sequences_out(rows.view({bucket.count, bucket.longest, -1}), shape, weights);
+    outs.push_back(unpad_rows(out.flatten(0, 1), bucket));
+    first += bucket.rows;
+  }
+  const Tensor all = (outs.size() == 1 ? outs[0] : at::cat(outs)).to(u.scalar_type());
+  return moves ? permute_rows(all, plan.inverse, plan.order) : all;
+}
+
+}  // namespace
+
+Tensor linear_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
+  const Module& module = frame.module;
+  const std::int64_t tp = frame.pass.groups->tensor.size();
+  const RuleShape shape{module.linear_key_heads / tp,
+                        module.linear_value_heads / module.linear_key_heads, module.linear_head_dim,
+                        module.linear_conv};
+  const Tensor u = column_linear(frame.pass, normed, layer.at("linear_in.weight"), nullptr);
+  const auto run = [&frame, &layer, shape](const std::vector<Tensor>& x) {
+    if (frame.sequences.buckets.empty())
+      return x[0].narrow(1, 0, shape.values() * shape.width);  // no rows: keeps the graph connected
+    const auto value = [&](const char* name) {
+      return parameter_value(frame.pass, layer.at(name));
+    };
+    return packed_out(x[0], frame.sequences, shape,
+                      {value("linear_conv.weight"), value("linear_decay.weight"),
+                       value("linear_decay.bias"), value("linear_norm.weight")});
+  };
+  const Recomputed rule = recomputed(frame.pass.anchor.detach(), {u}, run);
+  const bool again = layer.recompute == Recompute::selective;
+  return row_linear(frame.pass, rule.output, layer.at("out.weight"), nullptr,
+                    again ? rule.again : nullptr);
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,145 @@
+// polyphony schedules: an order of turns, a person's or a schedule's, verified, simulated, drawn and
+// written.
+#include <iostream>
+
+#include "shared/plan/lower.h"
+#include "shared/program/verify.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/schedule/orders.h"
+#include "shared/schedule/turn_text.h"
+#include "sim/commands/command.h"
+#include "sim/commands/console.h"
+#include "sim/prediction/figures.h"
+#include "traces/report/svg.h"
+
+namespace polyphony::sim {
+namespace {
+
+// One rank along the pipeline.
+struct Row {
+  std::string stages;
+  std::size_t turns = 0;
+  int tapes = 0;  // at most in flight
+  Bytes peak{};
+};
+
+std::vector<Row> rows_of(const Plan& plan, const StepPlan& step, const Prediction& prediction) {
+  const Branch& branch = plan.branches[plan.language];
+  std::vector<Row> rows;
+  for (int p = 0; p < branch.grid.pp; ++p) {
+    const Rank rank = branch.grid.rank_at(0, 0, 0, p);
+    Row row{"", step.turns(rank).size(),
+            tapes_in_flight(step.turns(rank), static_cast<int>(plan.language)),
+            prediction.memory[rank.value].peak};
+    for (std::size_t s = 0; s < branch.stages.size(); ++s)
+      if (branch.rank_of_stage[s] == p)
+        row.stages += (row.stages.empty() ? "" : " ") + std::to_string(s);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+// The turns of the language module's pipeline alone.
+std::vector<Turns> pipeline_orders(const Plan& plan, const StepPlan& step) {
+  const ModuleLayout& grid = plan.branches[plan.language].grid;
+  std::vector<Turns> orders;
+  for (int p = 0; p < grid.pp; ++p) {
+    orders.emplace_back();
+    for (Turn turn : step.turns(grid.rank_at(0, 0, 0, p))) {
+      if (turn.branch != plan.language) continue;
+      turn.branch = 0;
+      orders.back().push_back(turn);
+    }
+  }
+  return orders;
+}
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+}  // namespace
+
+int schedules_command(int argc, char** argv) {
+  Arguments args(
+      "schedules",
+      "An order of turns for a scenario's layout: verified, simulated, drawn, written.\n"
+      "ORDER is a schedule's name, or a file: our own form (shared/schedule/turn_text.h), or the "
+      "CSV "
+      "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in by "
+      "us.",
+      "ORDER",
+      "  polyphony schedules zb-v --scenario scenarios/rehearse_8.json --set layout.language.vpp=2 "
+      "--out order.csv\n"
+      "  polyphony schedules order.csv --scenario scenarios/rehearse_8.json --gantt step.svg\n"
+      "  polyphony run scenarios/rehearse_8.json --schedule order.csv");
+  args.add()("order", "a schedule's name, or a file", cxxopts::value<std::string>())(
+      "scenario", "scenario file with a layout", cxxopts::value<std::string>())("gantt", "write a Gantt chart as SVG",
+                                                        cxxopts::value<std::string>())(
+      "out", "write the order: a CSV if it ends in .csv, else our own form",
+      cxxopts::value<std::string>());
+  args.add_profile();
+  args.add_overrides();
+  args.positional({"order"});
+  if (args.parse(argc, argv)) return 0;
+  const std::vector<Override> overrides = args.overrides();
+  Scenario scenario = load_scenario(args.require("scenario"), overrides);
+  apply_schedule(scenario, args.require("order"));
+  const Layout& layout = require_layout(scenario);
+  const Batch batch = typical_batch(scenario);
+  const Plan plan = make_plan(scenario, layout);
+  const StepPlan step = make_step_plan(scenario, layout, plan, batch);
+  if (const auto faults = verify(lower(scenario, layout, plan, step, batch)); !faults.empty()) {
+    for (const Fault& fault : faults)
+      std::cerr << args.text("order") << ": " << name(fault.kind) << ": " << fault.text << "\n";
+    return static_cast<int>(ExitCode::bad_input);
+  }
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
+  const auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
+    std::cerr << scenario.file << ": " << no->reason << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& prediction = std::get<Prediction>(outcome);
+  const Figures result = figures(scenario, prediction);
+  const std::vector<Turns> orders = pipeline_orders(plan, step);
+  const int bubble =
+      play(orders, static_cast<int>(plan.branches[plan.language].stages.size())).bubble;
+  if (args.has("out"))
+    write_file(args.text("out"),
+               ends_with(args.text("out"), ".csv") ? csv_text(orders) : compact_text(orders));
+  if (args.has("gantt"))
+    write_file(args.text("gantt"),
+               traces::svg_file(traces::gantt(prediction.program, prediction.timeline,
+                                              {.title = describe(scenario.model, layout)}),
+                                traces::Theme::light));
+  const std::vector<Row> rows = rows_of(plan, step, prediction);
+  if (args.json()) {
+    nlohmann::json ranks = nlohmann::json::array();
+    for (const Row& row : rows)
+      ranks.push_back({{"stages", row.stages},
+                       {"turns", row.turns},
+                       {"tapes_in_flight", row.tapes},
+                       {"peak_memory_bytes", row.peak.value}});
+    std::cout << nlohmann::json{{"layout", describe(scenario.model, layout)},
+                                {"verified", true},
+                                {"step_seconds", result.step.count()},
+                                {"bubble_turns", bubble},
+                                {"peak_memory_bytes", result.peak_memory.value},
+                                {"pipeline_ranks", ranks}}
+                     .dump(2)
+              << "\n";
+    return 0;
+  }
+  Table table({"rank", "stages", "turns", "tapes in flight", "peak memory"});
+  for (std::size_t p = 0; p < rows.size(); ++p)
+    table.add({std::to_string(p), rows[p].stages, std::to_string(rows[p].turns),
+               std::to_string(rows[p].tapes), bytes_text(rows[p].peak)});
+  std::cout << describe(scenario.model, layout) << "\n"
+            << "verified   step " << seconds_text(result.step) << "   rests " << bubble
+            << " turns when F, I and W take one and B two\n\n"
+            << table.text();
+  return 0;
+}
+
+}  // namespace polyphony::sim

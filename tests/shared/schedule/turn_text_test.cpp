@@ -1,0 +1,102 @@
+// Orders as text: what is written reads back, in both forms; what is no order is refused by line.
+#include <doctest/doctest.h>
+
+#include "shared/error.h"
+#include "shared/random.h"
+#include "shared/schedule/schedule.h"
+#include "shared/schedule/turn_text.h"
+
+using namespace polyphony;
+
+namespace {
+
+std::vector<Turns> orders_of(ScheduleKind kind, const Pipeline& pipeline) {
+  std::vector<Turns> orders;
+  for (int rank = 0; rank < pipeline.ranks; ++rank)
+    orders.push_back(schedule(kind).order(pipeline, rank));
+  return orders;
+}
+
+std::string complaint(const std::string& text) {
+  try {
+    read_orders(text, "order.csv");
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a small order, letter by letter") {
+  const std::vector<Turns> orders = orders_of(ScheduleKind::one_f_one_b, {2, 1, 2});
+  CHECK(csv_text(orders) == "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
+  const std::string text = compact_text(orders);
+  CHECK(text.starts_with("polyphony turns 1\nF0.0 F0.1 B0.0 B0.1\nF1.0 B1.0 F1.1 B1.1\nhash "));
+  CHECK(text.size() == 18 + 20 + 20 + 5 + 16 + 1);
+}
+
+TEST_CASE("every schedule reads back") {
+  for (const Schedule& row : kSchedules)
+    for (const int vpp : {1, 2, 3}) {
+      const Pipeline pipeline{4, vpp, 12};
+      if (!row.refusal(pipeline).empty()) continue;
+      CAPTURE(row.name);
+      const std::vector<Turns> orders = orders_of(row.kind, pipeline);
+      CHECK(read_orders(csv_text(orders), "csv") == orders);
+      CHECK(read_orders(compact_text(orders), "compact") == orders);
+      for (const Turns& turns : orders) CHECK(read_turns(to_text(turns), "", "") == turns);
+    }
+}
+
+TEST_CASE("what PyTorch writes: quotes, blanks, line ends, pairs") {
+  const std::vector<Turns> orders =
+      read_orders("0F0, 0F1 ,,\"0B0\",\r\n1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1\r\n", "");
+  REQUIRE(orders.size() == 2);
+  CHECK(to_text(orders[0]) == "F0.0 F0.1 B0.0");
+  CHECK(to_text(orders[1]) == "F1.0 F1.1+B1.0 I1.1 W1.1");
+}
+
+TEST_CASE("what is no order") {
+  CHECK(complaint("0F0,0SEND_F0\n").starts_with("order.csv: line 1: \"0SEND_F0\" is not a turn"));
+  CHECK(complaint("0F0\n0F70000\n").starts_with("order.csv: line 2: \"0F70000\" is not a turn"));
+  CHECK(complaint("(0B0;1F0)OVERLAP_F_B\n").starts_with("order.csv: line 1: \"(0B0;1F0)"));
+  CHECK(complaint("\n \n").starts_with("order.csv: has no turns"));
+  CHECK(complaint("polyphony turns 2\nF0.0\n").starts_with("order.csv: line 1: is version \"2\""));
+  CHECK(
+      complaint("polyphony turns 1\nF0\n").starts_with("order.csv: line 2: \"F0\" is not a turn"));
+  std::string cut = compact_text(orders_of(ScheduleKind::gpipe, {2, 1, 3}));
+  cut.erase(cut.find("F1.0"), 5);
+  CHECK(complaint(cut).starts_with("order.csv: line 4: is not the hash of the lines before it"));
+}
+
+TEST_CASE("changed text is refused, or reads and writes to the same") {
+  const std::string alphabet = "0123456789FBIW.+,;()\n \"polyphnturs_OVERLAP\r\t\xff";
+  for (const bool csv : {false, true}) {
+    const std::vector<Turns> orders = orders_of(ScheduleKind::dualpipe_v, {2, 2, 4});
+    const std::string sound = csv ? csv_text(orders) : compact_text(orders);
+    for (std::uint64_t draw = 0; draw < 3000; ++draw) {
+      std::string text = sound;
+      for (std::uint64_t i = 0; i <= draw % 3; ++i) {
+        const auto below = [&](std::size_t n, std::uint64_t which) {
+          return static_cast<std::size_t>(random_bits(10 * draw + i, which) % n);
+        };
+        const std::size_t at = below(text.size(), 0);
+        const char c = alphabet[below(alphabet.size(), 1)];
+        if (below(3, 2) == 0)
+          text.erase(at, 1 + below(4, 3));
+        else if (below(2, 4) == 0)
+          text.insert(at, 1, c);
+        else
+          text[at] = c;
+      }
+      std::vector<Turns> read;
+      try {
+        read = read_orders(text, "");
+      } catch (const InputError&) {
+        continue;
+      }
+      CHECK(read_orders(compact_text(read), "") == read);
+    }
+  }
+}
