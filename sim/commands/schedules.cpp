@@ -74,8 +74,8 @@ int schedules_command(int argc, char** argv) {
       "  polyphony schedules order.csv --scenario scenarios/rehearse_8.json --gantt step.svg\n"
       "  polyphony run scenarios/rehearse_8.json --schedule order.csv");
   args.add()("order", "a schedule's name, or a file", cxxopts::value<std::string>())(
-      "scenario", "scenario file with a layout", cxxopts::value<std::string>())("gantt", "write a Gantt chart as SVG",
-                                                        cxxopts::value<std::string>())(
+      "scenario", "scenario file with a layout", cxxopts::value<std::string>())(
+      "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>())(
       "out", "write the order: a CSV if it ends in .csv, else our own form",
       cxxopts::value<std::string>());
   args.add_profile();
