@@ -92,8 +92,10 @@ TEST_CASE("latent attention: no context parallelism, no norms of heads") {
   language.kv_heads = language.heads;
   language.key_value_rank = 512;
   language.rotary_dim = 64;
-  const int ranks = scenario.cluster.ranks();
-  const Layout layout{.modules = {{.cp = 2, .ranks = ranks}}};
+  ModuleLayout grid;
+  grid.cp = 2;
+  grid.ranks = scenario.cluster.ranks();
+  const Layout layout{.modules = {grid}};
   const auto refused = [&] {
     const auto no = check_layout(scenario, layout);
     return no ? no->reason : "";

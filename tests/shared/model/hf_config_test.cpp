@@ -56,7 +56,8 @@ TEST_CASE("a composite configuration gives both of its parts") {
         find_preset("qwen2-vl-7b")->module);
   const HfModule vision = read_hf_config(kQwenVl, "config.json", ModuleKind::vision);
   CHECK(vision.module == find_preset("qwen2-vl-vision")->module);
-  CHECK(vision.notes.size() == 4);  // the preset's, and the image size
+  CHECK(vision.notes.size() == 3);  // the preset's
+  CHECK(vision.image_size_notes.size() == 1);
   CHECK(read_hf_config(kQwen25Vl, "config.json", ModuleKind::language).module ==
         find_preset("qwen2-vl-7b")->module);
   CHECK(read_hf_config(kQwen25Vl, "config.json", ModuleKind::vision).module ==
@@ -108,7 +109,9 @@ TEST_CASE("refused configurations") {
   CHECK(refusal(R"({"model_type": "mamba"})", ModuleKind::language) ==
         "config.json: /model_type: model type \"mamba\" is not known as a language module (one of: "
         "llama, mistral, mixtral, qwen2, "
-        "qwen2_vl, qwen2_vl_text, qwen2_5_vl, qwen2_5_vl_text, qwen3, qwen3_moe, or write the "
+        "qwen2_vl, qwen2_vl_text, qwen2_5_vl, qwen2_5_vl_text, qwen3, qwen3_moe, qwen3_next, "
+        "qwen3_5_text, qwen3_5_moe_text, deepseek_v2, deepseek_v3, kimi_k2, gemma3_text, gpt_oss, "
+        "or write the "
         "dimensions instead of \"hf\")");
   CHECK(refusal(R"({"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 8, "num_heads": 2,
                     "intermediate_size": 8, "patch_size": 14, "window_size": 100})",

@@ -208,9 +208,10 @@ TEST_CASE("hf: what a configuration leaves open is a note, until the scenario sa
       R"({"model_type": "qwen2_vl", "hidden_size": 64, "vision_config": {"depth": 2, "embed_dim": 32,
           "hidden_size": 64, "mlp_ratio": 4, "num_heads": 4, "patch_size": 14}})";
   const auto notes = [&](const std::string& more) {
-    const std::string text =
+    std::string text =
         with(R"("layers": 2, "hidden": 32, "heads": 4, "ffn": 64, "patch": 4, "image_size": 16)",
              R"("hf": "config.json")" + more);
+    text.replace(text.find(R"("sequence": 16)"), 14, R"("sequence": 512)");
     std::string all;
     for (const std::string& note :
          read_scenario(text, "s.json", files({{"config.json", config}})).notes)
@@ -268,7 +269,10 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "mistral-7b, "
        "qwen2.5-7b, qwen2.5-32b, qwen2-72b, qwen2.5-72b, qwen2-vl-7b, qwen2-vl-72b, qwen3-0.6b, "
        "qwen3-4b, qwen3-8b, qwen3-14b, qwen3-32b, mixtral-8x7b, qwen3-30b-a3b, gpt-22b, gpt-175b, "
-       "gpt-530b, gpt-1t)"},
+       "gpt-530b, gpt-1t, deepseek-v3, deepseek-v2-lite, moonlight-16b-a3b, kimi-k2, gpt-oss-20b, "
+       "gpt-oss-120b, gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b, qwen3-next-80b-a3b, "
+       "qwen3.5-27b, "
+       "qwen3.5-35b-a3b, qwen3.5-397b-a17b)"},
       {"\"vision\": {", "\"all\": {",
        "s.json: /model/all: no module can be called \"all\" (the word has a meaning in layouts)"},
       {"\"vision\": {", "\"eyes\": {",

@@ -1,5 +1,6 @@
 #include "shared/search/search.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -23,7 +24,7 @@ struct Predicted {
 };
 Predicted predict(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                   const Batch& batch) {
-  const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
+  const Program program = lower(scenario, layout, balanced_plan(scenario, layout, profile), batch);
   const Compiled compiled = std::get<Compiled>(compile(program));
   Predicted predicted{
       estimate(program, compiled, price(program, compiled, scenario.cluster, profile)), {}};
