@@ -17,6 +17,7 @@ using namespace literals;
 //   [a100]        glennklockwood.com, page on the A100 (data sheet)
 //   [a40]         NVIDIA A40 data sheet; PCIe 4.0 x16 31.5 GB/s (NVLink joins pairs only, so it is not
 //                 counted); one 200 Gb/s NIC for 4 accelerators as in Cornstarch (arXiv 2503.11367), §7
+//   [l40s]        NVIDIA L40S data sheet: without sparsity, PCIe 4.0 x16; NIC as for the A40, assumed
 //   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800 with
 //                 NVLink 200 GB/s and 200 Gb/s a GPU
 //   [fp32]        data sheets, vector units (tf32 must be asked for by name)
@@ -60,6 +61,8 @@ std::vector<ShippedDevice> make_devices() {
   return {
       device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB, pcie, nic50, 300,
              FittedOn::a100, "[a40] [fp32]"),
+      device("L40S", FlopsPerSecond(91.6e12), 362_TFLOPs, 733_TFLOPs, 864_GBps, 48_GiB, pcie, nic50,
+             350, FittedOn::a100, "[l40s]"),
       device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB, nvlink3, nic200,
              400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
       device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB, nvlink3, nic200,

@@ -75,9 +75,7 @@ int schedules_command(int argc, char** argv) {
       "  polyphony run scenarios/rehearse_8.json --schedule order.csv");
   args.add()("order", "a schedule's name, or a file", cxxopts::value<std::string>())(
       "scenario", "scenario file with a layout", cxxopts::value<std::string>())(
-      "profile", "hardware profile: a shipped name or a file; default: the scenario's",
-      cxxopts::value<std::string>()->default_value(""))("gantt", "write a Gantt chart as SVG",
-                                                        cxxopts::value<std::string>())(
+      "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>())(
       "out", "write the order: a CSV if it ends in .csv, else our own form",
       cxxopts::value<std::string>());
   args.add_profile();

@@ -39,10 +39,8 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   run.pace = read_pace(folder + "/pace.json", files);
   // The steps say what they trained on; folders from before runs wrote their split balanced FLOPs.
   const Layout layout = require_layout(run.scenario);
-  if (!is_split(run.scenario.model, layout)) {
-    files.read_samples(run.scenario);
-    run.scenario.layout = with_blocks(layout, make_plan(run.scenario, layout));
-  }
+  const bool split = is_split(run.scenario.model, layout);
+  if (!split) files.read_samples(run.scenario);
   const int ranks = world_size(layout);
   const std::string batches = folder + "/trace/batches.jsonl";
   std::vector<TracedStep> steps;
@@ -57,7 +55,8 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   if (steps.empty())
     throw InputError(batches, "", "names no traced step",
                      "record some: polyphony run --trace-steps 5:15");
-  read_steps(steps, files, run);
+  read_steps(steps, files, run);  // of the Program as it was written; predictions keep its split
+  if (!split) run.scenario.layout = with_blocks(layout, make_plan(run.scenario, layout));
   return run;
 }
 

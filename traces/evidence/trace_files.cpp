@@ -45,11 +45,11 @@ Measurement read_trace_files(const std::vector<std::string>& paths, const Scenar
   if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
   result.scenario_file = scenario.file;
   result.scenario = scenario;
-  if (!is_split(scenario.model, layout))
-    result.scenario.layout = with_blocks(layout, make_plan(scenario, layout));
   std::vector<TracedStep> in_order;
   for (auto& [number, step] : steps) in_order.push_back(std::move(step));
   read_steps(in_order, files, result);
+  if (!is_split(scenario.model, layout))
+    result.scenario.layout = with_blocks(layout, make_plan(scenario, layout));
   return result;
 }
 

@@ -34,12 +34,12 @@ struct Second {
   std::optional<Chunk> chunk;
 };
 
-struct Rows {
+struct EdgeRows {
   TestWork work;
   Tensor x, first, second;  // what enters; rows of edge 4 (all images) and of edge 9 (two of them)
 };
-Rows make_rows(torch::Dtype dtype) {
-  Rows rows{uneven_work(dtype), {}, {}, {}};
+EdgeRows make_rows(torch::Dtype dtype) {
+  EdgeRows rows{uneven_work(dtype), {}, {}, {}};
   const Tensor images = rows.work.input.edge_rows.at(0);
   rows.work.input.edge_rows = {{4, images}, {9, images.narrow(0, 1, 2)}};
   torch::manual_seed(8);
@@ -53,7 +53,7 @@ Rows make_rows(torch::Dtype dtype) {
 
 TEST_SUITE("inner edges") {
   TEST_CASE("rows are added where their items stand, and their gradients taken there") {
-    const Rows rows = make_rows(torch::kFloat64);
+    const EdgeRows rows = make_rows(torch::kFloat64);
     Second with(torch::kFloat64), plain(torch::kFloat64);
     Tensor sum = rows.x.clone();
     const Tensor images = rows.work.input.edge_rows.at(4);
@@ -74,8 +74,8 @@ TEST_SUITE("inner edges") {
   }
 
   TEST_CASE("an edge without rows, an absent input, and gradients that nobody wants") {
-    const Rows rows = make_rows(torch::kFloat64);
-    Rows none = rows;
+    const EdgeRows rows = make_rows(torch::kFloat64);
+    EdgeRows none = rows;
     none.work.input.edge_rows[9] = torch::zeros({0}, torch::kInt64);
     Second chunk(torch::kFloat64), other(torch::kFloat64), quiet(torch::kFloat64, nullptr, false);
     const Tensor empty = torch::zeros({0, 16}, torch::kFloat64);
@@ -93,7 +93,7 @@ TEST_SUITE("inner edges") {
   }
 
   TEST_CASE("tensor-parallel ranks add the same, and their collectives stay expand()'s") {
-    const Rows rows = make_rows(torch::kFloat64);
+    const EdgeRows rows = make_rows(torch::kFloat64);
     Second alone(torch::kFloat64);
     const double loss =
         alone.chunk->forward(0, {rows.x, rows.first, rows.second}, rows.work.input).item<double>();

@@ -34,8 +34,8 @@ std::string refusal(const std::string& text) {
 }  // namespace
 
 TEST_CASE("devices and profiles are found by name") {
-  for (const char* name :
-       {"A40", "A100-40", "A100-80", "H100", "H800", "H200", "H20", "B200", "GB200", "cpu-core"}) {
+  for (const char* name : {"A40", "L40S", "A100-40", "A100-80", "H100", "H800", "H200", "H20",
+                           "B200", "GB200", "cpu-core"}) {
     REQUIRE(find_device(name) != nullptr);
     const HardwareProfile* profile = find_profile(default_profile(name));
     REQUIRE(profile != nullptr);
@@ -46,7 +46,7 @@ TEST_CASE("devices and profiles are found by name") {
   CHECK(find_device("h100") == find_device("H100"));
   CHECK(find_device("H101") == nullptr);
   CHECK(find_profile("h101-roofline") == nullptr);
-  CHECK(device_names().size() == 10);
+  CHECK(device_names().size() == 11);
 }
 
 TEST_CASE("a device has the peaks its data sheet gives") {
@@ -55,6 +55,7 @@ TEST_CASE("a device has the peaks its data sheet gives") {
   CHECK(peak(h100, NumberFormat::fp8).value == 1978e12);
   CHECK(peak(h100, NumberFormat::tf32).value == 494.5e12);
   CHECK(peak(h100, NumberFormat::nvfp4).value == 0);  // not supported
+  CHECK(peak(find_device("L40S")->device, NumberFormat::fp8).value == 733e12);
   CHECK(peak(find_device("A100-80")->device, NumberFormat::fp8).value == 0);
   CHECK(peak(find_device("cpu-core")->device, NumberFormat::bf16).value == 0);
   CHECK(peak(find_device("B200")->device, NumberFormat::nvfp4).value == 9e15);

@@ -44,8 +44,7 @@ std::vector<std::size_t> language_blocks(const Plan& plan) {
 
 TEST_SUITE("balance") {
   // 64 vision layers of 6.75 ms and 64 language layers of 10.5 ms on 16 stages: the best dearest
-  // stage has 7 language layers, 73.5 ms (arXiv 2509.19815 gives 63 to 73.5 ms); with one stage more
-  // than 7 of them, 84 ms. Balanced FLOPs of these modules make it 101.5 ms.
+  // stage has 7 language layers, 73.5 ms, as published (DIP, arXiv 2504.14145v2: 63 to 73.5 ms).
   TEST_CASE("given layer times decide the split") {
     Scenario scenario = examples::vlm_on_h100();
     scenario.model.modules[0].layers = scenario.model.modules[2].layers = 64;

@@ -14,6 +14,18 @@ namespace {
 
 using namespace sim;
 
+// Questions of 4 to 9 words about a picture, as the data set has them.
+Scenario with_questions(const std::string& path) {
+  Scenario scenario = test::scenario_at(path);
+  const Module& vision = scenario.model.modules.front();
+  const int side = vision.image_size / vision.patch;
+  for (std::uint32_t id = 0; id < 64; ++id)
+    scenario.data.samples.push_back({id,
+                                     {{Modality::image, side * side, 0},
+                                      {Modality::text, 4 + static_cast<std::int32_t>(id % 6), 1}}});
+  return scenario;
+}
+
 Sweep small_sweep(const Scenario& scenario, const HardwareProfile& profile) {
   SweepOptions options;
   options.jobs = 2;
@@ -23,9 +35,9 @@ Sweep small_sweep(const Scenario& scenario, const HardwareProfile& profile) {
 
 }  // namespace
 
-// Samples of the data set differ, so that no layout folds.
+// Samples differ, so that no layout folds.
 TEST_CASE("every candidate is lowered once, and the sweep lowers nothing beside") {
-  const Scenario scenario = test::scenario_at("scenarios/easy_vqa_4_ranks.json");
+  const Scenario scenario = with_questions("scenarios/easy_vqa_4_ranks.json");
   const std::uint64_t before = programs_lowered();
   const Sweep result = small_sweep(scenario, *shipped_profile(scenario.cluster));
   CHECK(programs_lowered() == before);  // in workers alone
@@ -46,7 +58,7 @@ TEST_CASE("what folds is lowered folded too, once") {
 }
 
 TEST_CASE("intervals are those of the candidate's own prediction") {
-  const Scenario scenario = test::scenario_at("scenarios/easy_vqa.json");
+  const Scenario scenario = with_questions("scenarios/easy_vqa.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const Sweep result = small_sweep(scenario, profile);
   REQUIRE(result.ranked.size() > 5);
