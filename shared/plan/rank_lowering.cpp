@@ -70,7 +70,9 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
     const Module& module = program_.model.modules[chunk.module.value];
     state.visited = b_.training_ && needs_backward(program_.model, chunk.module);
     state.params = add_params(role, chunk, false);
-    if (module.experts > 0) state.experts = add_params(role, chunk, true);
+    const std::vector<Parameter> list = parameters(module, chunk.layers);
+    if (std::any_of(list.begin(), list.end(), [](const Parameter& p) { return p.expert; }))
+      state.experts = add_params(role, chunk, true);
     for (const ParamGroupId params : {state.params, state.experts})
       state.trained = state.trained || (params.valid() && program_.params[params.value].trainable);
     state.tapes.resize(microbatches);
