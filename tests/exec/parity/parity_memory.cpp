@@ -114,6 +114,25 @@ void join_outputs(const Program& program, const Times& times, std::map<BufferId,
   }
 }
 
+// Of what a backward in two parts leaves its weight part, what is counted already while it runs: the
+// chunk's inputs and the gradients that came, in buffers of their own until its end.
+Bytes counted_already(const Program& program, const std::map<BufferId, Life>& lives,
+                      BufferId buffer) {
+  const Life& life = lives.at(buffer);
+  const auto* made = std::get_if<Compute>(&program.ops[life.made.value].what);
+  if (program.buffers[buffer.value].kind != BufferKind::workspace || made == nullptr ||
+      made->phase != Phase::backward_input)
+    return Bytes(0);
+  Bytes bytes{};
+  for (const auto& [other, its] : lives) {
+    const BufferKind kind = program.buffers[other.value].kind;
+    if (its.freed == life.made && its.made != life.made &&
+        (kind == BufferKind::boundary || kind == BufferKind::boundary_gradient))
+      bytes += program.buffers[other.value].bytes;
+  }
+  return std::min(bytes, program.buffers[buffer.value].bytes);
+}
+
 }  // namespace
 
 PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTime>& op_times,
@@ -165,7 +184,9 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
     if (life.made == life.freed) continue;
     const Bytes bytes = program.buffers[buffer.value].bytes +
                         (plans.count(buffer) > 0 ? plans.at(buffer) : Bytes(0));
-    planned.from(times.start(life.made), bytes);
+    const Bytes already = counted_already(program, lives, buffer);
+    planned.from(times.start(life.made), bytes - already);
+    planned.from(times.end(life.made), already);
     if (life.freed.valid()) planned.until(times.end(life.freed), bytes);
   }
   memory.program = planned.peak();
