@@ -21,7 +21,7 @@
 // log2(k) hops: shared/cost/collective_algorithms.h.
 //
 // Sources: nccl-tests doc/PERFORMANCE.md (bandwidth terms); NCCL src/graph/tuning.cc (protocols).
-// Does not model: NVLS, PAT, channels short of the link's rate.
+// Does not model: PAT, channels short of the link's rate.
 #pragma once
 
 #include <utility>

@@ -49,8 +49,14 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
   ++lowered;
   if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);
-  if (const Fault* fault = std::get_if<Fault>(&compiled))
+  if (const Fault* fault = std::get_if<Fault>(&compiled)) {
+    if (!layout.turns.empty())
+      throw InputError(
+          scenario.file, "/layout/turns", "these turns cannot run: " + fault->text,
+          "take the works of each stage in the order in which the modules that feed it "
+          "send them: rising");
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
+  }
   result.compiled = std::move(std::get<Compiled>(compiled));
   result.costs = price(result.program, result.compiled, scenario.cluster, profile);
   return result;

@@ -49,6 +49,20 @@ class BadScenario(harness.SystemTest):
                     self.assert_one_line(run(*program, path, limit=20), path)
         self.assert_one_line(run(POLYPHONY, "plan", self.scenario(extends="nowhere.json")), "nowhere.json")
 
+    def test_turns_that_cannot_run(self):
+        scenario, order = SCENARIOS / "rehearse_4.json", self.folder / "order.csv"
+        self.assertEqual(run(POLYPHONY, "schedules", "gpipe", "--scenario", scenario, "--out", order).returncode, 0)
+        rows = [line.split(",") for line in order.read_text().splitlines()]
+        lost = [row[:-1] if i == 0 else row for i, row in enumerate(rows)]
+        # The encoder sends its works in rising order: the second first, nobody gets on.
+        swapped = [[row[1], row[0], *row[2:]] if row[0] else [row[0], row[2], row[1], *row[3:]] for row in rows]
+        for name, changed in (("lost", lost), ("swapped", swapped)):
+            order.write_text("\n".join(",".join(row) for row in changed) + "\n")
+            with self.subTest(name):
+                done = run(POLYPHONY, "simulate", scenario, "--schedule", order)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertNotIn("internal error", done.stderr)
+
     def test_command_lines(self):
         tiny = SCENARIOS / "tiny.json"
         for command in ([POLYPHONY, "plan"], [POLYPHONY, "plan", tiny, "--nonsense"], [POLYPHONY, "run", tiny, "--steps", "many"],

@@ -93,6 +93,7 @@ TEST_CASE("a device's peak in every format") {
 
 TEST_CASE("power of devices, and domains larger than a node") {
   for (const auto& [name, watts] : std::vector<std::pair<const char*, double>>{{"A40", 300},
+                                                                               {"L40S", 350},
                                                                                {"A100-40", 400},
                                                                                {"A100-80", 400},
                                                                                {"H100", 700},
