@@ -7,8 +7,14 @@ namespace polyphony {
 
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
   if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
-  const std::vector<WorkSize> sizes = module_sizes(scenario.model, typical_batch(scenario));
-  return make_plan(scenario, layout, layer_costs(scenario, layout, sizes, profile));
+  return balanced_plan(scenario, layout, profile,
+                       module_sizes(scenario.model, typical_batch(scenario)));
+}
+
+Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                   const std::vector<WorkSize>& typical) {
+  if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
+  return make_plan(scenario, layout, layer_costs(scenario, layout, typical, profile));
 }
 
 }  // namespace polyphony

@@ -9,6 +9,7 @@
 #include "shared/layers/sizes.h"
 #include "shared/plan/step_plan.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 
 namespace polyphony {
 
@@ -67,11 +68,7 @@ LayoutView StageCosts::look(const Layout& layout) {
   const auto [plan, new_plan] = stages_.try_emplace(
       {layout.placement, layout.microbatches, key_of(language), key_of(encoder)});
   if (new_plan) {
-    // As balanced_plan() does for a layout alone.
-    const LayerCosts costs = is_split(scenario_.model, layout)
-                                 ? LayerCosts{}
-                                 : layer_costs(scenario_, layout, typical_, profile_);
-    for (const Branch& branch : make_plan(scenario_, layout, costs).branches)
+    for (const Branch& branch : balanced_plan(scenario_, layout, profile_, typical_).branches)
       plan->second.push_back(branch.stages);
   }
   view.stages = &plan->second;

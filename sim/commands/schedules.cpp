@@ -7,6 +7,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
 #include "shared/schedule/turn_text.h"
+#include "shared/search/balanced_plan.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/prediction/figures.h"
@@ -86,15 +87,15 @@ int schedules_command(int argc, char** argv) {
   Scenario scenario = load_scenario(args.require("scenario"), overrides);
   apply_schedule(scenario, args.require("order"));
   const Layout& layout = require_layout(scenario);
+  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Batch batch = typical_batch(scenario);
-  const Plan plan = make_plan(scenario, layout);
+  const Plan plan = balanced_plan(scenario, layout, profile);  // as predict() splits it
   const StepPlan step = make_step_plan(scenario, layout, plan, batch);
   if (const auto faults = verify(lower(scenario, layout, plan, step, batch)); !faults.empty()) {
     for (const Fault& fault : faults)
       std::cerr << args.text("order") << ": " << name(fault.kind) << ": " << fault.text << "\n";
     return static_cast<int>(ExitCode::bad_input);
   }
-  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << scenario.file << ": " << no->reason << "\n";
