@@ -65,12 +65,8 @@ void pack_latents(WorkInput& input, const Module& diffusion, const std::vector<L
   }
 }
 
-std::int64_t latent_elements(const Module& diffusion, const Batch& batch) {
-  std::int64_t tokens = 0;
-  for (const Sample& sample : batch.samples)
-    for (const Item& item : sample.items)
-      if (item.modality == Modality::latent) tokens += item.tokens;
-  return std::max<std::int64_t>(1, tokens * latent_width(diffusion));
+std::int64_t latent_elements(const Module& diffusion, const BatchTotals& totals) {
+  return std::max<std::int64_t>(1, totals.latent_tokens * latent_width(diffusion));
 }
 
 }  // namespace polyphony::exec

@@ -40,6 +40,6 @@ void pack_latents(WorkInput& input, const Module& diffusion, const std::vector<L
                   Draw draw, torch::Dtype dtype, bool with_latents);
 
 // Elements of all latents of a global batch: latent_scale is 1 ÷ this; 1 when there are none.
-std::int64_t latent_elements(const Module& diffusion, const Batch& batch);
+std::int64_t latent_elements(const Module& diffusion, const BatchTotals& totals);
 
 }  // namespace polyphony::exec

@@ -208,7 +208,7 @@ void add_latents(const Program& program, const Work& work, const Dataset& datase
   const auto found = std::find_if(program.model.modules.begin(), program.model.modules.end(),
                                   [](const Module& m) { return m.kind == ModuleKind::diffusion; });
   if (found == program.model.modules.end()) return;
-  input.latent_scale = 1.0 / static_cast<double>(latent_elements(*found, program.batch));
+  input.latent_scale = 1.0 / static_cast<double>(latent_elements(*found, program.totals));
   std::vector<LatentItem> items;
   for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
     const WorkItem& place = program.work_items[i];
@@ -234,9 +234,10 @@ WorkInput pack_work(const Program& program, WorkId id, const Dataset& dataset, t
   const bool with_text = parts.text;
   const Work& work = program.works[id.value];
   WorkInput input;
-  input.loss_scale = 1.0 / static_cast<double>(std::max<std::int64_t>(1, program.loss_tokens));
+  input.loss_scale =
+      1.0 / static_cast<double>(std::max<std::int64_t>(1, program.totals.loss_tokens));
   input.balance_scale =
-      1.0 / static_cast<double>(std::max<std::size_t>(1, program.batch.samples.size()));
+      1.0 / static_cast<double>(std::max<std::int64_t>(1, program.totals.samples));
   add_images(program, work, dataset, dtype, parts.images, input);
   add_clips(program, work, dataset, dtype, parts.audio, input);
   add_latents(program, work, dataset, dtype, parts, input);

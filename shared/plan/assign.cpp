@@ -72,8 +72,8 @@ class Assignment {
       for (std::size_t s = begin; s < end; ++s)
         if (everything || has_any(batch_.samples[s]))
           members.push_back(static_cast<std::uint32_t>(s));
-      const Work work{.branch = static_cast<std::uint16_t>(b),
-                      .index = static_cast<std::uint16_t>(index)};
+      const Work work{.branch = static_cast<std::uint32_t>(b),
+                      .index = static_cast<std::uint32_t>(index)};
       if (!everything && branch.grid.spread == Spread::images)
         spread_items(work, branch.grid, members);
       else
@@ -111,10 +111,10 @@ class Assignment {
       if (contexts > 1) items = deal_items(batch_, items.front(), contexts);
       std::vector<std::vector<Interval>> rows(contexts);
       if (with_tokens) rows = deal_rows(grid, samples);
-      work.lane = static_cast<std::uint16_t>(lane);
+      work.lane = static_cast<std::uint32_t>(lane);
       work.samples = append(table_.work_samples, samples);
       for (std::size_t c = 0; c < contexts; ++c) {
-        work.context = static_cast<std::uint16_t>(c);
+        work.context = static_cast<std::uint32_t>(c);
         work.items = append(table_.work_items, items[c]);
         work.rows = append(table_.work_rows, rows[c]);
         table_.works.push_back(work);
@@ -130,8 +130,8 @@ class Assignment {
       std::vector<std::uint32_t> samples;
       for (const WorkItem& item : dealt[part])
         if (samples.empty() || samples.back() != item.sample) samples.push_back(item.sample);
-      work.lane = static_cast<std::uint16_t>(part / static_cast<std::size_t>(grid.cp));
-      work.context = static_cast<std::uint16_t>(part % static_cast<std::size_t>(grid.cp));
+      work.lane = static_cast<std::uint32_t>(part / static_cast<std::size_t>(grid.cp));
+      work.context = static_cast<std::uint32_t>(part % static_cast<std::size_t>(grid.cp));
       work.samples = append(table_.work_samples, samples);
       work.items = append(table_.work_items, dealt[part]);
       work.rows = append(table_.work_rows, std::vector<Interval>{});

@@ -66,7 +66,8 @@ class Checking {
       }
       const Branch& branch = plan_.branches[turn.branch];
       const std::string turn_name =
-          std::string(1, letter(turn.kind)) + " of " + name(turn.branch, turn.stage, turn.work);
+          std::string(1, letter(turn.kind)) + " of " +
+          name(turn.branch, turn.stage, static_cast<std::size_t>(turn.work));
       if (turn.work >= branch.microbatches) {
         add(who + turn_name + ": there are " + std::to_string(branch.microbatches) +
             " microbatches");
@@ -77,7 +78,7 @@ class Checking {
             std::to_string(branch.rank_of_stage[turn.stage]) + " of the pipeline");
         continue;
       }
-      Counts& count = counts[{turn.branch, turn.stage, turn.work}];
+      Counts& count = counts[{turn.branch, turn.stage, static_cast<std::size_t>(turn.work)}];
       if (!is_forward(turn) && count.forwards == 0) add(who + turn_name + ": before its forward");
       if (turn.kind == TurnKind::backward_weight && count.inputs == 0)
         add(who + turn_name + ": before its input part (I)");

@@ -209,29 +209,31 @@ std::vector<ChunkLink> make_links(const Model& model, const Plan& plan) {
   return links;
 }
 
-std::vector<RowRun> make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
-                              const WorkTable& table, const Batch& batch) {
-  std::vector<RowRun> runs;
+RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
+                  const WorkTable& table, const Batch& batch) {
+  RowRuns result;
+  std::vector<RowRun>& runs = result.runs;
   const std::size_t from_branch = link.producer.branch, to_branch = link.consumer.branch;
   const Chunk& consumer =
       plan.branches[to_branch].stages[link.consumer.stage].chunks[link.consumer.chunk];
   const auto work = [&](std::size_t branch, std::uint32_t w) -> const Work& {
     return table.works[table.first_work[branch] + w];
   };
-  const auto to_works = static_cast<std::uint32_t>(plan.branches[to_branch].work_items());
+  const std::uint32_t to_works = table.of_branch(to_branch).size();
+  result.taken.resize(to_works);
   if (link.input.edge < 0) {
     for (std::uint32_t w = 0; w < to_works; ++w) {
       const std::int64_t rows =
           rows_leaving(model.modules[consumer.module.value], consumer.layers.begin,
                        work_size(model, consumer.module, batch, table, work(to_branch, w)));
+      result.taken[w] = rows;
       if (rows > 0) runs.push_back({w, w, 0, 0, rows});
     }
-    return runs;
+    return result;
   }
   const Axes axes(model, table, batch);
   std::vector<Piece> pieces;
-  for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(plan.branches[from_branch].work_items());
-       ++w)
+  for (std::uint32_t w = 0; w < table.of_branch(from_branch).size(); ++w)
     axes.made(link.input.source, link.input.source_end, work(from_branch, w), w, pieces);
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return std::pair(a.source, a.begin) < std::pair(b.source, b.begin);
@@ -240,6 +242,7 @@ std::vector<RowRun> make_runs(const Model& model, const Plan& plan, const ChunkL
   for (std::uint32_t w = 0; w < to_works; ++w)
     axes.taken(link.input.source, consumer.module, work(to_branch, w), w, wanted);
   for (const Piece& want : wanted) {
+    result.taken[want.work] = std::max(result.taken[want.work], want.row + want.rows);
     auto piece = std::lower_bound(pieces.begin(), pieces.end(), want.source,
                                   [](const Piece& p, const Source& s) { return p.source < s; });
     std::int64_t found = 0;
@@ -258,10 +261,11 @@ std::vector<RowRun> make_runs(const Model& model, const Plan& plan, const ChunkL
       else
         runs.push_back(run);
     }
-    POLYPHONY_CHECK(found == want.rows, "sample " << want.source.sample << ": " << found << " of "
-                                                  << want.rows << " rows are made");
+    POLYPHONY_CHECK(found == want.rows || table.part, "sample " << want.source.sample << ": "
+                                                                << found << " of " << want.rows
+                                                                << " rows are made");
   }
-  return runs;
+  return result;
 }
 
 }  // namespace polyphony

@@ -41,14 +41,18 @@ struct ChunkLink {
 };
 std::vector<ChunkLink> make_links(const Model& model, const Plan& plan);
 
-// Work items are counted inside their branch.
+// Work items are counted inside their branch of the table.
 struct RowRun {
   std::uint32_t producer_work = 0, consumer_work = 0;
   std::int64_t from = 0, to = 0, rows = 0;
   bool operator==(const RowRun&) const = default;
 };
-// By consumer work item, then row.
-std::vector<RowRun> make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
-                              const WorkTable& table, const Batch& batch);
+struct RowRuns {
+  std::vector<RowRun> runs;         // by consumer work item, then row
+  std::vector<std::int64_t> taken;  // by consumer work item: rows that it takes in all
+};
+// Of a part of a table (shared/plan/step_part.h): the runs between works that it has.
+RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
+                  const WorkTable& table, const Batch& batch);
 
 }  // namespace polyphony

@@ -24,6 +24,8 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
   program_.precision = scenario.training.precision;
   program_.ranks = static_cast<std::uint32_t>(world_size(layout));
   program_.batch = batch;
+  program_.totals = step.totals;
+  program_.only = step.only;
   make_works();
   for (const Branch& branch : plan_.branches) make_groups(branch);
   std::vector<Rank> world;
@@ -31,8 +33,9 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
   world_group_ = add_group(GroupKind::world, std::move(world));
   links_ = make_links(program_.model, plan_);
   for (const ChunkLink& link : links_) {
-    crossing_of_.push_back(link.local ? -1 : static_cast<std::int32_t>(crossings_.size()));
-    if (!link.local) make_crossing(link);
+    const bool crosses = !link.local && (here(link.producer) || here(link.consumer));
+    crossing_of_.push_back(crosses ? static_cast<std::int32_t>(crossings_.size()) : -1);
+    if (crosses) make_crossing(link);
   }
 }
 
@@ -47,16 +50,22 @@ void Builder::make_works() {
     std::vector<bool> inside(modules, false);
     for (const Stage& stage : plan_.branches[b].stages)
       for (const Chunk& chunk : stage.chunks) inside[chunk.module.value] = true;
-    for (std::size_t w = 0; w < program_.works.size(); ++w) {
-      if (program_.works[w].branch != b) continue;
+    const Range works = table_.of_branch(b);
+    for (std::size_t w = works.begin; w < works.end; ++w) {
       for (std::size_t m = 0; m < modules; ++m)
         if (inside[m])
           program_.sizes[w * modules + m] =
               work_size(program_.model, ModuleId(m), program_.batch, table_, program_.works[w]);
     }
   }
-  for (const Sample& sample : program_.batch.samples)
-    for (const Item& item : sample.items) program_.loss_tokens += item.loss_tokens;
+}
+
+bool Builder::here(const ChunkPlace& place) const {
+  if (!step_.only.valid()) return true;
+  const Branch& branch = plan_.branches[place.branch];
+  const int at = static_cast<int>(step_.only.value) - branch.grid.first_rank;
+  return at >= 0 && at < branch.grid.ranks &&
+         at / (branch.grid.ranks / branch.grid.pp) == branch.rank_of_stage[place.stage];
 }
 
 BufferId Builder::add_buffer(Rank rank, BufferKind kind, Bytes bytes) {
@@ -78,11 +87,16 @@ std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place) con
   const Chunk& chunk = chunk_at(place);
   const Module& module = program_.model.modules[chunk.module.value];
   std::vector<std::int64_t> rows;
-  for (int w = 0; w < plan_.branches[place.branch].work_items(); ++w) {
-    const WorkId work(table_.first_work[place.branch] + static_cast<std::uint32_t>(w));
-    rows.push_back(rows_leaving(module, chunk.layers.end, program_.size_of(work, chunk.module)));
-  }
+  const Range works = table_.of_branch(place.branch);
+  for (std::size_t w = works.begin; w < works.end; ++w)
+    rows.push_back(
+        rows_leaving(module, chunk.layers.end, program_.size_of(WorkId(w), chunk.module)));
   return rows;
+}
+
+Builder::Seat Builder::seat(std::size_t branch, std::size_t work) const {
+  const Work& at = table_.works[table_.first_work[branch] + work];
+  return {static_cast<int>(at.context), static_cast<int>(at.lane)};
 }
 
 Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
@@ -95,9 +109,9 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
             std::move(rows),
             {},
             {}};
-  for (int w = 0; w < branch.work_items(); ++w) {
-    const std::int64_t all = side.rows[static_cast<std::size_t>(w)];
-    const int context = w % grid.cp, lane = w / grid.cp % branch.lanes();
+  for (std::size_t w = 0; w < side.rows.size(); ++w) {
+    const std::int64_t all = side.rows[w];
+    const auto [context, lane] = seat(place.branch, w);
     for (int t = 0; t < static_cast<int>(side.tp); ++t) {
       if (branch.folded && context > 0) {
         side.buffers.emplace_back();
@@ -132,28 +146,29 @@ void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
   const Branch& consumer = plan_.branches[destination.place.branch];
   const ModuleLayout &from = producer.grid, &to = consumer.grid;
   const bool folded = producer.folded;
-  const int from_context = static_cast<int>(run.producer_work) % from.cp,
-            from_lane = folded ? 0 : static_cast<int>(run.producer_work) / from.cp % from.dp(),
-            from_stage = producer.rank_of_stage[source.place.stage];
-  const int to_context = static_cast<int>(run.consumer_work) % to.cp,
-            to_lane = folded ? 0 : static_cast<int>(run.consumer_work) / to.cp % to.dp(),
+  const auto [from_context, from_lane] = seat(source.place.branch, run.producer_work);
+  const auto [to_context, to_lane] = seat(destination.place.branch, run.consumer_work);
+  const int from_stage = producer.rank_of_stage[source.place.stage],
             to_stage = consumer.rank_of_stage[destination.place.stage];
+  const bool led = leads(source, destination);
   const auto send = [&](int t, int replica, Interval wanted, std::int64_t first_to) {
+    const Rank sender = from.rank_at(replica, from_context, from_lane, from_stage),
+               receiver = to.rank_at(t, to_context, to_lane, to_stage);
+    // A leader's relays are made of what it is sent, whoever lowers.
+    if (step_.only.valid() && !led && sender != step_.only && receiver != step_.only) return;
     const std::int64_t first_from =
         source.sharded ? own_rows(source.rows[run.producer_work], from.tp, replica).begin : 0;
     const std::size_t a = run.producer_work * source.tp + static_cast<std::size_t>(replica);
     const std::size_t b = run.consumer_work * destination.tp + static_cast<std::size_t>(t);
     const Buffer& buffer = program_.buffers[destination.buffers[b].value];
-    program_.messages.push_back(
-        {from.rank_at(replica, from_context, from_lane, from_stage),
-         to.rank_at(t, to_context, to_lane, to_stage), source.buffers[a], destination.buffers[b],
-         wanted.begin - run.to + run.from - first_from, wanted.begin - first_to, wanted.size(),
-         size_of(program_.precision) * (wanted.size() * buffer.width)});
+    program_.messages.push_back({sender, receiver, source.buffers[a], destination.buffers[b],
+                                 wanted.begin - run.to + run.from - first_from,
+                                 wanted.begin - first_to, wanted.size(),
+                                 size_of(program_.precision) * (wanted.size() * buffer.width)});
     source.messages[a].emplace_back(program_.messages.size() - 1);
     destination.messages[b].emplace_back(program_.messages.size() - 1);
   };
   if (folded && (from_context > 0 || to_context > 0)) return;
-  const bool led = leads(source, destination);
   for (int t = 0; t < (led ? 1 : static_cast<int>(destination.tp)); ++t) {
     Interval own{run.to, run.to + run.rows};
     std::int64_t first = 0;
@@ -210,12 +225,8 @@ void Builder::add_relays(Side& destination) {
 }
 
 void Builder::make_crossing(const ChunkLink& link) {
-  std::vector<RowRun> runs = make_runs(program_.model, plan_, link, table_, program_.batch);
+  auto [runs, taken] = make_runs(program_.model, plan_, link, table_, program_.batch);
   const std::vector<std::int64_t> made = rows_leaving_all(link.producer);
-  std::vector<std::int64_t> taken(
-      static_cast<std::size_t>(plan_.branches[link.consumer.branch].work_items()), 0);
-  for (const RowRun& run : runs)
-    taken[run.consumer_work] = std::max(taken[run.consumer_work], run.to + run.rows);
   Crossing crossing;
   crossing.link = link;
   crossing.forward_source = make_side(link.producer, made, BufferKind::boundary, link);
@@ -242,11 +253,12 @@ void Builder::make_crossing(const ChunkLink& link) {
   crossings_.push_back(std::move(crossing));
 }
 
-Program Builder::build(std::optional<Rank> only) {
-  for (std::uint32_t r = 0; r < program_.ranks; ++r) {
+Program Builder::build() {
+  const bool part = step_.only.valid();
+  const std::uint32_t first = part ? step_.only.value : 0, end = part ? first + 1 : program_.ranks;
+  for (std::uint32_t r = first; r < end; ++r) {
     const auto begin = static_cast<std::uint32_t>(program_.ops.size());
-    if (!stood_for(Rank(r)) && only.value_or(Rank(r)) == Rank(r))
-      RankLowering(*this, Rank(r)).emit();
+    if (!stood_for(Rank(r))) RankLowering(*this, Rank(r)).emit();
     program_.rank_ops.push_back({begin, static_cast<std::uint32_t>(program_.ops.size())});
   }
   return std::move(program_);
@@ -257,12 +269,6 @@ Program Builder::build(std::optional<Rank> only) {
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
               const StepPlan& step, const Batch& batch, StepKind kind, const SoftwareStack& stack) {
   return lowering::Builder(scenario, layout, plan, step, batch, kind, stack).build();
-}
-
-Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                   const StepPlan& step, const Batch& batch, Rank rank, StepKind kind) {
-  const SoftwareStack ours;
-  return lowering::Builder(scenario, layout, plan, step, batch, kind, ours).build(rank);
 }
 
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,

@@ -1,5 +1,8 @@
-// Plan + StepPlan + one global batch -> Program. Deterministic: every rank lowers the same batch to
-// the same Program (equal hash).
+// Plan + StepPlan + one global batch -> Program. Deterministic: the same StepPlan gives the same
+// Program (equal hash).
+//   Of a StepPlan's part (shared/plan/step_part.h): the Program of that rank alone, Program::only. Its
+//   ops are those of the whole Program in their order, its groups and messages those that the rank
+//   takes part in, in their order; it costs what the rank does, however many others there are.
 //   What each work item holds and in which order a rank takes its turns is the StepPlan's; what is
 //   placed here follows from it. Receives are posted at most StepPlan::receive_slots turns of their
 //   chunk ahead of the compute op that reads them. Fully sharded parameters are gathered one chunk ahead of their use;
@@ -24,12 +27,6 @@ enum class StepKind : std::uint8_t { train, evaluate };
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan,
               const StepPlan& step, const Batch& batch, StepKind kind = StepKind::train,
               const SoftwareStack& stack = {});
-// What one rank runs: its ops, parameter groups, buffers and streams, with the whole Program's works,
-// groups and messages under the same ids, so that ranks that lower their own parts agree on tags and
-// communicators. Its ops are those of the whole Program in their order.
-Program lower_rank(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                   const StepPlan& step, const Batch& batch, Rank rank,
-                   StepKind kind = StepKind::train);
 // The layout's own StepPlan.
 Program lower(const Scenario& scenario, const Layout& layout, const Plan& plan, const Batch& batch,
               StepKind kind = StepKind::train, const SoftwareStack& stack = {});

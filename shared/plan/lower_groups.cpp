@@ -1,5 +1,7 @@
 // The groups of ranks of one branch (shared/model/layout.h says how ranks are numbered).
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "shared/error.h"
 #include "shared/layers/held_sizes.h"
@@ -22,14 +24,6 @@ GroupId Builder::add_group(GroupKind kind, std::vector<Rank> members) {
   return GroupId(program_.groups.size() - 1);
 }
 
-void Builder::make_groups(const Branch& branch) {
-  std::vector<RankGroups> groups(static_cast<std::size_t>(branch.grid.ranks));
-  const bool partials = partial_sums(branch);
-  for (int p = 0; p < branch.grid.pp; ++p) make_stage_groups(branch, p, partials, groups);
-  make_tied_groups(branch, groups);
-  groups_.push_back(std::move(groups));
-}
-
 // Whether some trained parameter's gradients are partial sums over the tensor-parallel ranks.
 bool Builder::partial_sums(const Branch& branch) const {
   for (const Stage& stage : branch.stages)
@@ -41,114 +35,172 @@ bool Builder::partial_sums(const Branch& branch) const {
   return false;
 }
 
-void Builder::make_stage_groups(const Branch& branch, int stage, bool partials,
-                                std::vector<RankGroups>& groups) {
-  const ModuleLayout& grid = branch.grid;
-  const int width = grid.tp * grid.cp * grid.dp(), base = width * stage;
-  const auto rank = [&](int place) {
-    return Rank(static_cast<std::size_t>(grid.first_rank + base + place));
-  };
-  const auto at = [&](int place) -> RankGroups& {
-    return groups[static_cast<std::size_t>(base + place)];
-  };
-  // Groups of `size` members, `stride` apart, inside blocks of size·stride consecutive places.
-  const auto make = [&](GroupKind kind, int size, int stride, GroupId RankGroups::* field) {
-    for (int block = 0; block < width; block += size * stride)
-      for (int offset = 0; offset < stride; ++offset) {
-        std::vector<Rank> members;
-        for (int i = 0; i < size; ++i) members.push_back(rank(block + offset + i * stride));
-        const GroupId group = add_group(kind, std::move(members));
-        for (int i = 0; i < size; ++i) at(block + offset + i * stride).*field = group;
-      }
-  };
-  make(GroupKind::tensor, grid.tp, 1, &RankGroups::tensor);
-  make(GroupKind::context, grid.cp, grid.tp, &RankGroups::context);
-  if (partials) make(GroupKind::tensor, grid.tp, 1, &RankGroups::partials);
-  const bool spread = grid.experts_tp() == 1;  // an expert group spans tensor-parallel ranks
-  make(GroupKind::expert, grid.ep, spread ? 1 : grid.tp, &RankGroups::expert);
+// The groups of one pipeline stage: those of all its ranks, or those that one rank is in.
+class StageGroups {
+ public:
+  // `groups`: by place in the branch's grid; of one rank alone, its own.
+  StageGroups(Builder& builder, const Branch& branch, int stage, std::vector<RankGroups>& groups)
+      : b_(builder),
+        grid_(branch.grid),
+        stage_(stage),
+        width_(grid_.ranks / grid_.pp),
+        groups_(groups) {
+    if (b_.step_.only.valid())
+      own_ = (static_cast<int>(b_.step_.only.value) - grid_.first_rank) % width_;
+  }
 
-  const int cell = cell_ranks(grid), with_experts = spread ? grid.ep : grid.ep * grid.tp;
-  for (int block = 0; block < width; block += cell) {
+  void make(bool partials);
+  // Of the first stage's embedding and its copy on the ranks of stage `other`.
+  void make_tied(int other);
+
+ private:
+  Rank rank(int place, int stage) const {
+    return Rank(static_cast<std::size_t>(grid_.first_rank + width_ * stage + place));
+  }
+  Rank rank(int place) const { return rank(place, stage_); }
+  RankGroups& at(int place, int stage) {
+    return own_ ? groups_.front() : groups_[static_cast<std::size_t>(width_ * stage + place)];
+  }
+  void set(int place, GroupId RankGroups::* field, GroupId group) {
+    if (!own_ || *own_ == place) at(place, stage_).*field = group;
+  }
+  // Of `count` like things in blocks of `size`: calls visit(first of a block) for all, or for that
+  // which holds `own`.
+  template <class Visit>
+  static void blocks(int count, int size, std::optional<int> own, Visit visit) {
+    for (int block = own ? *own / size * size : 0; block < (own ? *own + 1 : count); block += size)
+      visit(block);
+  }
+  // Groups of `size` members, `stride` apart, inside blocks of size·stride consecutive places.
+  void spaced(GroupKind kind, int size, int stride, GroupId RankGroups::* field);
+  void make_cells(int cell);
+  // Of the places first, first + stride, …: shards of consecutive ones, and the groups of equal
+  // places in them.
+  void divide(int first, int stride, GroupId RankGroups::* shards, GroupId RankGroups::* replicas);
+  void divide_all(int stride, GroupId RankGroups::* shards, GroupId RankGroups::* replicas) {
+    for (int first = own_ ? *own_ % stride : 0; first < (own_ ? *own_ % stride + 1 : stride);
+         ++first)
+      divide(first, stride, shards, replicas);
+  }
+
+  Builder& b_;
+  const ModuleLayout& grid_;
+  const int stage_, width_;
+  std::vector<RankGroups>& groups_;
+  std::optional<int> own_;  // place in the stage
+};
+
+void StageGroups::spaced(GroupKind kind, int size, int stride, GroupId RankGroups::* field) {
+  blocks(width_, size * stride, own_, [&](int block) {
+    const int own = own_ ? *own_ % stride : 0;
+    for (int offset = own; offset < (own_ ? own + 1 : stride); ++offset) {
+      std::vector<Rank> members;
+      for (int i = 0; i < size; ++i) members.push_back(rank(block + offset + i * stride));
+      const GroupId group = b_.add_group(kind, std::move(members));
+      for (int i = 0; i < size; ++i) set(block + offset + i * stride, field, group);
+    }
+  });
+}
+
+void StageGroups::make_cells(int cell) {
+  blocks(width_, cell, own_, [&](int block) {
     std::vector<Rank> members;
     for (int i = 0; i < cell; ++i) members.push_back(rank(block + i));
     // A cell that is one of its own groups needs no other name.
-    const RankGroups& first = at(block);
+    const RankGroups& first = at(block, stage_);
     GroupId same;
     for (const GroupId group : {first.tensor, first.context, first.expert})
-      if (group.valid() && program_.groups[group.value].members == members) same = group;
-    const GroupId group = same.valid() ? same : add_group(GroupKind::cell, std::move(members));
-    for (int i = 0; i < cell; ++i) at(block + i).cell = group;
-  }
-
-  for (int t = 0; t < grid.tp; ++t) {
-    std::vector<Rank> copies;
-    for (int place = t; place < width; place += grid.tp) copies.push_back(rank(place));
-    divide(copies, grid.shard, grid.shard_ranks, grid.first_rank, groups, &RankGroups::shards,
-           &RankGroups::replicas);
-  }
-  const bool own_copies = grid.ep > 1 || (spread && grid.tp > 1);
-  for (int e = 0; e < with_experts && own_copies; ++e) {
-    std::vector<Rank> copies;
-    for (int place = e; place < width; place += with_experts) copies.push_back(rank(place));
-    divide(copies, grid.shard, grid.shard_ranks, grid.first_rank, groups,
-           &RankGroups::expert_shards, &RankGroups::expert_replicas);
-  }
-  if (!own_copies)
-    for (int place = 0; place < width; ++place) {
-      at(place).expert_shards = at(place).shards;
-      at(place).expert_replicas = at(place).replicas;
-    }
+      if (group.valid() && b_.program_.groups[group.value].members == members) same = group;
+    const GroupId group = same.valid() ? same : b_.add_group(GroupKind::cell, std::move(members));
+    for (int i = 0; i < cell; ++i) set(block + i, &RankGroups::cell, group);
+  });
 }
 
-void Builder::divide(const std::vector<Rank>& copies, Shard shard, int shard_ranks, int first_rank,
-                     std::vector<RankGroups>& groups, GroupId RankGroups::* shards,
-                     GroupId RankGroups::* replicas) {
-  const std::size_t count = copies.size();
-  std::size_t size = shard == Shard::none ? 1 : count;
-  if (shard != Shard::none && shard_ranks > 0)
-    size = std::min<std::size_t>(count, static_cast<std::size_t>(shard_ranks));
-  const auto of = [&](std::size_t i) -> RankGroups& {
-    return groups[copies[i].value - static_cast<std::size_t>(first_rank)];
-  };
-  for (std::size_t begin = 0; begin < count; begin += size) {
-    const GroupId group =
-        add_group(GroupKind::data, {copies.begin() + static_cast<std::ptrdiff_t>(begin),
-                                    copies.begin() + static_cast<std::ptrdiff_t>(begin + size)});
-    for (std::size_t i = 0; i < size; ++i) of(begin + i).*shards = group;
-  }
-  for (std::size_t offset = 0; offset < size; ++offset) {
+void StageGroups::divide(int first, int stride, GroupId RankGroups::* shards,
+                         GroupId RankGroups::* replicas) {
+  const int count = (width_ - first + stride - 1) / stride;
+  int size = grid_.shard == Shard::none ? 1 : count;
+  if (grid_.shard != Shard::none && grid_.shard_ranks > 0)
+    size = std::min(count, grid_.shard_ranks);
+  std::optional<int> own;
+  if (own_) own = (*own_ - first) / stride;
+  // Members begin, begin + step, … up to end.
+  const auto add = [&](int begin, int step, int end, GroupId RankGroups::* field) {
     std::vector<Rank> members;
-    for (std::size_t i = offset; i < count; i += size) members.push_back(copies[i]);
-    const GroupId group = add_group(GroupKind::data, std::move(members));
-    for (std::size_t i = offset; i < count; i += size) of(i).*replicas = group;
-  }
+    for (int i = begin; i < end; i += step) members.push_back(rank(first + i * stride));
+    const GroupId group = b_.add_group(GroupKind::data, std::move(members));
+    if (own) return set(*own_, field, group);
+    for (int i = begin; i < end; i += step) set(first + i * stride, field, group);
+  };
+  blocks(count, size, own,
+         [&](int begin) { add(begin, 1, std::min(begin + size, count), shards); });
+  const int offset = own ? *own % size : 0;
+  for (int i = offset; i < (own ? offset + 1 : size); ++i) add(i, size, count, replicas);
 }
 
-// The embedding on the first stage and its copy in the head on the last.
-void Builder::make_tied_groups(const Branch& branch, std::vector<RankGroups>& groups) {
-  const ModuleLayout& grid = branch.grid;
-  ChunkPlace first, last;
-  bool tied = false;
-  for (std::size_t s = 0; s < branch.stages.size(); ++s)
-    for (std::size_t c = 0; c < branch.stages[s].chunks.size(); ++c) {
-      const Chunk& chunk = branch.stages[s].chunks[c];
-      const Module& module = program_.model.modules[chunk.module.value];
-      if (!module.tied) continue;
-      tied = true;
-      if (chunk.layers.begin == 0) first = {0, s, c};
-      if (chunk.layers.end == static_cast<int>(layers(module).size())) last = {0, s, c};
-    }
-  const int a = branch.rank_of_stage[first.stage], b = branch.rank_of_stage[last.stage];
-  if (!tied || a == b) return;
-  const int width = grid.tp * grid.cp * grid.dp();
-  for (int place = 0; place < width; ++place) {
-    const auto rank = [&](int stage) {
-      return Rank(static_cast<std::size_t>(grid.first_rank + width * stage + place));
-    };
-    const GroupId group = add_group(GroupKind::data, {rank(a), rank(b)});
-    for (const int stage : {a, b})
-      groups[static_cast<std::size_t>(width * stage + place)].tied = group;
+void StageGroups::make(bool partials) {
+  spaced(GroupKind::tensor, grid_.tp, 1, &RankGroups::tensor);
+  spaced(GroupKind::context, grid_.cp, grid_.tp, &RankGroups::context);
+  if (partials) spaced(GroupKind::tensor, grid_.tp, 1, &RankGroups::partials);
+  const bool spread = grid_.experts_tp() == 1;  // an expert group spans tensor-parallel ranks
+  spaced(GroupKind::expert, grid_.ep, spread ? 1 : grid_.tp, &RankGroups::expert);
+  make_cells(cell_ranks(grid_));
+  divide_all(grid_.tp, &RankGroups::shards, &RankGroups::replicas);
+  if (grid_.ep > 1 || (spread && grid_.tp > 1)) {
+    divide_all(spread ? grid_.ep : grid_.ep * grid_.tp, &RankGroups::expert_shards,
+               &RankGroups::expert_replicas);
+    return;
   }
+  blocks(width_, 1, own_, [&](int place) {
+    RankGroups& mine = at(place, stage_);
+    mine.expert_shards = mine.shards;
+    mine.expert_replicas = mine.replicas;
+  });
+}
+
+void StageGroups::make_tied(int other) {
+  blocks(width_, 1, own_, [&](int place) {
+    const GroupId group = b_.add_group(GroupKind::data, {rank(place, stage_), rank(place, other)});
+    for (const int stage : {stage_, other}) at(place, stage).tied = group;
+  });
+}
+
+namespace {
+
+// The embedding on the first stage and its copy in the head on the last, as indices along the
+// pipeline; the same twice: there is no copy.
+std::pair<int, int> tied_stages(const Model& model, const Branch& branch) {
+  std::pair<int, int> ends;
+  for (std::size_t s = 0; s < branch.stages.size(); ++s)
+    for (const Chunk& chunk : branch.stages[s].chunks) {
+      const Module& module = model.modules[chunk.module.value];
+      if (!module.tied) continue;
+      if (chunk.layers.begin == 0) ends.first = branch.rank_of_stage[s];
+      if (chunk.layers.end == static_cast<int>(layers(module).size()))
+        ends.second = branch.rank_of_stage[s];
+    }
+  return ends;
+}
+
+}  // namespace
+
+void Builder::make_groups(const Branch& branch) {
+  std::vector<RankGroups>& groups = groups_.emplace_back();
+  const int width = branch.grid.ranks / branch.grid.pp;
+  int first = 0, end = branch.grid.pp;
+  if (step_.only.valid()) {
+    const int place = static_cast<int>(step_.only.value) - branch.grid.first_rank;
+    if (place < 0 || place >= branch.grid.ranks) return;
+    first = place / width;
+    end = first + 1;
+  }
+  groups.resize(step_.only.valid() ? 1 : static_cast<std::size_t>(branch.grid.ranks));
+  const bool partials = partial_sums(branch);
+  for (int stage = first; stage < end; ++stage)
+    StageGroups(*this, branch, stage, groups).make(partials);
+  const auto [embeds, heads] = tied_stages(program_.model, branch);
+  const bool mine = !step_.only.valid() || embeds == first || heads == first;
+  if (embeds != heads && mine) StageGroups(*this, branch, embeds, groups).make_tied(heads);
 }
 
 }  // namespace polyphony::lowering

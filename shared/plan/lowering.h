@@ -15,7 +15,7 @@
 
 namespace polyphony::lowering {
 
-// One end of one direction of a crossing; entries are by (work item in its branch)·tp +
+// One end of one direction of a crossing; entries are by (work item of its branch's table)·tp +
 // tensor-parallel index.
 struct Side {
   ChunkPlace place;
@@ -43,25 +43,28 @@ struct RankGroups {
   GroupId tied;
 };
 
+class StageGroups;
+
 class Builder {
  public:
   Builder(const Scenario& scenario, const Layout& layout, const Plan& plan, const StepPlan& step,
           const Batch& batch, StepKind kind, const SoftwareStack& stack);
-  Program build(std::optional<Rank> only = {});
+  Program build();
 
  private:
   friend class RankLowering;
+  friend class StageGroups;
   void make_works();
   void make_groups(const Branch& branch);
-  void make_stage_groups(const Branch& branch, int stage, bool partials,
-                         std::vector<RankGroups>& groups);
   bool partial_sums(const Branch& branch) const;
-  void make_tied_groups(const Branch& branch, std::vector<RankGroups>& groups);
   GroupId add_group(GroupKind kind, std::vector<Rank> members);
-  // Shards of consecutive ranks and the groups of equal places in them.
-  void divide(const std::vector<Rank>& copies, Shard shard, int shard_ranks, int first_rank,
-              std::vector<RankGroups>& groups, GroupId RankGroups::* shards,
-              GroupId RankGroups::* replicas);
+  // Whether the ranks that are lowered have the stage.
+  bool here(const ChunkPlace& place) const;
+  struct Seat {
+    int context = 0, lane = 0;
+  };
+  // Of a work, counted in its branch.
+  Seat seat(std::size_t branch, std::size_t work) const;
   void make_crossing(const ChunkLink& link);
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
@@ -96,7 +99,8 @@ class Builder {
   const SoftwareStack& stack_;
   const bool training_;
   Program program_;
-  std::vector<std::vector<RankGroups>> groups_;  // by branch, place in its grid
+  // By branch, place in its grid; of a part the rank's own alone.
+  std::vector<std::vector<RankGroups>> groups_;
   GroupId world_group_;
   std::vector<ChunkLink> links_;
   std::vector<Crossing> crossings_;

@@ -181,7 +181,9 @@ void RankLowering::add_standing() {
 
 const RankGroups& RankLowering::groups(const Role& role) const {
   const Branch& branch = b_.plan_.branches[role.branch];
-  return b_.groups_[role.branch][rank_.value - static_cast<std::size_t>(branch.grid.first_rank)];
+  const std::size_t place =
+      b_.step_.only.valid() ? 0 : rank_.value - static_cast<std::size_t>(branch.grid.first_rank);
+  return b_.groups_[role.branch][place];
 }
 
 std::vector<Task> RankLowering::tasks() {

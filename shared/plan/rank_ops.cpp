@@ -8,9 +8,9 @@
 namespace polyphony::lowering {
 
 std::uint32_t RankLowering::branch_work(const Role& role, int microbatch) const {
-  const Branch& branch = b_.plan_.branches[role.branch];
-  return static_cast<std::uint32_t>((microbatch * branch.lanes() + role.lane) * branch.grid.cp +
-                                    role.context);
+  return b_.table_.place_of(role.branch, static_cast<std::uint32_t>(microbatch),
+                            static_cast<std::uint32_t>(role.lane),
+                            static_cast<std::uint32_t>(role.context));
 }
 
 WorkId RankLowering::work_id(const Role& role, int microbatch) const {

@@ -51,7 +51,7 @@ class Orders {
  private:
   static Turn of(std::size_t branch, Turn turn, int first_work) {
     turn.branch = static_cast<std::uint16_t>(branch);
-    turn.work = static_cast<std::uint16_t>(turn.work + first_work);
+    turn.work += first_work;
     return turn;
   }
   Pipeline pipeline(const Branch& branch, int microbatches, int after) const {
@@ -127,6 +127,7 @@ StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Pl
                         const Batch& batch) {
   StepPlan step = make_orders(layout, plan);
   step.works = assign_work(scenario.model, plan, batch);
+  step.totals = totals_of(batch);
   return step;
 }
 

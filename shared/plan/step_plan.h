@@ -22,10 +22,13 @@ inline constexpr int kReceiveSlots = 2;  // unless a plan says otherwise
 
 struct StepPlan {
   WorkTable works;
+  BatchTotals totals;
   std::vector<Turns> orders;            // different ones
   std::vector<std::uint32_t> order_of;  // by rank: position in orders
   int receive_slots = kReceiveSlots;
-  const Turns& turns(Rank rank) const { return orders[order_of[rank.value]]; }
+  Rank only{};  // valid: that rank's part (shared/plan/step_part.h), with one order and no order_of
+  const Turns& turns(Rank rank) const { return orders[only.valid() ? 0 : order_of[rank.value]]; }
+  bool operator==(const StepPlan&) const = default;
 };
 
 // The layout's own: its schedule's orders.

@@ -68,10 +68,10 @@ struct WorkItem {
 // A work item: some samples, taken together through every module of its branch; with context
 // parallelism one rank's share of them. Ids are unique over branches, lanes and contexts.
 struct Work {
-  std::uint16_t branch = 0;   // which pipeline (Plan::branches)
-  std::uint16_t lane = 0;     // data-parallel index
-  std::uint16_t context = 0;  // context-parallel index
-  std::uint16_t index = 0;    // microbatch
+  std::uint32_t branch = 0;   // which pipeline (Plan::branches)
+  std::uint32_t lane = 0;     // data-parallel index
+  std::uint32_t context = 0;  // context-parallel index
+  std::uint32_t index = 0;    // microbatch
   Range samples{};            // positions in Program::work_samples: of all contexts together
   Range items{};              // positions in Program::work_items: this one's
   Range rows{};  // positions in Program::work_rows: its intervals of the token axis that the
@@ -187,13 +187,16 @@ struct Program {
   NumberFormat precision = NumberFormat::fp32;
   // Structure.
   std::uint32_t ranks = 0;
+  // Valid: a part, of one rank. It has that rank's ops, the groups that the rank is in, the messages
+  // that it sends or receives, the works that it runs or meets, and of the batch their samples.
+  Rank only{};
   std::vector<Stream> streams;
   std::vector<Group> groups;
   std::vector<Buffer> buffers;
   std::vector<Message> messages;
   std::vector<ParamGroup> params;
   std::vector<Op> ops;
-  std::vector<Range> rank_ops;  // by rank: positions in ops
+  std::vector<Range> rank_ops;  // by rank: positions in ops; of a part: one
   std::vector<OpId> waits;
   std::vector<BufferUse> buffer_uses;
   std::vector<MessageId> exchange_messages;
@@ -205,10 +208,11 @@ struct Program {
   std::vector<std::uint32_t> work_samples;  // positions in batch.samples
   std::vector<WorkItem> work_items;
   std::vector<Interval> work_rows;
-  std::int64_t loss_tokens = 0;  // of the whole batch: the loss denominator
+  BatchTotals totals;  // of the whole batch
 
   bool operator==(const Program&) const = default;
 
+  Range ops_of(Rank rank) const { return rank_ops[only.valid() ? 0 : rank.value]; }
   Rank rank_of(const Op& op) const { return streams[op.stream.value].rank; }
   const WorkSize& size_of(WorkId work, ModuleId module) const {
     return sizes[work.value * model.modules.size() + module.value];

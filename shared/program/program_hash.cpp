@@ -131,6 +131,10 @@ auto fields(const Batch& value) {
   const auto& [samples] = value;
   return std::tie(samples);
 }
+auto fields(const BatchTotals& value) {
+  const auto& [samples, loss_tokens, latent_tokens] = value;
+  return std::tie(samples, loss_tokens, latent_tokens);
+}
 auto fields(const Range& value) {
   const auto& [begin, end] = value;
   return std::tie(begin, end);
@@ -140,12 +144,12 @@ auto fields(const LayerRange& value) {
   return std::tie(begin, end);
 }
 auto fields(const Program& value) {
-  const auto& [model, layout, precision, ranks, streams, groups, buffers, messages, params, ops,
-               rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes, work_samples,
-               work_items, work_rows, loss_tokens] = value;
-  return std::tie(model, layout, precision, ranks, streams, groups, buffers, messages, params, ops,
-                  rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
-                  work_samples, work_items, work_rows, loss_tokens);
+  const auto& [model, layout, precision, ranks, only, streams, groups, buffers, messages, params,
+               ops, rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
+               work_samples, work_items, work_rows, totals] = value;
+  return std::tie(model, layout, precision, ranks, only, streams, groups, buffers, messages, params,
+                  ops, rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
+                  work_samples, work_items, work_rows, totals);
 }
 
 template <class Tag>

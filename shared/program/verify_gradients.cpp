@@ -97,7 +97,7 @@ class GradientCheck {
   }
 
  private:
-  using Lane = std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>;
+  using Lane = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
   Lane lane(WorkId work) const {
     const Work& value = program_.works[work.value];
     return {value.branch, value.lane, value.context};

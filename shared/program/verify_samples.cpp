@@ -25,10 +25,10 @@ bool has_part(const Program& program, std::size_t module, const Work& work) {
 }
 
 // Samples of the language module's branch: in one lane each, their tokens in one context each.
-void check_language(const Program& program, std::uint16_t branch, Faults& faults) {
+void check_language(const Program& program, std::uint32_t branch, Faults& faults) {
   std::vector<std::uint32_t> uses(program.batch.samples.size(), 0);
-  std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Interval>> rows;  // by index, lane
-  std::map<std::pair<std::uint16_t, std::uint16_t>, std::int64_t> totals;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Interval>> rows;  // by index, lane
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> totals;
   for (const Work& work : program.works) {
     if (work.branch != branch) continue;
     std::vector<Interval>& held = rows[{work.index, work.lane}];
@@ -67,7 +67,7 @@ void check_language(const Program& program, std::uint16_t branch, Faults& faults
 }
 
 // Items that some module of the branch takes: in one work each.
-void check_items(const Program& program, std::uint16_t branch, const std::vector<char>& member,
+void check_items(const Program& program, std::uint32_t branch, const std::vector<char>& member,
                  Faults& faults) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> uses;
   for (const Work& work : program.works)
@@ -117,8 +117,8 @@ void check_runs(const Program& program, std::size_t branches, Faults& faults) {
     bool language = false;
     for (std::size_t m = 0; m < modules; ++m)
       language = language || (of[m] && is_language(program, m));
-    if (language) check_language(program, static_cast<std::uint16_t>(branch), faults);
-    check_items(program, static_cast<std::uint16_t>(branch), of, faults);
+    if (language) check_language(program, static_cast<std::uint32_t>(branch), faults);
+    check_items(program, static_cast<std::uint32_t>(branch), of, faults);
   }
 }
 

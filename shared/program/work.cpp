@@ -1,7 +1,9 @@
 #include "shared/program/work.h"
 
 #include <algorithm>
+#include <tuple>
 
+#include "shared/error.h"
 #include "shared/layers/rows.h"
 
 namespace polyphony {
@@ -71,6 +73,26 @@ void add_tokens(const Model& model, const Sample& sample, std::int64_t first, co
 }
 
 }  // namespace
+
+Range WorkTable::of_branch(std::size_t branch) const {
+  return {first_work[branch], branch + 1 < first_work.size()
+                                  ? first_work[branch + 1]
+                                  : static_cast<std::uint32_t>(works.size())};
+}
+
+std::uint32_t WorkTable::place_of(std::size_t branch, std::uint32_t index, std::uint32_t lane,
+                                  std::uint32_t context) const {
+  const auto key = [](const Work& work) { return std::tie(work.index, work.lane, work.context); };
+  const Range range = of_branch(branch);
+  const auto begin = works.begin() + range.begin, end = works.begin() + range.end;
+  const auto wanted = std::tie(index, lane, context);
+  const auto found = std::lower_bound(
+      begin, end, wanted, [&](const Work& work, const auto& k) { return key(work) < k; });
+  POLYPHONY_CHECK(found != end && key(*found) == wanted, "no work " << index << " of lane " << lane
+                                                                    << ", context " << context
+                                                                    << " of branch " << branch);
+  return static_cast<std::uint32_t>(found - begin);
+}
 
 bool takes(const Model& model, ModuleId module, Modality modality) {
   const ModuleKind kind = model.modules[grid_owner(model, module).value].kind;

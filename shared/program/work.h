@@ -6,13 +6,22 @@
 namespace polyphony {
 
 // The work table of one step: the fields of Program by those names.
-//   Works of a branch are consecutive: first_work[branch] + (index·dp + lane)·cp + context.
+//   Works of a branch are consecutive, by index, lane, context. A part of a table
+//   (shared/plan/step_part.h) has some of them.
 struct WorkTable {
   std::vector<Work> works;
   std::vector<std::uint32_t> work_samples;
   std::vector<WorkItem> work_items;
   std::vector<Interval> work_rows;
   std::vector<std::uint32_t> first_work;  // by branch
+  bool part = false;
+
+  // Positions in `works`.
+  Range of_branch(std::size_t branch) const;
+  // Where one stands among the works of its branch.
+  std::uint32_t place_of(std::size_t branch, std::uint32_t index, std::uint32_t lane,
+                         std::uint32_t context) const;
+  bool operator==(const WorkTable&) const = default;
 };
 // The size of one work item for one module of its branch.
 WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, const WorkTable& table,

@@ -47,6 +47,17 @@ std::uint64_t permuted(std::uint64_t index, std::uint64_t size, std::uint64_t ke
 
 }  // namespace
 
+BatchTotals totals_of(const Batch& batch) {
+  BatchTotals totals;
+  totals.samples = static_cast<std::int64_t>(batch.samples.size());
+  for (const Sample& sample : batch.samples)
+    for (const Item& item : sample.items) {
+      totals.loss_tokens += item.loss_tokens;
+      if (item.modality == Modality::latent) totals.latent_tokens += item.tokens;
+    }
+  return totals;
+}
+
 Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_image,
                  std::uint64_t seed, std::uint64_t step) {
   Batch batch;

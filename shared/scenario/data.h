@@ -36,6 +36,15 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
+// Of all samples of a global batch: what losses are divided by, whoever holds them.
+struct BatchTotals {
+  std::int64_t samples = 0;
+  std::int64_t loss_tokens = 0;
+  std::int64_t latent_tokens = 0;
+  bool operator==(const BatchTotals&) const = default;
+};
+BatchTotals totals_of(const Batch& batch);
+
 // Integer distributions named in a scenario: constant, uniform, lognormal (of the real, rounded,
 // clamped to [low, high]).
 struct Distribution {

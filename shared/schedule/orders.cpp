@@ -88,13 +88,14 @@ namespace {
 
 struct Key {
   TurnKind kind;
-  std::uint16_t stage, work;
+  std::uint16_t stage;
+  std::int32_t work;
   auto operator<=>(const Key&) const = default;
 };
 // B and I end the same thing.
 Key key_of(TurnKind kind, int stage, int work) {
   if (kind == TurnKind::backward_input) kind = TurnKind::backward;
-  return {kind, static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(work)};
+  return {kind, static_cast<std::uint16_t>(stage), work};
 }
 
 std::vector<Key> needs(const Turn& turn, int stages) {

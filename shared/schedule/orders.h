@@ -18,7 +18,7 @@ int forward_lead(const Turns& order, int branch, int stage);
 // Of one stage while a turn runs: works from F to B or I, works from I to W, and works in both, whose
 // I runs.
 struct InFlight {
-  std::uint16_t tapes = 0, weights = 0, both = 0;
+  std::uint32_t tapes = 0, weights = 0, both = 0;
   bool operator==(const InFlight&) const = default;
 };
 // By stage that the order visits, in their order. A rank may hold most of one stage when it holds

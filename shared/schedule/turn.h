@@ -22,14 +22,14 @@ struct Turn {
   bool overlapped = false;   // with the turn after it
   std::uint16_t branch = 0;  // Plan::branches
   std::uint16_t stage = 0;   // of the branch's stages, in the order of the data
-  std::uint16_t work = 0;    // microbatch: Work::index
+  std::int32_t work = 0;     // microbatch: Work::index
   auto operator<=>(const Turn&) const = default;
 };
 using Turns = std::vector<Turn>;
 
 // A turn of branch 0.
 inline Turn make_turn(TurnKind kind, int stage, int work) {
-  return {kind, false, 0, static_cast<std::uint16_t>(stage), static_cast<std::uint16_t>(work)};
+  return {kind, false, 0, static_cast<std::uint16_t>(stage), work};
 }
 
 // "F" "B" "I" "W".

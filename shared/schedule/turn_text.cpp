@@ -47,10 +47,14 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-std::optional<std::uint16_t> number(std::string_view text) {
-  std::uint16_t value = 0;
+// More than any layout has.
+constexpr int kMostStages = 0xFFFF, kMostWorks = 1 << 24;
+
+std::optional<int> number(std::string_view text, int most) {
+  int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  if (value < 0 || value > most) return {};
   return value;
 }
 std::optional<TurnKind> kind_of(char c) {
@@ -60,7 +64,7 @@ std::optional<TurnKind> kind_of(char c) {
 }
 std::optional<Turn> turn_of(std::optional<TurnKind> kind, std::string_view stage,
                             std::string_view work) {
-  const auto s = number(stage), w = number(work);
+  const auto s = number(stage, kMostStages), w = number(work, kMostWorks);
   if (!kind || !s || !w) return {};
   return make_turn(*kind, *s, *w);
 }

@@ -15,7 +15,7 @@ TEST_CASE("equal Programs have equal hashes, and any change shows") {
     change(copy);
     return hash(copy) != hash(program);
   };
-  CHECK(changed([](Program& p) { p.loss_tokens += 1; }));
+  CHECK(changed([](Program& p) { p.totals.loss_tokens += 1; }));
   CHECK(changed([](Program& p) { p.model.modules[0].rope_theta = 500000; }));
   CHECK(changed([](Program& p) { p.batch.samples[1].items[0].loss_tokens -= 1; }));
   CHECK(changed([](Program& p) { p.streams[0].name = "compute "; }));

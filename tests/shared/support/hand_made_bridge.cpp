@@ -35,7 +35,7 @@ Program local_bridge() {
   language_work.pairs = language_work.tokens * (language_work.tokens + 1) / 2;
   program.sizes = {
       {.tokens = kPatches, .pairs = kPatches * kPatches, .sequences = 1}, {}, {}, language_work};
-  program.loss_tokens = kTokens - 1;
+  program.totals.loss_tokens = kTokens - 1;
   program.params = {{.rank = rank, .module = vision, .layers = {0, 3}, .bytes = kParameters},
                     {.rank = rank, .module = text, .layers = {0, 3}, .bytes = kParameters}};
 

@@ -91,7 +91,7 @@ class PipelineMaker {
                                  .rows = {sample, sample + 1}});
         program.work_rows.push_back({0, kTokens});
         program.sizes.push_back(language_size());
-        program.loss_tokens += kTokens - 1;
+        program.totals.loss_tokens += kTokens - 1;
       }
     }
   }

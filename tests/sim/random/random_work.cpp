@@ -30,14 +30,14 @@ WorkId add_work(Program& program, int lane, int index, std::int32_t tokens) {
   program.batch.samples.push_back({sample, {{Modality::text, tokens, labels}}});
   program.work_samples.push_back(sample);
   Work item;
-  item.lane = static_cast<std::uint16_t>(lane);
-  item.index = static_cast<std::uint16_t>(index);
+  item.lane = static_cast<std::uint32_t>(lane);
+  item.index = static_cast<std::uint32_t>(index);
   item.samples = item.rows = {sample, sample + 1};
   program.work_rows.push_back({0, tokens});
   program.works.push_back(item);
   const std::int64_t n = tokens;
   program.sizes.push_back({n, n * (n + 1) / 2, n, labels, 1, 1, n, 0});
-  program.loss_tokens += labels;
+  program.totals.loss_tokens += labels;
   return WorkId(program.works.size() - 1);
 }
 

@@ -199,7 +199,7 @@ TEST_CASE("bad files are refused with file, pointer, what and how to fix") {
         "step.json: /polyphony/kind: \"guessed\" is neither \"predicted\" nor \"measured\"" +
             again);
   Program other = program;
-  other.loss_tokens += 1;
+  other.totals.loss_tokens += 1;
   CHECK(message_of(text, other) ==
         "step.json: /polyphony/program: the trace is of another Program (another scenario, layout, "
         "batch or version) "

@@ -1,0 +1,207 @@
+// Bytes of a StepPlan: to_bytes(), read_step_part(), digest() of shared/plan/step_part.h.
+#include <limits>
+#include <type_traits>
+
+#include "shared/error.h"
+#include "shared/plan/step_part.h"
+
+namespace polyphony {
+namespace {
+
+constexpr std::uint64_t kVersion = 1;
+
+// FNV-1a, 64 bits. Source: Fowler, Noll, Vo; RFC 9923.
+class Fnv {
+ public:
+  void add(unsigned char byte) { state_ = (state_ ^ byte) * 0x100000001b3ull; }
+  std::uint64_t value() const { return state_; }
+
+ private:
+  std::uint64_t state_ = 0xcbf29ce484222325ull;
+};
+
+// What a structure's fields are handed to, one after another: written, read, or digested. One list of
+// fields serves all three.
+template <class Sink>
+class Out {
+ public:
+  explicit Out(Sink sink) : sink_(std::move(sink)) {}
+  template <class T>
+  void number(const T& value) {
+    std::uint64_t left;
+    if constexpr (std::is_signed_v<T>)
+      left = (static_cast<std::uint64_t>(value) << 1) ^
+             static_cast<std::uint64_t>(std::int64_t{value} >> 63);
+    else
+      left = static_cast<std::uint64_t>(value);
+    for (; left >= 0x80; left >>= 7) sink_(static_cast<unsigned char>(left | 0x80));
+    sink_(static_cast<unsigned char>(left));
+  }
+  template <class List, class Visit>
+  void list(const List& values, Visit visit) {
+    number(values.size());
+    for (const auto& value : values) visit(*this, value);
+  }
+
+ private:
+  Sink sink_;
+};
+
+class In {
+ public:
+  explicit In(std::string_view bytes) : bytes_(bytes) {}
+  template <class T>
+  void number(T& value) {
+    std::uint64_t read = 0;
+    for (int shift = 0;; shift += 7) {
+      if (at_ == bytes_.size() || shift > 63) throw StepPlanError("a step plan is cut short");
+      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
+      read |= std::uint64_t{byte & 0x7fu} << shift;
+      if (byte < 0x80) break;
+    }
+    if constexpr (std::is_signed_v<T>)
+      value = static_cast<T>(static_cast<std::int64_t>(read >> 1) ^
+                             -static_cast<std::int64_t>(read & 1));
+    else
+      value = static_cast<T>(read);
+  }
+  template <class List, class Visit>
+  void list(List& values, Visit visit) {
+    std::uint64_t count = 0;
+    number(count);
+    if (count > bytes_.size() - at_) throw StepPlanError("a step plan is cut short");
+    values.resize(count);  // an element takes a byte or more
+    for (auto& value : values) visit(*this, value);
+  }
+  bool ended() const { return at_ == bytes_.size(); }
+
+ private:
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+// By reference or, writing, by constant reference.
+template <class Archive, class Value>
+void each_range(Archive& archive, Value& range) {
+  archive.number(range.begin);
+  archive.number(range.end);
+}
+
+template <class Archive, class Value>
+void each_enum(Archive& archive, Value& value) {
+  using Plain = std::remove_const_t<Value>;
+  auto number = static_cast<std::uint8_t>(value);
+  archive.number(number);
+  if constexpr (!std::is_const_v<Value>) value = static_cast<Plain>(number);
+}
+
+template <class Archive, class Table>
+void each_table(Archive& archive, Table& table) {
+  archive.list(table.works, [](Archive& a, auto& work) {
+    a.number(work.branch);
+    a.number(work.lane);
+    a.number(work.context);
+    a.number(work.index);
+    each_range(a, work.samples);
+    each_range(a, work.items);
+    each_range(a, work.rows);
+  });
+  archive.list(table.work_samples, [](Archive& a, auto& sample) { a.number(sample); });
+  archive.list(table.work_items, [](Archive& a, auto& item) {
+    a.number(item.sample);
+    a.number(item.item);
+  });
+  archive.list(table.work_rows, [](Archive& a, auto& rows) { each_range(a, rows); });
+  archive.list(table.first_work, [](Archive& a, auto& first) { a.number(first); });
+}
+
+template <class Archive, class Step>
+void each_step(Archive& archive, Step& step) {
+  each_table(archive, step.works);
+  archive.number(step.totals.samples);
+  archive.number(step.totals.loss_tokens);
+  archive.number(step.totals.latent_tokens);
+  archive.list(step.orders, [](Archive& a, auto& turns) {
+    a.list(turns, [](Archive& b, auto& turn) {
+      each_enum(b, turn.kind);
+      each_enum(b, turn.overlapped);
+      b.number(turn.branch);
+      b.number(turn.stage);
+      b.number(turn.work);
+    });
+  });
+  archive.list(step.order_of, [](Archive& a, auto& order) { a.number(order); });
+  archive.number(step.receive_slots);
+  archive.number(step.only.value);
+}
+
+template <class Archive, class Samples>
+void each_batch(Archive& archive, Samples& batch) {
+  archive.list(batch.samples, [](Archive& a, auto& sample) {
+    a.number(sample.id);
+    a.list(sample.items, [](Archive& b, auto& item) {
+      each_enum(b, item.modality);
+      b.number(item.tokens);
+      b.number(item.loss_tokens);
+    });
+  });
+}
+
+template <class Archive, class Part>
+void each_part(Archive& archive, Part& part) {
+  archive.number(part.whole);
+  each_step(archive, part.step);
+  each_batch(archive, part.batch);
+  archive.list(part.positions, [](Archive& a, auto& position) { a.number(position); });
+}
+
+std::uint64_t checksum(std::string_view bytes) {
+  Fnv fnv;
+  for (const char byte : bytes) fnv.add(static_cast<unsigned char>(byte));
+  return fnv.value();
+}
+
+constexpr std::size_t kChecksum = 8;
+
+}  // namespace
+
+std::uint64_t digest(const StepPlan& step, const Batch& batch) {
+  Fnv fnv;
+  Out archive([&](unsigned char byte) { fnv.add(byte); });
+  each_step(archive, step);
+  each_batch(archive, batch);
+  return fnv.value();
+}
+
+std::string to_bytes(const StepPart& part) {
+  std::string bytes;
+  Out archive([&](unsigned char byte) { bytes.push_back(static_cast<char>(byte)); });
+  archive.number(kVersion);
+  each_part(archive, part);
+  const std::uint64_t sum = checksum(bytes);
+  for (std::size_t i = 0; i < kChecksum; ++i)
+    bytes.push_back(static_cast<char>(sum >> (8 * i) & 0xff));
+  return bytes;
+}
+
+StepPart read_step_part(const std::string& bytes) {
+  if (bytes.size() < kChecksum) throw StepPlanError("a step plan is cut short");
+  const std::string_view body(bytes.data(), bytes.size() - kChecksum);
+  In archive(body);
+  std::uint64_t version = 0, sum = 0;
+  archive.number(version);
+  if (version != kVersion)
+    throw StepPlanError("a step plan of version " + std::to_string(version) +
+                        ", this program reads " + std::to_string(kVersion) +
+                        ": do all ranks run the same build?");
+  for (std::size_t i = 0; i < kChecksum; ++i)
+    sum |= std::uint64_t{static_cast<unsigned char>(bytes[body.size() + i])} << (8 * i);
+  if (sum != checksum(body)) throw StepPlanError("a step plan is damaged: its checksum differs");
+  StepPart part;
+  each_part(archive, part);
+  if (!archive.ended()) throw StepPlanError("a step plan is longer than what it holds");
+  part.step.works.part = true;
+  return part;
+}
+
+}  // namespace polyphony
