@@ -26,6 +26,7 @@ class GlooTransport : public Transport {
     context.options = options;
     context.spin = cores_suffice(launch.local_world_size);
     context.store = meet_at_store(launch, options.join_timeout);
+    context.letters = another_connection(launch, options.join_timeout);
     context.own_address = options.interface.empty()
                               ? own_address_towards(launch.master_address, launch.master_port)
                               : address_of_interface(options.interface);
@@ -91,6 +92,19 @@ class GlooTransport : public Transport {
     guarded(*context_, "barrier", [&] {
       await_collective(*context_, context_->messages->barrier(c10d::BarrierOptions()));
     });
+  }
+
+  void post(const std::string& key, const std::string& bytes) override {
+    guarded(*context_, "posting " + key, [&] { set_text(*context_->letters, key, bytes); });
+  }
+  std::string fetch(const std::string& key) override {
+    std::string bytes;
+    guarded(*context_, "waiting for " + key, [&] {
+      await_key(*context_, key);
+      bytes = get_text(*context_->letters, key);
+      context_->letters->deleteKey(key);
+    });
+    return bytes;
   }
 
   void abort(const std::string& reason) override { context_->liveness->report(reason); }

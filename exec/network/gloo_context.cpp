@@ -32,6 +32,23 @@ class Waiting {
 
 }  // namespace
 
+// In slices: a store cannot be woken when a peer is lost meanwhile.
+void await_key(const GlooContext& context, const std::string& key) {
+  constexpr Seconds kSlice{0.5};
+  const auto now = [] { return Seconds(std::chrono::steady_clock::now().time_since_epoch()); };
+  for (const Seconds end = now() + context.options.timeout; now() < end;) {
+    if (context.liveness->lost()) throw LostPeer(Rank(), "a peer is lost");
+    const Seconds began = now();
+    try {
+      context.letters->wait({key}, milliseconds(kSlice));
+      return;
+    } catch (const std::exception&) {
+      if (now() - began < 0.5 * kSlice) throw;  // no time-out: the connection is gone
+    }
+  }
+  throw LostPeer(Rank(), "nobody posted it");
+}
+
 GlooContext::~GlooContext() {
   // Destroying it would wait for work that a lost peer keeps from ending.
   if (liveness && liveness->lost()) static_cast<void>(messages.release());

@@ -28,6 +28,8 @@ struct GlooContext {
   std::string own_address;
   bool spin = false;
   c10::intrusive_ptr<c10d::Store> store;
+  // Of Transport::post and fetch: a connection of its own, for a wait on one blocks all else on it.
+  c10::intrusive_ptr<c10d::Store> letters;
   std::unique_ptr<Liveness> liveness;
 
   std::mutex mutex;          // of works
@@ -51,6 +53,9 @@ std::string first_line(const std::exception& error);
 // A collective of ProcessGroupGloo cannot be aborted: wait on our own condition, which an abort
 // ends.
 void await_collective(const GlooContext& context, const GlooWork& work);
+
+// Blocks until somebody has posted it.
+void await_key(const GlooContext& context, const std::string& key);
 
 // Runs a call; when it fails because somebody is gone, says who.
 template <class Call>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/runner/agreed_names.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -35,13 +36,13 @@ torch::Dtype torch_dtype(NumberFormat format) {
 ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure,
                    bool perturb, torch::Device device)
     : rank_(transport.rank()), device_(device) {
-  for (std::size_t g = 0; g < structure.groups.size(); ++g) {
+  const std::vector<std::string> names = group_names(structure);
+  for (std::size_t g = 0; g < names.size(); ++g) {
     const Group& group = structure.groups[g];
     const bool mine =
         std::find(group.members.begin(), group.members.end(), rank_) != group.members.end();
     const bool speaks = mine && group.kind != GroupKind::cell;
-    groups_.push_back(speaks ? transport.make_group("group" + std::to_string(g), group.members)
-                             : nullptr);
+    groups_.push_back(speaks ? transport.make_group(names[g], group.members) : nullptr);
   }
   for (const ParamGroup& group : structure.params)
     if (group.rank == rank_ && !group.experts) add(scenario, structure, group, perturb);

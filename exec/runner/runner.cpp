@@ -271,7 +271,8 @@ void Runner::Impl::exchange(const Op& op, const Exchange& what) {
                                                                               << whole.size(0));
     const std::int64_t row = what.sends ? message.from_row : message.to_row;
     transfers.push_back({whole.narrow(0, row, message.rows),
-                         what.sends ? message.destination : message.source, id.value, what.sends});
+                         what.sends ? message.destination : message.source, state->tag(id),
+                         what.sends});
   }
   transport.exchange(transfers);
 }

@@ -1,6 +1,7 @@
 #include "exec/runner/step_data.h"
 
 #include "exec/runner/chunk_set.h"
+#include "shared/error.h"
 
 namespace polyphony::exec {
 
@@ -30,7 +31,7 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
                                         Draw draw, torch::Device device) {
   const torch::Dtype dtype = torch_dtype(program.precision);
   std::map<WorkId, PackParts> wanted;
-  const Range ops = program.rank_ops[rank.value];
+  const Range ops = program.ops_of(rank);
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const auto* what = std::get_if<Compute>(&program.ops[i].what);
     if (!what || what->phase != Phase::forward) continue;
@@ -50,13 +51,41 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
   return inputs;
 }
 
+StepPart StepPlanner::part(std::uint64_t step) const {
+  const Rank own = transport_.rank();
+  if (planner_ == Planner::each) return own_part(dataset_.batch(step));
+  const auto key = [&](Rank rank) {
+    return "plan/" + std::to_string(step) + "/" + std::to_string(rank.value);
+  };
+  if (own != Rank(0)) {
+    StepPart part = read_step_part(transport_.fetch(key(own)));
+    POLYPHONY_CHECK(part.step.only == own,
+                    "the plan of step " << step << " is rank " << part.step.only.value << "'s");
+    return part;
+  }
+  const Batch batch = dataset_.batch(step);
+  const StepPlan plan = make_step_plan(scenario_, layout_, plan_, batch);
+  const StepParts parts(scenario_.model, plan_, plan, batch);
+  for (int rank = 1; rank < transport_.world_size(); ++rank) {
+    const Rank other(static_cast<std::size_t>(rank));
+    transport_.post(key(other), to_bytes(parts.of(other)));
+  }
+  return parts.of(own);
+}
+
+StepPart StepPlanner::own_part(const Batch& batch) const {
+  const StepPlan plan = make_step_plan(scenario_, layout_, plan_, batch);
+  return StepParts(scenario_.model, plan_, plan, batch).of(transport_.rank());
+}
+
 StepLoader::~StepLoader() {
   if (ahead_.valid()) ahead_.wait();
 }
 
 StepData StepLoader::load(std::uint64_t step) const {
-  StepData data{step, lower(scenario_, layout_, plan_, dataset_.batch(step)), {}};
-  data.inputs = pack_inputs(data.program, rank_, dataset_, {scenario_.data.seed, step}, device_);
+  const StepPart part = planner_.part(step);
+  StepData data{step, part.whole, planner_.lower(part), {}};
+  data.inputs = pack_inputs(data.program, rank_, dataset_, {seed_, step}, device_);
   return data;
 }
 

@@ -7,13 +7,54 @@
 #include <map>
 
 #include "exec/data/dataset.h"
+#include "exec/transport/communicator.h"
 #include "shared/plan/lower.h"
+#include "shared/plan/step_part.h"
 
 namespace polyphony::exec {
 
+// Who plans a step. each: every rank plans it whole and keeps its own part. first: rank 0 plans for
+// all and posts the others their parts (Transport::post), which then cost them what they do
+// themselves, however many ranks there are.
+enum class Planner : std::uint8_t { each, first };
+
+class StepPlanner {
+ public:
+  // All arguments must outlive it.
+  StepPlanner(Transport& transport, const Scenario& scenario, const Layout& layout,
+              const Plan& plan, const Dataset& dataset, Planner planner)
+      : transport_(transport),
+        scenario_(scenario),
+        layout_(layout),
+        plan_(plan),
+        dataset_(dataset),
+        planner_(planner) {}
+
+  // This rank's part of a step. By rank 0's plan: every rank asks for every step once.
+  StepPart part(std::uint64_t step) const;
+  // Planned here, whoever plans the steps of the training.
+  StepPart own_part(const Batch& batch) const;
+  Program lower(const StepPart& part, StepKind kind = StepKind::train) const {
+    return polyphony::lower(scenario_, layout_, plan_, part.step, part.batch, kind);
+  }
+  // Of all ranks: what a trace's op ids are those of, and what verify() proves.
+  Program whole(const Batch& batch) const {
+    return polyphony::lower(scenario_, layout_, plan_, batch);
+  }
+
+ private:
+  Transport& transport_;
+  const Scenario& scenario_;
+  const Layout& layout_;
+  const Plan& plan_;
+  const Dataset& dataset_;
+  Planner planner_;
+};
+
 struct StepData {
   std::uint64_t step = 0;
-  Program program;
+  std::uint64_t plan = 0;  // digest of the whole StepPlan
+  Program program;         // of this rank
   std::map<WorkId, WorkInput> inputs;
 };
 
@@ -25,15 +66,10 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
 
 class StepLoader {
  public:
-  // All arguments must outlive the loader.
-  StepLoader(const Scenario& scenario, const Layout& layout, const Plan& plan,
-             const Dataset& dataset, Rank rank, torch::Device device)
-      : scenario_(scenario),
-        layout_(layout),
-        plan_(plan),
-        dataset_(dataset),
-        rank_(rank),
-        device_(device) {}
+  // All arguments must outlive the loader. `seed`: of what a step draws.
+  StepLoader(const StepPlanner& planner, const Dataset& dataset, std::uint64_t seed, Rank rank,
+             torch::Device device)
+      : planner_(planner), dataset_(dataset), seed_(seed), rank_(rank), device_(device) {}
   ~StepLoader();
 
   // The data of `step`; starts loading step + 1 before it returns. What loading threw is thrown
@@ -43,10 +79,9 @@ class StepLoader {
  private:
   StepData load(std::uint64_t step) const;
 
-  const Scenario& scenario_;
-  const Layout& layout_;
-  const Plan& plan_;
+  const StepPlanner& planner_;
   const Dataset& dataset_;
+  std::uint64_t seed_;
   Rank rank_;
   torch::Device device_;
   std::uint64_t ahead_step_ = 0;

@@ -1,13 +1,15 @@
 #include "exec/runner/step_state.h"
 
+#include "exec/runner/agreed_names.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
 
 StepState::StepState(const Program& program, Rank rank)
     : program_(program),
-      first_op_(program.rank_ops[rank.value].begin),
-      ops_(program.rank_ops[rank.value].size()) {
+      first_op_(program.ops_of(rank).begin),
+      ops_(program.ops_of(rank).size()),
+      tags_(message_tags(program, rank)) {
   state_ = std::make_unique<std::atomic<std::uint32_t>[]>(ops_);
   times_.resize(ops_);
   for (std::size_t i = 0; i < ops_; ++i) {

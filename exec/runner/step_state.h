@@ -37,6 +37,8 @@ class StepState {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   void rethrow();
 
+  // exec/runner/agreed_names.h
+  std::uint64_t tag(MessageId message) const { return tags_[message.value]; }
   // The boundary tensor of a buffer of this rank; empty until written.
   torch::Tensor& tensor(BufferId buffer);
   std::vector<OpTime> take_times();
@@ -48,6 +50,7 @@ class StepState {
   std::unique_ptr<std::atomic<std::uint32_t>[]>
       state_;  // by local op: 0 not yet, 1 ended, 2 stopped
   std::size_t ops_;
+  std::vector<std::uint32_t> tags_;
   std::vector<OpTime> times_;  // by local op; each entry written by its own stream only
   std::unordered_map<std::uint32_t, torch::Tensor>
       tensors_;  // shape fixed after construction; entries ordered by the ops' waits

@@ -85,6 +85,10 @@ class Transport {
     exchange({Transfer{.tensor = tensor, .peer = peer, .tag = tag, .sends = false}});
   }
   virtual void barrier() = 0;
+  // Bytes that are no tensors: post() leaves them under a new key, fetch() waits for them and takes
+  // them away. One reader a key. A rank posts from one thread at a time, and fetches from one.
+  virtual void post(const std::string& key, const std::string& bytes) = 0;
+  virtual std::string fetch(const std::string& key) = 0;
   // Ends the run: wakes every blocked call, here and on all other ranks, with LostPeer naming this
   // rank and the reason.
   virtual void abort(const std::string& reason) = 0;

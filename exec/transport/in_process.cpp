@@ -85,6 +85,27 @@ class InProcessTransport : public Transport {
     world_->require(world_->world->barrier.arrive_and_wait(world_->timeout), rank_, "barrier");
   }
 
+  void post(const std::string& key, const std::string& bytes) override {
+    {
+      const std::scoped_lock lock(world_->mutex);
+      POLYPHONY_CHECK(world_->letters.emplace(key, bytes).second, key << " is posted already");
+    }
+    world_->posted.fetch_add(1, std::memory_order_release);
+    futex_wake_all(world_->posted);
+  }
+  std::string fetch(const std::string& key) override {
+    while (true) {
+      const std::uint32_t seen = world_->posted.load(std::memory_order_acquire);
+      {
+        const std::scoped_lock lock(world_->mutex);
+        if (auto letter = world_->letters.extract(key)) return std::move(letter.mapped());
+      }
+      world_->require(
+          wait_for_change(world_->posted, seen, false, world_->aborted, world_->timeout), rank_,
+          "waiting for " + key);
+    }
+  }
+
   void abort(const std::string& reason) override { world_->abort(rank_, reason); }
 
  private:

@@ -53,10 +53,12 @@ struct InProcessWorld {
   Seconds timeout;
   bool spin;
   std::atomic<bool> aborted{false};
-  std::deque<Mailbox> mailboxes;  // by destination
+  std::deque<Mailbox> mailboxes;         // by destination
+  std::atomic<std::uint32_t> posted{0};  // letters so far
   std::unique_ptr<InProcessGroup> world;
   std::mutex mutex;  // of what follows
   std::map<std::string, std::shared_ptr<InProcessGroup>> groups;
+  std::map<std::string, std::string> letters;
   Rank culprit;
   std::string reason;
 };

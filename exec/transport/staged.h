@@ -43,6 +43,8 @@ class StagedTransport : public Transport {
   }
   void exchange(const std::vector<Transfer>& transfers) override;
   void barrier() override { host_->barrier(); }
+  void post(const std::string& key, const std::string& bytes) override { host_->post(key, bytes); }
+  std::string fetch(const std::string& key) override { return host_->fetch(key); }
   void abort(const std::string& reason) override { host_->abort(reason); }
 
  protected:

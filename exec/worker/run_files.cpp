@@ -76,21 +76,25 @@ void MetricsFile::accuracy(std::int64_t step, double accuracy, int held_out) {
   line(nlohmann::json{{"step", step}, {"accuracy", accuracy}, {"held_out", held_out}}.dump());
 }
 
-void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps) {
+void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
+                  const std::function<Program(std::int64_t)>& whole) {
   if (folder.empty() || steps.empty()) return;
   const std::filesystem::path trace = std::filesystem::path(folder) / "trace";
   std::string batches;
   for (const TracedStep& traced : steps) {
+    const Program program = whole(traced.step);
     Timeline timeline;
     timeline.ops = traced.times;
-    for (const OpTime& time : timeline.ops)
+    for (OpTime& time : timeline.ops) {
+      time.op = OpId(time.op.value + program.ops_of(rank).begin);
       timeline.makespan = std::max(timeline.makespan, time.end);
+    }
     const std::string name =
         "step-" + std::to_string(traced.step) + ".rank-" + std::to_string(rank.value) + ".json";
     write_file((trace / name).string(),
-               traces::write_trace(traced.program, timeline, traces::TraceKind::measured,
+               traces::write_trace(program, timeline, traces::TraceKind::measured,
                                    static_cast<std::uint64_t>(traced.step)));
-    batches += to_json_line(static_cast<std::uint64_t>(traced.step), traced.program.batch) + "\n";
+    batches += to_json_line(static_cast<std::uint64_t>(traced.step), program.batch) + "\n";
   }
   if (rank.value == 0) write_file((trace / "batches.jsonl").string(), batches);
 }

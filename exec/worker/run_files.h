@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,14 @@ class MetricsFile {
   std::ofstream file_;
 };
 
-// One traced step of this rank, on rank 0's clock.
+// One traced step of this rank, on rank 0's clock. Its ops are counted in the rank's own Program.
 struct TracedStep {
   std::int64_t step = 0;
-  Program program;
   std::vector<OpTime> times;
 };
 // Writes trace/step-<n>.rank-<r>.json, and on rank 0 trace/batches.jsonl. Old traces of the folder
-// are removed first by rank 0.
-void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps);
+// are removed first by rank 0. `whole`: a step's Program of all ranks, whose op ids traces have.
+void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
+                  const std::function<Program(std::int64_t)>& whole);
 
 }  // namespace polyphony::exec

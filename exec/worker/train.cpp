@@ -26,7 +26,7 @@ double learning_rate(const Training& training, std::int64_t step) {
 Runner::Pace make_pace(const Program& program, Rank rank, const Cluster& cluster,
                        const HardwareProfile& profile, double scale) {
   Runner::Pace pace(program.ops.size());
-  const Range ops = program.rank_ops[rank.value];
+  const Range ops = program.ops_of(rank);
   for (std::uint32_t i = ops.begin; i < ops.end; ++i)
     if (std::holds_alternative<Compute>(program.ops[i].what))
       pace[i] = scale * compute_time(program, OpId(i), cluster, profile);
@@ -50,15 +50,15 @@ class Control {
   bool due(std::int64_t step) const { return step >= next_; }
 
   Decision exchange(std::int64_t step, bool interrupted, Seconds elapsed, Seconds last_step,
-                    std::uint64_t program) {
-    const auto high = static_cast<double>(program >> 32),
-               low = static_cast<double>(program & 0xffffffffu);
+                    std::uint64_t plan) {
+    const auto high = static_cast<double>(plan >> 32),
+               low = static_cast<double>(plan & 0xffffffffu);
     torch::Tensor values = torch::tensor(
         {interrupted ? 1.0 : 0.0, elapsed.count(), last_step.count(), high, -high, low, -low},
         torch::kFloat64);
     group_->all_reduce(values, Reduction::max);
     const double* v = values.const_data_ptr<double>();
-    POLYPHONY_CHECK(v[3] == -v[4] && v[5] == -v[6], "the ranks lowered different Programs for step "
+    POLYPHONY_CHECK(v[3] == -v[4] && v[5] == -v[6], "the ranks have different plans for step "
                                                         << step << "; do all read the same data?");
     next_ = step + std::max<std::int64_t>(1, static_cast<std::int64_t>(0.5 / std::max(1e-3, v[2])));
     return {v[0] > 0, Seconds(v[1])};
@@ -89,8 +89,9 @@ std::vector<Sample> spread_out(std::vector<Sample> samples, int wanted) {
 }
 
 // Right answers and questions among the first `real` samples of a batch, as far as this rank
-// predicted them.
+// predicted them. `positions`: of the Program's samples in the batch.
 std::pair<double, double> count_right(const Program& program,
+                                      const std::vector<std::uint32_t>& positions,
                                       const std::map<WorkId, torch::Tensor>& predictions,
                                       const std::map<WorkId, WorkInput>& inputs, std::size_t real) {
   double right = 0, asked = 0;
@@ -104,7 +105,7 @@ std::pair<double, double> count_right(const Program& program,
       std::int64_t labels = 0, hits = 0;
       for (const Item& item : program.batch.samples[position].items) labels += item.loss_tokens;
       for (std::int64_t k = 0; k < labels; ++k) hits += *hit++;
-      if (labels == 0 || position >= real) continue;
+      if (labels == 0 || positions[position] >= real) continue;
       asked += 1;
       right += hits == labels ? 1 : 0;
     }
@@ -118,7 +119,7 @@ struct Answers {
   int asked = 0;
 };
 Answers evaluate(Control& control, Transport& transport, Runner& runner, const Scenario& scenario,
-                 const Layout& layout, const Plan& plan, const Dataset& dataset, int samples,
+                 const StepPlanner& planner, const Dataset& dataset, int samples,
                  torch::Device device) {
   const std::vector<Sample> questions = spread_out(dataset.held_out(), samples);
   if (questions.empty())
@@ -131,13 +132,15 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
     for (std::size_t i = 0; i < size;
          ++i)  // the last batch is filled up with questions that do not count
       batch.samples.push_back(questions[(begin + i) % questions.size()]);
-    const Program program = lower(scenario, layout, plan, batch, StepKind::evaluate);
+    const StepPart part = planner.own_part(batch);
+    const Program program = planner.lower(part, StepKind::evaluate);
     const std::map<WorkId, WorkInput> inputs =
         pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0}, device);
     const auto predictions =
         runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     if (!counts_predictions(program, transport.rank())) continue;
-    const auto [right, asked] = count_right(program, predictions, inputs, questions.size() - begin);
+    const auto [right, asked] =
+        count_right(program, part.positions, predictions, inputs, questions.size() - begin);
     counts[0] += right;
     counts[1] += asked;
   }
@@ -156,11 +159,13 @@ class Trainer {
         dataset_(dataset),
         options_(options),
         plan_(make_plan(scenario, layout)),
-        structure_(checked(lower(scenario, layout, plan_, dataset.batch(0)))),
+        planner_(transport, scenario, layout, plan_, dataset,
+                 transport.world_size() >= kPlanForAll ? Planner::first : options.planner),
+        structure_(structure(planner_, transport.world_size(), dataset.batch(0))),
         runner_(transport, scenario, structure_,
                 {false, options.check_collectives, options.device}),
         control_(transport),
-        loader_(scenario_, layout_, plan_, dataset_, transport.rank(), options.device) {
+        loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device) {
     if (options.out.empty()) return;
     std::error_code failed;
     std::filesystem::create_directories(options.out + "/trace", failed);
@@ -172,10 +177,13 @@ class Trainer {
   TrainResult run();
 
  private:
-  static Program checked(Program program) {
-    const std::vector<Fault> faults = verify(program);
-    POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
-    return program;
+  // This rank's part of a first Program whose whole is proven, where that is no large work.
+  static Program structure(const StepPlanner& planner, int ranks, const Batch& batch) {
+    if (ranks <= kProveWhole) {
+      const std::vector<Fault> faults = verify(planner.whole(batch));
+      POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
+    }
+    return planner.lower(planner.own_part(batch));
   }
   void step(std::int64_t number, MetricsFile& metrics);
   bool stop_here(std::int64_t done, MetricsFile& metrics);
@@ -187,6 +195,7 @@ class Trainer {
   const Dataset& dataset_;
   const TrainOptions& options_;
   Plan plan_;
+  StepPlanner planner_;
   Program structure_;
   Runner runner_;
   Control control_;
@@ -196,7 +205,7 @@ class Trainer {
   Seconds last_checkpoint_ = steady_now();
   std::int64_t checkpointed_ = -1;
   Seconds last_seconds_{};
-  std::uint64_t last_hash_ = 0;
+  std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
   std::vector<TracedStep> traced_;
 };
@@ -213,7 +222,7 @@ void Trainer::step(std::int64_t number, MetricsFile& metrics) {
       data.program, [&](WorkId work) -> const WorkInput& { return data.inputs.at(work); }, rate,
       pace);
   last_seconds_ = steady_now() - start;
-  last_hash_ = control_.due(number + 1) ? hash(data.program) : 0;
+  last_plan_ = control_.due(number + 1) ? data.plan : 0;
   result_.loss = scalars.loss;
   seconds_.push_back(last_seconds_.count());
   metrics.step(number, scalars, rate, last_seconds_, scenario_.data.global_batch);
@@ -222,7 +231,7 @@ void Trainer::step(std::int64_t number, MetricsFile& metrics) {
               << " is skipped on all ranks: a number is not finite in " << scalars.not_finite
               << "\n";
   if (number >= options_.trace_first && number < options_.trace_last)
-    traced_.push_back({number, std::move(data.program), runner_.times()});
+    traced_.push_back({number, runner_.times()});
 }
 
 void Trainer::checkpoint(std::int64_t done) {
@@ -236,8 +245,8 @@ void Trainer::checkpoint(std::int64_t done) {
 bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
       (done % options_.evaluate_every == 0 || done >= options_.steps)) {
-    const Answers answers = evaluate(control_, transport_, runner_, scenario_, layout_, plan_,
-                                     dataset_, options_.evaluate_samples, options_.device);
+    const Answers answers = evaluate(control_, transport_, runner_, scenario_, planner_, dataset_,
+                                     options_.evaluate_samples, options_.device);
     result_.accuracy = answers.share;
     metrics.accuracy(done, answers.share, answers.asked);
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
@@ -245,7 +254,7 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (!control_.due(done)) return false;
   const bool wants_stop = options_.interrupted && options_.interrupted();
   const Control::Decision decision = control_.exchange(
-      done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_hash_);
+      done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_plan_);
   if (decision.interrupted) {
     result_.interrupted = true;
     return true;
@@ -281,7 +290,9 @@ TrainResult Trainer::run() {
     }
   }
   checkpoint(done);  // first: what was learnt must not be lost to a disk that the traces fill up
-  write_traces(options_.out, transport_.rank(), traced_);
+  write_traces(options_.out, transport_.rank(), traced_, [&](std::int64_t step) {
+    return planner_.whole(dataset_.batch(static_cast<std::uint64_t>(step)));
+  });
   if (seconds_.size() > 3) seconds_.erase(seconds_.begin(), seconds_.begin() + 3);  // warm-up
   if (!seconds_.empty()) {
     std::nth_element(seconds_.begin(),

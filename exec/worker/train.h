@@ -16,11 +16,17 @@
 
 #include "exec/data/dataset.h"
 #include "exec/runner/runner.h"
+#include "exec/runner/step_data.h"
 #include "exec/transport/communicator.h"
 #include "shared/hardware/hardware.h"
 #include "shared/plan/plan.h"
 
 namespace polyphony::exec {
+
+// From so many ranks on, one plans for all: what a rank spends on planning grows with the world.
+inline constexpr int kPlanForAll = 128;
+// Up to so many ranks, the whole Program of the first step is proven before training (verify()).
+inline constexpr int kProveWhole = 128;
 
 struct TrainOptions {
   torch::Device device = torch::kCPU;
@@ -34,6 +40,7 @@ struct TrainOptions {
   Seconds checkpoint_every{0};      // 0: only at the end (none without `out`)
   bool resume = false;              // from the newest checkpoint in `out`
   bool check_collectives = false;
+  Planner planner = Planner::each;  // Planner::first from kPlanForAll ranks on, whatever is said
   std::optional<HardwareProfile>
       pace;  // paced ranks: compute ops last at least pace_scale times what this profile says
   double pace_scale = 1;

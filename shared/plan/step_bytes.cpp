@@ -1,24 +1,14 @@
 // Bytes of a StepPlan: to_bytes(), read_step_part(), digest() of shared/plan/step_part.h.
-#include <limits>
+#include <string_view>
 #include <type_traits>
 
-#include "shared/error.h"
+#include "shared/fnv.h"
 #include "shared/plan/step_part.h"
 
 namespace polyphony {
 namespace {
 
 constexpr std::uint64_t kVersion = 1;
-
-// FNV-1a, 64 bits. Source: Fowler, Noll, Vo; RFC 9923.
-class Fnv {
- public:
-  void add(unsigned char byte) { state_ = (state_ ^ byte) * 0x100000001b3ull; }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325ull;
-};
 
 // What a structure's fields are handed to, one after another: written, read, or digested. One list of
 // fields serves all three.
@@ -157,7 +147,7 @@ void each_part(Archive& archive, Part& part) {
 
 std::uint64_t checksum(std::string_view bytes) {
   Fnv fnv;
-  for (const char byte : bytes) fnv.add(static_cast<unsigned char>(byte));
+  fnv.add(bytes);
   return fnv.value();
 }
 
@@ -167,7 +157,7 @@ constexpr std::size_t kChecksum = 8;
 
 std::uint64_t digest(const StepPlan& step, const Batch& batch) {
   Fnv fnv;
-  Out archive([&](unsigned char byte) { fnv.add(byte); });
+  Out archive([&](unsigned char byte) { fnv.add(std::uint64_t{byte}); });
   each_step(archive, step);
   each_batch(archive, batch);
   return fnv.value();

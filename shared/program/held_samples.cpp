@@ -40,7 +40,7 @@ std::vector<HeldSample> held_samples(const Program& program, const Timeline& tim
                                      Seconds when) {
   POLYPHONY_CHECK(timeline.ops.size() == program.ops.size(), "a Timeline of some ranks only");
   std::map<BufferId, const Compute*> live;
-  const Range ops = program.rank_ops[rank.value];
+  const Range ops = program.ops_of(rank);
   for (auto op = ops.begin; op < ops.end; ++op) {
     const OpTime& time = timeline.ops[op];
     const auto* compute = std::get_if<Compute>(&program.ops[op].what);

@@ -78,7 +78,7 @@ std::vector<ByKind> resident(const Program& program) {
 
 void gather(const Program& program, const Times& times, Rank rank, std::vector<Change>& changes) {
   changes.clear();
-  const Range range = program.rank_ops[rank.value];
+  const Range range = program.ops_of(rank);
   for (std::uint32_t op = range.begin; op < range.end; ++op) {
     const OpTime* time = times.find(op);
     if (time == nullptr) continue;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "shared/error.h"
+#include "shared/fnv.h"
 #include "shared/schedule/orders.h"
 
 namespace polyphony {
@@ -23,11 +24,9 @@ constexpr const char* kCellHint =
     "in by us";
 
 std::string hash_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
-  return digits;
+  Fnv hash;
+  hash.add(text);
+  return hash.digits();
 }
 
 std::vector<std::string_view> split(std::string_view text, char at) {

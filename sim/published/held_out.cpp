@@ -1,7 +1,6 @@
 #include "sim/published/held_out.h"
 
-#include <cstdio>
-
+#include "shared/fnv.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/text/strict_json.h"
@@ -72,13 +71,12 @@ HeldOut read_held_out(const std::string& text, const std::string& file) {
 }
 
 std::string profiles_digest() {
-  std::uint64_t digest = 0xcbf29ce484222325ULL;
+  Fnv digest;
   const auto add = [&](HardwareProfile profile) {
     profile.software = profile.source = "";
     profile.step_error = 0;
     profile.certainty = {};
-    for (const char c : to_json(profile))
-      digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    digest.add(to_json(profile));
   };
   for (const HardwareProfile& profile : shipped_profiles()) add(profile);
   HardwareProfile with_stack;
@@ -86,9 +84,7 @@ std::string profiles_digest() {
     with_stack.stack = stack;
     add(with_stack);
   }
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(digest));
-  return text;
+  return digest.digits();
 }
 
 }  // namespace polyphony::sim

@@ -77,7 +77,7 @@ Program three_samples() {
   program.work_items = {{2, 1}, {2, 2}, {1, 0}};
   program.work_rows = {{0, 14}};
   program.layout.modules.resize(program.model.modules.size());
-  program.loss_tokens = 10;  // of a larger global batch
+  program.totals = {3, 10, 0};  // of a larger global batch
   return program;
 }
 
@@ -142,7 +142,7 @@ TEST_SUITE("dataset") {
   TEST_CASE(
       "a batch without labels has a finite loss scale, an empty work item has empty tensors") {
     Program program = three_samples();
-    program.loss_tokens = 0;
+    program.totals.loss_tokens = 0;
     program.works.push_back(Work{.index = 1, .samples = {3, 3}});
     const WorkInput input =
         pack_work(program, WorkId(1), NumberedDataset(), torch::kFloat32, {true, true, false, {}});

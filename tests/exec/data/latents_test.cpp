@@ -53,7 +53,7 @@ TEST_SUITE("diffusion") {
     const Batch batch{{{4, {{Modality::text, 2, 1}, {Modality::latent, 3, 0}}},
                        {5, {{Modality::text, 7, 1}}},
                        {9, {{Modality::image, 16, 0}, {Modality::latent, 2, 0}}}}};
-    CHECK(latent_elements(module, batch) == 5 * 12);
+    CHECK(latent_elements(module, totals_of(batch)) == 5 * 12);
     CHECK(latent_elements(module, {}) == 1);
   }
 }

@@ -34,8 +34,10 @@ class Trainee {
         case_(c),
         scenario_(make_scenario(c)),
         dataset_(make_dataset(c, scenario_)),
-        plan_(make_plan(scenario_, c.layout)) {}
+        plan_(make_plan(scenario_, c.layout)),
+        planner_(transport, scenario_, c.layout, plan_, *dataset_, Planner::first) {}
 
+  // Of all ranks, for the judge; a rank runs its own part, by the plan that rank 0 sent it.
   Program program(int step, StepKind kind = StepKind::train) const {
     return lower(scenario_, case_.layout, plan_, dataset_->batch(static_cast<std::uint64_t>(step)),
                  kind);
@@ -48,12 +50,12 @@ class Trainee {
     RunnerOptions options{true, true};
     options.watch = [&](OpId op, bool starts) { open_ledger(&ledger, starts ? op : OpId{}); };
     auto measured = std::make_unique<LedgerScope>(&ledger);
-    Runner runner(transport, scenario_, program(0), options);
+    Runner runner(transport, scenario_, own(0, StepKind::train), options);
     measured.reset();
     std::vector<Tensor> scalars;
     std::vector<double> memory;
     for (int step = 0; step < case_.steps; ++step) {
-      const Program ops = program(step);
+      const Program ops = planner_.lower(planner_.part(static_cast<std::uint64_t>(step)));
       const std::map<WorkId, WorkInput> inputs =
           pack_inputs(ops, transport_.rank(), *dataset_,
                       {scenario_.data.seed, static_cast<std::uint64_t>(step)});
@@ -84,6 +86,9 @@ class Trainee {
   }
 
  private:
+  Program own(std::uint64_t step, StepKind kind) const {
+    return planner_.lower(planner_.own_part(dataset_->batch(step)), kind);
+  }
   // What the rank holds; moments are filled in after step 1, values after the last.
   void hold(Runner& runner, Report& report, bool moments) const {
     const std::vector<Parameter> all = whole_model(scenario_.model);
@@ -117,7 +122,7 @@ class Trainee {
     return torch::tensor(times, torch::kFloat64);
   }
   Tensor predict(Runner& runner) const {
-    const Program ops = program(0, StepKind::evaluate);
+    const Program ops = own(0, StepKind::evaluate);
     const std::map<WorkId, WorkInput> inputs = pack_inputs(ops, transport_.rank(), *dataset_, {});
     const auto labels =
         runner.evaluate(ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
@@ -131,6 +136,7 @@ class Trainee {
   Scenario scenario_;
   std::unique_ptr<Dataset> dataset_;
   Plan plan_;
+  StepPlanner planner_;
 };
 
 }  // namespace

@@ -22,6 +22,10 @@ class Part : public Transport {
   }
   void exchange(const std::vector<Transfer>& transfers) override { whole_.exchange(transfers); }
   void barrier() override { throw std::logic_error("no barrier of a part"); }
+  void post(const std::string& key, const std::string& bytes) override {
+    whole_.post(prefix_ + key, bytes);
+  }
+  std::string fetch(const std::string& key) override { return whole_.fetch(prefix_ + key); }
   void abort(const std::string& reason) override { whole_.abort(reason); }
 
  private:

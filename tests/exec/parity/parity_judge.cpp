@@ -25,7 +25,7 @@ bool is_head(const Model& model, const Compute& what) {
 // The works whose labels `rank` predicts, in order.
 std::set<WorkId> predicted_works(const Program& program, Rank rank) {
   std::set<WorkId> works;
-  const Range ops = program.rank_ops[rank.value];
+  const Range ops = program.ops_of(rank);
   for (std::uint32_t i = ops.begin; i < ops.end; ++i)
     if (const auto* what = std::get_if<Compute>(&program.ops[i].what))
       if (is_head(program.model, *what)) works.insert(what->work);

@@ -153,7 +153,7 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
 
   std::map<BufferId, Life> lives;
   std::map<BufferId, Bytes> plans;
-  const Range ops = program.rank_ops[rank.value];
+  const Range ops = program.ops_of(rank);
   std::uint32_t planned_op = OpId::kNone;
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const Op& op = program.ops[i];

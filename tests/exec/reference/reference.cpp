@@ -51,7 +51,7 @@ Tensor Reference::flow_loss(const Sample& sample, const SampleContent& content,
                                       flow_noise(draw, key, tokens, latent_width(m)).to(kWide),
                                       flow_time(draw, key), hidden});
   }
-  return sum * (m.loss_weight / static_cast<double>(latent_elements(m, batch)));
+  return sum * (m.loss_weight / static_cast<double>(latent_elements(m, totals_of(batch))));
 }
 
 ReferenceStep Reference::step(const Batch& batch, const Dataset& dataset, double rate, Draw draw) {

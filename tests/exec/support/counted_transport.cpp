@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "exec/runner/agreed_names.h"
 #include "shared/layers/expand.h"
 #include "shared/program/expand_op.h"
 #include "tests/exec/support/tensor_ledger.h"
@@ -57,16 +58,14 @@ class CountedCommunicator : public Communicator {
   std::unique_ptr<Communicator> inner_;
 };
 
-std::string name_of(GroupId group) { return "group" + std::to_string(group.value); }
-
-bool same_messages(const Program& program, const Exchange& what,
-                   std::vector<SentMessage> messages) {
+bool same_messages(const Program& program, const std::vector<std::uint32_t>& tags,
+                   const Exchange& what, std::vector<SentMessage> messages) {
   std::vector<SentMessage> wanted;
   for (std::uint32_t i = what.messages.begin; i < what.messages.end; ++i) {
     const MessageId id = program.exchange_messages[i];
     const Message& message = program.messages[id.value];
-    wanted.push_back(
-        {id.value, what.sends ? message.destination : message.source, what.sends, message.bytes});
+    wanted.push_back({tags[id.value], what.sends ? message.destination : message.source, what.sends,
+                      message.bytes});
   }
   std::sort(wanted.begin(), wanted.end());
   std::sort(messages.begin(), messages.end());
@@ -74,16 +73,18 @@ bool same_messages(const Program& program, const Exchange& what,
 }
 
 // One op may be several calls: trained and frozen values are gathered apart.
-bool same_collective(const Collective& what, const std::vector<GroupCall>& calls) {
+bool same_collective(const std::vector<std::string>& names, const Collective& what,
+                     const std::vector<GroupCall>& calls) {
   Bytes sum{};
   for (const GroupCall& call : calls) {
-    if (call.kind != what.kind || call.group != name_of(what.group)) return false;
+    if (call.kind != what.kind || call.group != names[what.group.value]) return false;
     sum += call.bytes;
   }
   return !calls.empty() && sum == what.bytes;
 }
 
-bool same_inside(const Program& program, OpId op, const std::vector<GroupCall>& calls) {
+bool same_inside(const Program& program, const std::vector<std::string>& names, OpId op,
+                 const std::vector<GroupCall>& calls) {
   const auto& compute = std::get<Compute>(program.ops[op.value].what);
   const ParamGroup& group = program.params[compute.params.value];
   const bool shares = program.layout.modules[compute.module.value].sp;
@@ -93,7 +94,7 @@ bool same_inside(const Program& program, OpId op, const std::vector<GroupCall>& 
     const GroupId over = wanted[i].group == GroupKind::tensor    ? group.tensor
                          : wanted[i].group == GroupKind::context ? group.context
                                                                  : group.expert;
-    if (calls[i].kind != wanted[i].kind || calls[i].group != name_of(over)) return false;
+    if (calls[i].kind != wanted[i].kind || calls[i].group != names[over.value]) return false;
     if (wanted[i].kind != CollectiveKind::all_to_all) {
       if (calls[i].bytes != wanted[i].bytes) return false;
       continue;
@@ -136,7 +137,9 @@ void CountedTransport::note(const GroupCall& call) {
 }
 
 std::string wrong_traffic(const Program& program, Rank rank, const Traffic& traffic) {
-  const Range ops = program.rank_ops[rank.value];
+  const Range ops = program.ops_of(rank);
+  const std::vector<std::string> names = group_names(program);
+  const std::vector<std::uint32_t> tags = message_tags(program, rank);
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const OpId op(i);
     const auto found = traffic.find(op);
@@ -144,11 +147,11 @@ std::string wrong_traffic(const Program& program, Rank rank, const Traffic& traf
     const auto& what = program.ops[i].what;
     bool same = false;
     if (const auto* exchange = std::get_if<Exchange>(&what))
-      same = seen.calls.empty() && same_messages(program, *exchange, seen.messages);
+      same = seen.calls.empty() && same_messages(program, tags, *exchange, seen.messages);
     else if (const auto* collective = std::get_if<Collective>(&what))
-      same = seen.messages.empty() && same_collective(*collective, seen.calls);
+      same = seen.messages.empty() && same_collective(names, *collective, seen.calls);
     else if (std::holds_alternative<Compute>(what))
-      same = seen.messages.empty() && same_inside(program, op, seen.calls);
+      same = seen.messages.empty() && same_inside(program, names, op, seen.calls);
     else
       same = seen.messages.empty() && seen.calls.empty();
     if (same) continue;

@@ -41,6 +41,8 @@ class CountedTransport : public Transport {
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
   void barrier() override { inner_.barrier(); }
+  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
+  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
   void abort(const std::string& reason) override { inner_.abort(reason); }
 
   Traffic take();  // since the last call

@@ -67,6 +67,8 @@ class DeviceTransport : public Transport {
       if (!transfers[i].sends) transfers[i].tensor.copy_(there[i].tensor);
   }
   void barrier() override { inner_.barrier(); }
+  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
+  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
   void abort(const std::string& reason) override { inner_.abort(reason); }
 
  private:
