@@ -55,25 +55,13 @@ Manifest read_manifest(const std::string& folder, std::int64_t step) {
   return manifest;
 }
 
-// The lowest rank with the same shard of the same parameters writes it.
+// The first of the ranks with the same shard of the same parameters writes it.
 RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores) {
-  const auto shard_index = [&](const ParamGroup& group) -> std::ptrdiff_t {
-    if (!group.shards.valid()) return 0;
-    const std::vector<Rank>& members = structure.groups[group.shards.value].members;
-    return std::find(members.begin(), members.end(), group.rank) - members.begin();
-  };
-  const auto same = [&](const ParamGroup& a, const ParamGroup& b) {
-    const bool cut_alike =
-        a.experts ? a.shard == b.shard : a.shard.tensor_index == b.shard.tensor_index;
-    return a.module == b.module && a.layers == b.layers && a.experts == b.experts && cut_alike &&
-           shard_index(a) == shard_index(b);
-  };
   RankState state;
   const auto add = [&](const ParamGroup& group) {
     POLYPHONY_CHECK(state.groups.size() < stores.size(), stores.size() << " stores are too few");
-    const bool first = std::none_of(
-        structure.params.begin(), structure.params.end(),
-        [&](const ParamGroup& other) { return other.rank < rank && same(other, group); });
+    const bool first =
+        !group.replicas.valid() || structure.groups[group.replicas.value].members.front() == rank;
     state.groups.push_back({stores[state.groups.size()], first});
   };
   for (const ParamGroup& group : structure.params) {

@@ -39,9 +39,7 @@ ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program
   const std::vector<std::string> names = group_names(structure);
   for (std::size_t g = 0; g < names.size(); ++g) {
     const Group& group = structure.groups[g];
-    const bool mine =
-        std::find(group.members.begin(), group.members.end(), rank_) != group.members.end();
-    const bool speaks = mine && group.kind != GroupKind::cell;
+    const bool speaks = group.members.contains(rank_) && group.kind != GroupKind::cell;
     groups_.push_back(speaks ? transport.make_group(names[g], group.members) : nullptr);
   }
   for (const ParamGroup& group : structure.params)

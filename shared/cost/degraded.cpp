@@ -39,8 +39,8 @@ Infeasible refuse(const Failed& failed, bool nic, const std::string& what) {
 
 std::optional<Infeasible> needed_by(const Group& group, const Failed& failed,
                                     const Cluster& cluster) {
-  const auto& members = group.members;
-  if (std::find(members.begin(), members.end(), failed.rank) == members.end()) return {};
+  if (!group.members.contains(failed.rank)) return {};
+  const std::vector<Rank> members = group.members;
   const auto elsewhere = std::find_if(members.begin(), members.end(), [&](Rank other) {
     return cluster.domain_of(other) != cluster.domain_of(failed.rank) &&
            cluster.node_of(other) != cluster.node_of(failed.rank);

@@ -28,9 +28,8 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
   program_.only = step.only;
   make_works();
   for (const Branch& branch : plan_.branches) make_groups(branch);
-  std::vector<Rank> world;
-  for (std::uint32_t r = 0; r < program_.ranks; ++r) world.emplace_back(r);
-  world_group_ = add_group(GroupKind::world, std::move(world));
+  world_group_ =
+      add_group(GroupKind::world, RankList::spaced(Rank(0), 1, static_cast<int>(program_.ranks)));
   links_ = make_links(program_.model, plan_);
   for (const ChunkLink& link : links_) {
     const bool crosses = !link.local && (here(link.producer) || here(link.consumer));

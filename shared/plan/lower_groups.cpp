@@ -1,5 +1,4 @@
 // The groups of ranks of one branch (shared/model/layout.h says how ranks are numbered).
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -11,14 +10,13 @@ namespace polyphony::lowering {
 
 PlaceInGroup place_in(const Program& program, GroupId group, Rank rank) {
   if (!group.valid()) return {};
-  const std::vector<Rank>& members = program.groups[group.value].members;
-  const auto found = std::lower_bound(members.begin(), members.end(), rank);  // made in rank order
-  POLYPHONY_CHECK(found != members.end() && *found == rank,
-                  "rank " << rank.value << " is not in group " << group.value);
-  return {static_cast<int>(members.size()), static_cast<int>(found - members.begin())};
+  const RankList& members = program.groups[group.value].members;
+  const auto found = members.find(rank);
+  POLYPHONY_CHECK(found, "rank " << rank.value << " is not in group " << group.value);
+  return {static_cast<int>(members.size()), static_cast<int>(*found)};
 }
 
-GroupId Builder::add_group(GroupKind kind, std::vector<Rank> members) {
+GroupId Builder::add_group(GroupKind kind, RankList members) {
   if (members.size() < 2) return {};
   program_.groups.push_back({kind, std::move(members)});
   return GroupId(program_.groups.size() - 1);
@@ -94,9 +92,8 @@ void StageGroups::spaced(GroupKind kind, int size, int stride, GroupId RankGroup
   blocks(width_, size * stride, own_, [&](int block) {
     const int own = own_ ? *own_ % stride : 0;
     for (int offset = own; offset < (own_ ? own + 1 : stride); ++offset) {
-      std::vector<Rank> members;
-      for (int i = 0; i < size; ++i) members.push_back(rank(block + offset + i * stride));
-      const GroupId group = b_.add_group(kind, std::move(members));
+      const GroupId group =
+          b_.add_group(kind, RankList::spaced(rank(block + offset), stride, size));
       for (int i = 0; i < size; ++i) set(block + offset + i * stride, field, group);
     }
   });
@@ -104,8 +101,7 @@ void StageGroups::spaced(GroupKind kind, int size, int stride, GroupId RankGroup
 
 void StageGroups::make_cells(int cell) {
   blocks(width_, cell, own_, [&](int block) {
-    std::vector<Rank> members;
-    for (int i = 0; i < cell; ++i) members.push_back(rank(block + i));
+    RankList members = RankList::spaced(rank(block), 1, cell);
     // A cell that is one of its own groups needs no other name.
     const RankGroups& first = at(block, stage_);
     GroupId same;
@@ -126,9 +122,9 @@ void StageGroups::divide(int first, int stride, GroupId RankGroups::* shards,
   if (own_) own = (*own_ - first) / stride;
   // Members begin, begin + step, … up to end.
   const auto add = [&](int begin, int step, int end, GroupId RankGroups::* field) {
-    std::vector<Rank> members;
-    for (int i = begin; i < end; i += step) members.push_back(rank(first + i * stride));
-    const GroupId group = b_.add_group(GroupKind::data, std::move(members));
+    const GroupId group =
+        b_.add_group(GroupKind::data, RankList::spaced(rank(first + begin * stride), step * stride,
+                                                       (end - begin + step - 1) / step));
     if (own) return set(*own_, field, group);
     for (int i = begin; i < end; i += step) set(first + i * stride, field, group);
   };

@@ -57,7 +57,7 @@ class Builder {
   void make_works();
   void make_groups(const Branch& branch);
   bool partial_sums(const Branch& branch) const;
-  GroupId add_group(GroupKind kind, std::vector<Rank> members);
+  GroupId add_group(GroupKind kind, RankList members);
   // Whether the ranks that are lowered have the stage.
   bool here(const ChunkPlace& place) const;
   struct Seat {

@@ -27,6 +27,7 @@
 #include "shared/layers/work_size.h"
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
+#include "shared/rank_list.h"
 #include "shared/scenario/data.h"
 #include "shared/units.h"
 
@@ -55,7 +56,7 @@ struct Stream {
 
 struct Group {
   GroupKind kind = GroupKind::data;
-  std::vector<Rank> members;  // in group order
+  RankList members;  // in group order
   bool operator==(const Group&) const = default;
 };
 

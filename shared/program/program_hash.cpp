@@ -163,6 +163,11 @@ void add(Digest& digest, const std::variant<T...>& value);
 template <class T>
 void add(Digest& digest, const std::vector<T>& values);
 
+void add(Digest& digest, const RankList& ranks) {
+  digest.add(ranks.size());
+  for (const Rank rank : ranks) digest.add(rank.value);
+}
+
 void add(Digest& digest, const std::string& text) {
   digest.add(text.size());
   for (const char c : text) digest.add(static_cast<unsigned char>(c));

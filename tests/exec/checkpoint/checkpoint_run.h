@@ -46,8 +46,9 @@ struct Run {
   Scenario scenario;
   Layout layout;
   Plan plan;
-  Program structure;
   std::unique_ptr<Dataset> dataset;
+  StepPlanner planner;
+  Program structure;
   Runner runner;
   Transport& transport;
 
@@ -55,13 +56,14 @@ struct Run {
       : scenario(std::move(scenario_)),
         layout(std::move(layout_)),
         plan(make_plan(scenario, layout)),
-        structure(lower(scenario, layout, plan, open_dataset(scenario, "")->batch(0))),
         dataset(open_dataset(scenario, "")),
+        planner(transport_, scenario, layout, plan, *dataset, Planner::each),
+        structure(planner.lower(planner.part(0))),
         runner(transport_, scenario, structure, {}),
         transport(transport_) {}
 
   double train(std::uint64_t step) {
-    const Program program = lower(scenario, layout, plan, dataset->batch(step));
+    const Program program = planner.lower(planner.part(step));
     const auto inputs = pack_inputs(program, transport.rank(), *dataset, {});
     return runner
         .train_step(

@@ -44,9 +44,7 @@ Seat seat_of(const Program& program, const Compute& what, Rank rank) {
   const ParamGroup& group = program.params[what.params.value];
   Seat seat{.tensor = group.shard.tensor_index, .context = 0};
   if (group.context.valid()) {
-    const std::vector<Rank>& members = program.groups[group.context.value].members;
-    seat.context =
-        static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
+    seat.context = static_cast<int>(*program.groups[group.context.value].members.find(rank));
   }
   return seat;
 }

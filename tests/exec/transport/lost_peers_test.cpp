@@ -83,6 +83,16 @@ const bool kFrozen = add_role(
     },
     impatient());
 
+// No connection breaks: silence tells.
+const bool kPlanner = add_role(
+    "lose who plans",
+    [](Transport& transport) {
+      transport.barrier();
+      if (transport.rank().value == 0) raise(SIGKILL);
+      transport.fetch("plan/" + std::to_string(transport.rank().value));
+    },
+    impatient());
+
 void check_lost(const std::string& role, int ranks, std::uint32_t victim, int victim_status,
                 const std::string& reason = "", Seconds limit = Seconds(60),
                 StoreHost host = StoreHost::rank_0) {
@@ -118,6 +128,12 @@ TEST_SUITE("lost peers") {
   }
   TEST_CASE("killed at the end of a chain of waiting") {
     check_lost("lose the end of a chain", 3, 2, -SIGKILL);
+  }
+  TEST_CASE("killed: who plans for all, while they wait for their parts") {
+    REQUIRE(kPlanner);
+    check_lost("lose who plans", 3, 0, -SIGKILL);
+    check_lost("lose who plans", 3, 0, -SIGKILL, "it gave no sign of life", Seconds(60),
+               StoreHost::launcher);
   }
   // 30 beats of 0.1 s; the test itself ends the frozen one.
   TEST_CASE("alive but silent") {

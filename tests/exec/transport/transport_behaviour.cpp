@@ -1,5 +1,6 @@
 #include "tests/exec/transport/transport_behaviour.h"
 
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -215,6 +216,25 @@ void serves_several_threads(Transport& transport) {
   at_once(jobs);
 }
 
+// From rank 0 to each other, posted before and after it is asked for, twice under one key.
+void posts_letters(Transport& transport) {
+  const auto letter = [](int round, Rank rank) {
+    std::string text = std::to_string(round) + std::string(1, '\0') + std::to_string(rank.value);
+    return text + std::string(static_cast<std::size_t>(round) * 100'000, 'x');
+  };
+  const auto key = [](Rank rank) { return "letter/" + std::to_string(rank.value); };
+  for (int round = 0; round < 3; ++round) {
+    if (transport.rank() == Rank(0)) {
+      for (const Rank rank : everyone(transport))
+        if (rank != Rank(0)) transport.post(key(rank), letter(round, rank));
+    } else {
+      if (round == 1) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      require(transport.fetch(key(transport.rank())) == letter(round, transport.rank()), "letter");
+    }
+    transport.barrier();
+  }
+}
+
 void all_behaviours(Transport& transport) {
   adds_and_finds_maxima(transport);
   gives_all_the_same_bits(transport);
@@ -227,6 +247,7 @@ void all_behaviours(Transport& transport) {
   scatters_sums_in_group_order(transport);
   exchanges_all_to_all(transport);
   collects_nothing(transport);
+  posts_letters(transport);
   transport.barrier();
 }
 

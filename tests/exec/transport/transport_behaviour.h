@@ -14,6 +14,7 @@ void matches_tags_in_any_order(Transport& transport);
 void sends_to_itself(Transport& transport);
 void moves_nothing(Transport& transport);
 void serves_several_threads(Transport& transport);
+void posts_letters(Transport& transport);
 // tests/exec/transport/collective_behaviour.cpp
 void gathers_unequal_parts(Transport& transport);
 void scatters_sums_in_group_order(Transport& transport);
