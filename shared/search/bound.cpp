@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "shared/scenario/typical_batch.h"
 #include "shared/search/stage_cost.h"
 #include "shared/search/stage_memory.h"
 
@@ -231,8 +230,6 @@ struct Screen::Impl {
 
 Screen::Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch)
     : impl_(new Impl{Forms(scenario, profile, batch)}) {}
-Screen::Screen(const Scenario& scenario, const HardwareProfile& profile)
-    : Screen(scenario, profile, typical_batch(scenario)) {}
 Screen::~Screen() = default;
 
 Footprint Screen::footprint(const Layout& layout) {
@@ -246,10 +243,6 @@ Bound Screen::bound(const Layout& layout) {
   bound.step *= 1 - kSlack;
   bound.footprint = worst_stage(forms, view);
   return bound;
-}
-
-Bound bound(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
-  return Screen(scenario, profile).bound(layout);
 }
 
 }  // namespace polyphony
