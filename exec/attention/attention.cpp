@@ -7,7 +7,6 @@
 
 #include "exec/attention/head_rows.h"
 #include "exec/attention/heads_attention.h"
-#include "exec/attention/rotary.h"
 #include "exec/attention/row_attention.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
@@ -204,11 +203,6 @@ SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor&
   SequencePlan plan = make_plan(lengths, true, angles.device());
   add_rotation(plan, angles, dtype);
   return plan;
-}
-
-SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const Tensor& positions,
-                          int head_dim, double theta, torch::Dtype dtype) {
-  return plan_causal(lengths, text_angles({}, positions, head_dim, theta), dtype);
 }
 
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {

@@ -43,10 +43,6 @@ struct SequencePlan {
 
 // Bidirectional, without RoPE.
 SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device device);
-// Causal, with RoPE. `positions` [T] int64, in the sample.
-SequencePlan plan_samples(const std::vector<std::int64_t>& lengths, const torch::Tensor& positions,
-                          int head_dim, double theta, torch::Dtype dtype);
-
 // Causal, turned by `angles` [T, D/2] (exec/attention/rotary.h), rows in packed order.
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
                          torch::Dtype dtype);

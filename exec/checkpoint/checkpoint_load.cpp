@@ -60,7 +60,7 @@ class RegionReader {
     torch::Tensor values = torch::empty({region.elements.size()}, target.scalar_type());
     const std::size_t width = values.element_size();
     auto* const to = static_cast<std::byte*>(values.mutable_data_ptr());
-    for (const Stored& stored : all(parameter)) {
+    for (const Stored& stored : stored_of(parameter)) {
       const std::vector<ElementCopy> copies = overlap(stored.runs, wanted);
       if (copies.empty()) continue;
       const torch::Tensor data =
@@ -82,7 +82,7 @@ class RegionReader {
   };
 
   // Every stored region of the parameter; together they must be the whole of it.
-  const std::vector<Stored>& all(const Parameter& parameter) {
+  const std::vector<Stored>& stored_of(const Parameter& parameter) {
     const auto found = stored_.find(parameter.name);
     if (found != stored_.end()) return found->second;
     std::vector<Stored>& list = stored_[parameter.name];

@@ -35,13 +35,4 @@ std::int64_t QuestionVocabulary::label(const std::string& answer) const {
   return found == answers_.end() ? -1 : found->second;
 }
 
-std::string QuestionVocabulary::token(std::int64_t id) const {
-  if (id == query_) return "?";
-  for (const auto& [word, number] : words_)
-    if (number == id) return word;
-  for (const auto& [answer, number] : answers_)
-    if (number == id) return "= " + answer;
-  return "";
-}
-
 }  // namespace polyphony::exec

@@ -22,7 +22,6 @@ class QuestionVocabulary {
   std::vector<std::int64_t> encode(const std::string& question, std::string& unknown) const;
   // Negative when it is no answer.
   std::int64_t label(const std::string& answer) const;
-  std::string token(std::int64_t id) const;  // for people: "shape", "?", "= yes"
 
  private:
   std::map<std::string, std::int64_t> words_;

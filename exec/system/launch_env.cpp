@@ -177,13 +177,6 @@ LaunchEnv read_launch_env(const LaunchFlags& flags, const Environment& environme
   return launch;
 }
 
-std::string describe(const LaunchEnv& launch) {
-  return "rank " + std::to_string(launch.rank.value) + " of " + std::to_string(launch.world_size) +
-         " (local " + std::to_string(launch.local_rank) + " of " +
-         std::to_string(launch.local_world_size) + ") from " + launch.source + ", meeting at " +
-         launch.master_address + ":" + std::to_string(launch.master_port);
-}
-
 void require_world_size(const LaunchEnv& launch, int layout_ranks, const std::string& file,
                         const std::string& pointer) {
   if (launch.world_size == layout_ranks) return;

@@ -45,8 +45,6 @@ struct LaunchEnv {
 };
 
 LaunchEnv read_launch_env(const LaunchFlags& flags, const Environment& environment);
-// "rank 3 of 8 (local 1 of 4) from torchrun, meeting at 10.0.0.1:29500"
-std::string describe(const LaunchEnv& launch);
 // InputError when the layout asks for another number of ranks. `file` and `pointer` say where the
 // layout stands.
 void require_world_size(const LaunchEnv& launch, int layout_ranks, const std::string& file,

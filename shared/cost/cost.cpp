@@ -119,15 +119,6 @@ Seconds unshared_time(const CostTable& costs, std::uint32_t node) {
 
 Seconds StepBounds::step() const { return std::max({longest_path, busiest_link, busiest_stream}); }
 
-Seconds walk_longest_path(const Compiled& compiled, const CostTable& costs, PathTimes& times) {
-  LinkLoads loads(costs.network);
-  const Seconds last = walk(compiled, costs, loads, times.start);
-  times.end.resize(times.start.size());
-  for (std::uint32_t node = 0; node < times.end.size(); ++node)
-    times.end[node] = times.start[node] + unshared_time(costs, node);
-  return last;
-}
-
 StepBounds estimate_step(const Compiled& compiled, const CostTable& costs) {
   std::vector<Seconds> start;
   return bounds(compiled, costs, start);

@@ -41,14 +41,6 @@ struct CostTable {
 // itself crosses no link and takes no time (the cost of a local copy belongs in `duration`).
 Seconds unshared_time(const CostTable& costs, std::uint32_t node);
 
-// Start and end of every node when no two flows ever share a link; kept by callers that walk one
-// graph with many tables.
-struct PathTimes {
-  std::vector<Seconds> start, end;  // by Compiled node
-};
-// Returns the last end. Allocates only on the first use of `times`.
-Seconds walk_longest_path(const Compiled& compiled, const CostTable& costs, PathTimes& times);
-
 // Lower bounds of simulate().
 struct StepBounds {
   Seconds longest_path{};    // no two flows ever share a link

@@ -10,22 +10,6 @@
 
 namespace polyphony {
 
-const char* name(KernelKind kind) {
-  switch (kind) {
-    case KernelKind::gemm:
-      return "gemm";
-    case KernelKind::attention:
-      return "attention";
-    case KernelKind::elementwise:
-      return "elementwise";
-    case KernelKind::embedding:
-      return "embedding";
-    case KernelKind::loss:
-      return "loss";
-  }
-  return "?";
-}
-
 namespace {
 
 // Whether the backward must go on to what layer `i` of a chunk reads. A frozen latent embedding has

@@ -22,7 +22,6 @@
 namespace polyphony {
 
 enum class KernelKind : std::uint8_t { gemm, attention, elementwise, embedding, loss };
-const char* name(KernelKind kind);
 
 struct Kernel {
   KernelKind kind = KernelKind::gemm;

@@ -157,16 +157,14 @@ Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& c
   return branch;
 }
 
-// Work items a step of a branch on `grid`: an encoder that shares the ranks of the language module
-// may take several microbatches at once.
-int works_of(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
+}  // namespace
+
+int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
   const bool shares = grid.first_rank == language.first_rank && grid.ranks == language.ranks;
   if (!shares) return layout.microbatches;
   if (layout.encoder_microbatches > 0) return layout.encoder_microbatches;
   return language.pp == 1 ? layout.microbatches : 1;
 }
-
-}  // namespace
 
 int cell_ranks(const ModuleLayout& grid) {
   const int experts = grid.experts_tp() == 1 ? grid.ep : grid.ep * grid.tp;
@@ -213,7 +211,8 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts&
   for (const ModuleId id : owners) {
     const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
-    const int works = id < language ? works_of(layout, module_grid, grid) : layout.microbatches;
+    const int works =
+        id < language ? encoder_works(layout, module_grid, grid) : layout.microbatches;
     plan.branches.push_back(make_branch(model, layout, costs, {id}, module_grid, works,
                                         id == language ? own : others,
                                         id == language ? layout.turns : std::vector<Turns>{}));

@@ -3,14 +3,39 @@
 #include <algorithm>
 #include <vector>
 
-#include "shared/scenario/typical_batch.h"
 #include "shared/search/stage_cost.h"
+#include "shared/search/stage_memory.h"
 
 namespace polyphony {
 namespace {
 
 // Rounding of flows to whole bytes, and of sums taken in another order than the graph's.
 constexpr double kSlack = 1e-9;
+
+// A bound holds for the machine as it should be, and so for any degraded one.
+Scenario healthy(Scenario scenario) {
+  scenario.cluster.degraded.clear();
+  return scenario;
+}
+
+// What a scenario's closed forms are made of.
+struct Forms {
+  Forms(const Scenario& given, const HardwareProfile& known, const Batch& batch)
+      : scenario(healthy(given)),
+        profile(known),
+        views(scenario, profile, batch),
+        layers(scenario),
+        costs(layers, profile, batch),
+        memories(layers) {}
+  Forms(const Forms&) = delete;  // its members refer to each other
+
+  const Scenario scenario;
+  const HardwareProfile profile;
+  LayoutViews views;
+  StackLayers layers;
+  StageCosts costs;
+  StageMemories memories;
+};
 
 struct ChainStage {
   StageCost cost;
@@ -34,15 +59,14 @@ bool waits_with_weights(const std::vector<StagesInFlight>& ranks) {
   return false;
 }
 
-std::vector<ChainStage> make_chain(StageCosts& costs, const LayoutView& view,
-                                   std::size_t first_branch) {
+std::vector<ChainStage> make_chain(Forms& forms, const LayoutView& view, std::size_t first_branch) {
   const std::size_t branches = view.stages->size();
   std::vector<ChainStage> chain;
   chain.reserve(chain_length(view, first_branch));
   for (std::size_t b = first_branch; b < branches; ++b) {
-    const bool splits = waits_with_weights(costs.in_flight(view, b));
+    const bool splits = waits_with_weights(forms.views.in_flight(view, b));
     for (std::size_t s = 0; s < (*view.stages)[b].size(); ++s) {
-      chain.push_back({costs.cost(view, b, s), b + 1 < branches, false, splits});
+      chain.push_back({forms.costs.cost(view, b, s), b + 1 < branches, false, splits});
     }
     chain.back().crossing = b + 1 < branches;
   }
@@ -116,12 +140,12 @@ bool colocated(const LayoutView& view) {
 struct HeldByRank {
   Bytes fixed{}, held{}, transient{};
 };
-HeldByRank memory_of(StageCosts& costs, const LayoutView& view, std::size_t branch,
+HeldByRank memory_of(Forms& forms, const LayoutView& view, std::size_t branch,
                      const StagesInFlight& flight) {
   HeldByRank rank;
   std::vector<StageMemory> stages;
   for (const std::uint16_t stage : flight.stages) {
-    stages.push_back(costs.memory(view, branch, stage));
+    stages.push_back(forms.memories.memory(view, branch, stage));
     rank.fixed += stages.back().fixed;
     rank.transient = std::max(rank.transient, stages.back().transient);
   }
@@ -133,16 +157,16 @@ HeldByRank memory_of(StageCosts& costs, const LayoutView& view, std::size_t bran
   return rank;
 }
 
-Footprint worst_stage(StageCosts& costs, const LayoutView& view) {
+Footprint worst_stage(Forms& forms, const LayoutView& view) {
   const std::size_t first_branch = colocated(view) ? 1 : 0;
   HeldByRank encoder;
-  if (colocated(view)) encoder = memory_of(costs, view, 0, costs.in_flight(view, 0).front());
+  if (colocated(view)) encoder = memory_of(forms, view, 0, forms.views.in_flight(view, 0).front());
   Footprint worst;
   std::size_t worst_branch = 0, worst_index = 0;
   for (std::size_t b = first_branch; b < view.stages->size(); ++b) {
-    const std::vector<StagesInFlight>& ranks = costs.in_flight(view, b);
+    const std::vector<StagesInFlight>& ranks = forms.views.in_flight(view, b);
     for (const StagesInFlight& flight : ranks) {
-      const HeldByRank rank = memory_of(costs, view, b, flight);
+      const HeldByRank rank = memory_of(forms, view, b, flight);
       // The encoder's backward comes when the language module's tapes are gone.
       const Bytes memory = encoder.fixed + encoder.held + rank.fixed +
                            std::max(rank.held + rank.transient, encoder.transient);
@@ -152,26 +176,27 @@ Footprint worst_stage(StageCosts& costs, const LayoutView& view) {
       worst_index = flight.stages.front();
     }
   }
-  worst.worst = costs.stage_name(view, worst_branch, worst_index);
+  worst.worst = forms.views.stage_name(view, worst_branch, worst_index);
   return worst;
 }
 
-Bound bound_chain(StageCosts& costs, const LayoutView& view) {
-  const std::vector<ChainStage> chain = make_chain(costs, view, 0);
+Bound bound_chain(Forms& forms, const LayoutView& view) {
+  const std::vector<ChainStage> chain = make_chain(forms, view, 0);
   Bound bound;
   Seconds update{};
   for (const ChainStage& stage : chain) update = std::max(update, stage.cost.update);
   bound.busiest = busiest_of(chain);
-  bound.step =
-      end_of(costs, chain, 1).reduced + costs.scalar_time(world_size(*view.layout)) + update;
+  bound.step = end_of(forms.costs, chain, 1).reduced +
+               forms.costs.scalar_time(world_size(*view.layout)) + update;
   return bound;
 }
 
 // Every rank runs the encoder's work and one language stage's.
-Bound bound_colocated(StageCosts& costs, const LayoutView& view) {
+Bound bound_colocated(Forms& forms, const LayoutView& view) {
+  StageCosts& costs = forms.costs;
   const StageCost encoder = costs.cost(view, 0, 0);
   const LayerTimes& times = encoder.times;
-  const std::vector<ChainStage> language = make_chain(costs, view, 1);
+  const std::vector<ChainStage> language = make_chain(forms, view, 1);
   // Which encoder lane shares a rank with the busiest language lane is not looked at: the smallest
   // work item stands for all.
   const int works = view.plan.branches[0].microbatches;
@@ -200,30 +225,24 @@ Bound bound_colocated(StageCosts& costs, const LayoutView& view) {
 }  // namespace
 
 struct Screen::Impl {
-  StageCosts costs;
+  Forms forms;
 };
 
 Screen::Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch)
-    : impl_(std::make_unique<Impl>(Impl{StageCosts(scenario, profile, batch)})) {}
-Screen::Screen(const Scenario& scenario, const HardwareProfile& profile)
-    : Screen(scenario, profile, typical_batch(scenario)) {}
+    : impl_(new Impl{Forms(scenario, profile, batch)}) {}
 Screen::~Screen() = default;
 
 Footprint Screen::footprint(const Layout& layout) {
-  return worst_stage(impl_->costs, impl_->costs.look(layout));
+  return worst_stage(impl_->forms, impl_->forms.views.look(layout));
 }
 
 Bound Screen::bound(const Layout& layout) {
-  const LayoutView view = impl_->costs.look(layout);
-  Bound bound =
-      colocated(view) ? bound_colocated(impl_->costs, view) : bound_chain(impl_->costs, view);
+  Forms& forms = impl_->forms;
+  const LayoutView view = forms.views.look(layout);
+  Bound bound = colocated(view) ? bound_colocated(forms, view) : bound_chain(forms, view);
   bound.step *= 1 - kSlack;
-  bound.footprint = worst_stage(impl_->costs, view);
+  bound.footprint = worst_stage(forms, view);
   return bound;
-}
-
-Bound bound(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
-  return Screen(scenario, profile).bound(layout);
 }
 
 }  // namespace polyphony

@@ -41,7 +41,6 @@ struct Bound {
 class Screen {
  public:
   Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch);
-  Screen(const Scenario& scenario, const HardwareProfile& profile);  // the scenario's typical batch
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
@@ -55,8 +54,5 @@ class Screen {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// One layout alone; for many, keep a Screen.
-Bound bound(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile);
 
 }  // namespace polyphony

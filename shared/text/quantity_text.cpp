@@ -204,13 +204,6 @@ std::string short_text(Bytes value) {
   return three_digits(UnitKind::bytes, static_cast<double>(value.value),
                       {"B", "KiB", "MiB", "GiB", "TiB"});
 }
-std::string short_text(BytesPerSecond value) {
-  return three_digits(UnitKind::rate, value.value, {"Bps", "kBps", "MBps", "GBps", "TBps"});
-}
-std::string short_text(FlopsPerSecond value) {
-  return three_digits(UnitKind::compute_rate, value.value,
-                      {"FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS"});
-}
 
 std::vector<std::string> unit_names(UnitKind kind) {
   const Units all = units(kind);

@@ -37,11 +37,9 @@ std::string to_text(FlopsPerSecond value);
 std::string to_text(Watts value);
 std::string price_text(double dollars_per_rank_hour);
 
-// For people: three significant digits ("21.8s", "76.1GiB", "41.3GBps").
+// For people: three significant digits ("21.8s", "76.1GiB").
 std::string short_text(Seconds value);
 std::string short_text(Bytes value);
-std::string short_text(BytesPerSecond value);
-std::string short_text(FlopsPerSecond value);
 
 // All unit names of a kind, for messages and the JSON Schema.
 std::vector<std::string> unit_names(UnitKind kind);

@@ -9,6 +9,16 @@ nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared) {
   return ranks;
 }
 
+namespace {
+
+// null: unknown.
+nlohmann::json within_json(traces::Verdict verdict) {
+  if (verdict == traces::Verdict::unknown) return nullptr;
+  return verdict == traces::Verdict::within;
+}
+
+}  // namespace
+
 nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar) {
   nlohmann::json rows = nlohmann::json::array();
   for (const RunComparison& run : runs) {
@@ -27,7 +37,7 @@ nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar) {
                     {"error", run.comparison.step_error},
                     {"repeatability", run.comparison.repeatability()},
                     {"bar", bar},
-                    {"within", run.comparison.within(bar)},
+                    {"within", within_json(run.comparison.verdict(bar))},
                     {"shared_cores", shared_cores_json(run.comparison.shared_cores)},
                     {"parts", parts}});
   }

@@ -42,7 +42,7 @@ PlanAnswer answer_plan(const Scenario& scenario, const HardwareProfile& profile)
   if (!scenario.layout) return answer;
   const Layout& layout = require_layout(scenario);
   const Plan plan = balanced_plan(scenario, layout, profile);
-  const Program program = lower(scenario, layout, plan, typical_batch(scenario));
+  const Program program = lower(scenario, with_blocks(layout, plan), plan, typical_batch(scenario));
   const std::vector<Fault> faults = verify(program);
   POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
   answer.layout = describe(scenario.model, layout);

@@ -16,7 +16,9 @@ int compare_command(int argc, char** argv) {
                  "runs/a/trace/step-9.rank-*.json --scenario scenario.json     one step alone");
   add_measurement_options(args);
   args.add_profile();
-  args.add()("bar", "a step counts as predicted within this share, or twice the repeatability",
+  args.add()("bar",
+             "a step counts as predicted within this share, or twice the repeatability; repeats "
+             "that differ by more than the share cannot tell",
              cxxopts::value<double>()->default_value("0.1"));
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))

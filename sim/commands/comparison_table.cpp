@@ -3,6 +3,21 @@
 #include "sim/commands/console.h"
 
 namespace polyphony::sim {
+namespace {
+
+std::string verdict_text(const traces::Comparison& comparison, double bar) {
+  switch (comparison.verdict(bar)) {
+    case traces::Verdict::within:
+      return "yes";
+    case traces::Verdict::outside:
+      return "no";
+    case traces::Verdict::unknown:
+      return "cannot tell: repeats differ by " + percent_text(comparison.repeatability(), 0);
+  }
+  return "?";
+}
+
+}  // namespace
 
 std::string comparison_text(const std::vector<RunComparison>& runs, double bar) {
   Table steps({"run", "predicted", "measured", "error", "repeatability",
@@ -12,7 +27,7 @@ std::string comparison_text(const std::vector<RunComparison>& runs, double bar) 
                seconds_text(run.comparison.measured_step.median),
                signed_percent_text(run.comparison.step_error),
                "±" + percent_text(run.comparison.repeatability()),
-               run.comparison.within(bar) ? "yes" : "no", run.layout});
+               verdict_text(run.comparison, bar), run.layout});
   std::string out = steps.text();
   for (const RunComparison& run : runs) {
     out += "\n" + run.layout + ", mean of ranks (profile " + run.profile + ", stack " + run.stack +

@@ -38,8 +38,9 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args) {
   if (!args.has("scenario"))
     throw InputError(traces.front(), "", "is a file: a trace, but of which scenario?",
                      "name it with --scenario FILE, or give the folder of the run");
-  measurements.push_back(
-      traces::read_trace_files(traces, load_scenario(args.text("scenario")), disk_files()));
+  const Scenario scenario = load_scenario(args.text("scenario"));
+  measurements.push_back(traces::read_trace_files(
+      traces, scenario, load_profile(scenario, args.profile()), disk_files()));
   return measurements;
 }
 

@@ -31,7 +31,9 @@ int rehearse_command(int argc, char** argv) {
                                                     "steps to run; the first three are dropped",
                                                     cxxopts::value<int>()->default_value("10"))(
       "out", "folder of the run", cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
-      "bar", "within this share, or twice the repeatability",
+      "bar",
+      "within this share, or twice the repeatability; repeats that differ by more than the share "
+      "cannot tell",
       cxxopts::value<double>()->default_value("0.1"));
   args.add_profile("hardware profile of this machine");
   args.add_schedule();

@@ -103,7 +103,9 @@ int report_command(int argc, char** argv) {
       "training", "folders whose loss and accuracy are shown; several, by commas",
       cxxopts::value<std::vector<std::string>>())(
       "out", "the page", cxxopts::value<std::string>()->default_value("report.html"))(
-      "bar", "within this share, or twice the repeatability",
+      "bar",
+      "within this share, or twice the repeatability; repeats that differ by more than the share "
+      "cannot tell",
       cxxopts::value<double>()->default_value("0.1"));
   if (args.parse(argc, argv)) return 0;
   traces::Report page{"Polyphony report",
@@ -119,7 +121,7 @@ int report_command(int argc, char** argv) {
                        {},
                        ""};
   std::vector<traces::Section> details;
-  std::size_t within = 0, total = 0;
+  std::size_t within = 0, unknown = 0, total = 0;
   for (const traces::Measurement& run : read_measurements(args)) {
     const RunComparison before = compare_run(run, load_profile(run.scenario, args.profile()));
     std::optional<RunComparison> after;
@@ -128,7 +130,9 @@ int report_command(int argc, char** argv) {
           run, load_profile(run.scenario, {args.text("calibrated"), args.text("stack")}));
     const RunComparison& best = after ? *after : before;
     ++total;
-    within += best.comparison.within(args.real("bar")) ? 1 : 0;
+    const traces::Verdict verdict = best.comparison.verdict(args.real("bar"));
+    within += verdict == traces::Verdict::within ? 1 : 0;
+    unknown += verdict == traces::Verdict::unknown ? 1 : 0;
     errors.rows.push_back({run.source, before.layout + (run.pace ? " (paced)" : ""),
                            seconds_text(before.comparison.measured_step.median),
                            "±" + percent_text(before.comparison.repeatability()),
@@ -155,7 +159,10 @@ int report_command(int argc, char** argv) {
                   "modelled: cores shared by ranks, caches, the loader.";
     page.facts.push_back(
         {std::to_string(within) + " of " + std::to_string(total),
-         "runs within max(" + percent_text(args.real("bar"), 0) + ", 2x repeatability)"});
+         "runs within max(" + percent_text(args.real("bar"), 0) + ", 2x repeatability)" +
+             (unknown == 0 ? std::string()
+                           : "; of " + std::to_string(unknown) +
+                                 " the repeats differ by more than that bar: cannot tell")});
     page.sections.push_back({"Predicted and measured", {errors}});
   }
   for (traces::Section& section : details) page.sections.push_back(std::move(section));
@@ -172,7 +179,11 @@ int report_command(int argc, char** argv) {
                      "name runs, --sweep or --training");
   write_file(args.text("out"), traces::to_html(page));
   if (args.json())
-    std::cout << json{{"out", args.text("out")}, {"runs", total}, {"within", within}}.dump(2)
+    std::cout << json{{"out", args.text("out")},
+                      {"runs", total},
+                      {"within", within},
+                      {"unknown", unknown}}
+                     .dump(2)
               << "\n";
   else
     std::cout << "wrote " << args.text("out") << " ("

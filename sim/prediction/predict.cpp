@@ -45,7 +45,9 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
                                              const Plan& plan, const Batch& batch,
                                              const HardwareProfile& profile) {
   Prediction result;
-  result.program = lower(scenario, layout, plan, batch, StepKind::train, profile.stack);
+  // With its split stated, as a run's: their Programs, and traces of them, are the same.
+  result.program =
+      lower(scenario, with_blocks(layout, plan), plan, batch, StepKind::train, profile.stack);
   ++lowered;
   if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);

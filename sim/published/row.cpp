@@ -163,10 +163,6 @@ bool is_memory(Metric metric) {
   return false;
 }
 
-bool PublishedRow::assumed_column(const std::string& column) const {
-  return std::find(assumed.begin(), assumed.end(), column) != assumed.end();
-}
-
 bool PublishedRow::complete() const {
   static const std::set<std::string> harmless{"attention", "vocab", "tied_embeddings", "inter_node",
                                               "precision"};

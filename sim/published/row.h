@@ -43,7 +43,6 @@ struct PublishedRow {
   double measured = 0;
   std::string unit;
 
-  bool assumed_column(const std::string& column) const;
   // Nothing assumed but what hardly moves a step: attention, vocab, tied_embeddings, inter_node,
   // and the precision where all of a block's runs share it.
   bool complete() const;

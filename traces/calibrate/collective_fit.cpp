@@ -16,21 +16,30 @@ double& efficiency(HardwareProfile& profile, const Cluster& cluster) {
   return cluster.nodes > 1 ? profile.fabric_efficiency : profile.collective_efficiency;
 }
 
-Seconds predicted(HardwareProfile profile, const Cluster& cluster, double value,
-                  CollectiveKind kind, Bytes bytes) {
-  efficiency(profile, cluster) = value;
-  std::vector<Rank> members;
-  for (int r = 0; r < cluster.ranks(); ++r) members.emplace_back(static_cast<std::size_t>(r));
-  return ring_time(make_ring(members, cluster, profile), kind, bytes);
-}
+// The collective that was measured, over all ranks of its cluster.
+class Collective {
+ public:
+  Collective(const HardwareProfile& profile, const Cluster& cluster, CollectiveKind kind)
+      : profile_(profile), cluster_(cluster), kind_(kind) {
+    for (int r = 0; r < cluster.ranks(); ++r) members_.emplace_back(static_cast<std::size_t>(r));
+  }
 
-double mean_error(const HardwareProfile& profile, const Cluster& cluster, double value,
-                  CollectiveKind kind, const std::vector<CollectiveTimes::Row>& rows) {
-  double sum = 0;
-  for (const auto& row : rows)
-    sum += std::abs(predicted(profile, cluster, value, kind, row.bytes) / row.time - 1);
-  return sum / static_cast<double>(rows.size());
-}
+  Seconds time(double value, Bytes bytes) {
+    efficiency(profile_, cluster_) = value;
+    return ring_time(make_ring(members_, cluster_, profile_), kind_, bytes);
+  }
+  double mean_error(double value, const std::vector<CollectiveTimes::Row>& rows) {
+    double sum = 0;
+    for (const auto& row : rows) sum += std::abs(time(value, row.bytes) / row.time - 1);
+    return sum / static_cast<double>(rows.size());
+  }
+
+ private:
+  HardwareProfile profile_;
+  const Cluster& cluster_;
+  CollectiveKind kind_;
+  std::vector<Rank> members_;
+};
 
 }  // namespace
 
@@ -53,13 +62,12 @@ CollectiveFit fit_collective(const HardwareProfile& prior, const Cluster& links,
     refuse("no array of 16 MiB or more",
            "run nccl-tests with -b 8 -e 1G -f 2: small arrays show latency alone");
   CollectiveFit fit{prior, 0, 0, 0, 0, static_cast<int>(rows.size())};
+  Collective collective(prior, cluster, measured.kind);
   // Time falls as the efficiency grows: halve the interval, per row; then the median.
   std::vector<double> found;
   for (const auto& row : rows) {
     double low = kLeast, high = kMost;
-    const auto time = [&](double value) {
-      return predicted(prior, cluster, value, measured.kind, row.bytes);
-    };
+    const auto time = [&](double value) { return collective.time(value, row.bytes); };
     if (time(high) > row.time || time(low) < row.time)
       refuse("an array of " + std::to_string(row.bytes.value) + " bytes took " +
                  std::to_string(row.time.count() * 1e6) + " us, which these links do not explain",
@@ -74,8 +82,8 @@ CollectiveFit fit_collective(const HardwareProfile& prior, const Cluster& links,
   const std::size_t half = found.size() / 2;
   fit.before = efficiency(fit.profile, cluster);
   fit.after = found.size() % 2 == 1 ? found[half] : (found[half - 1] + found[half]) / 2;
-  fit.error_before = mean_error(prior, cluster, fit.before, measured.kind, rows);
-  fit.error_after = mean_error(prior, cluster, fit.after, measured.kind, rows);
+  fit.error_before = collective.mean_error(fit.before, rows);
+  fit.error_after = collective.mean_error(fit.after, rows);
   efficiency(fit.profile, cluster) = fit.after;
   return fit;
 }

@@ -134,8 +134,9 @@ Rank critical_rank(const std::vector<PartTimes>& ranks) {
   return Rank(best);
 }
 
-bool Comparison::within(double bar) const {
-  return std::abs(step_error) <= std::max(bar, 2 * repeatability());
+Verdict Comparison::verdict(double bar) const {
+  if (std::abs(step_error) > std::max(bar, 2 * repeatability())) return Verdict::outside;
+  return repeatability() > bar ? Verdict::unknown : Verdict::within;
 }
 
 Comparison compare(const Program& program, const Timeline& predicted,

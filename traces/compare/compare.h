@@ -53,6 +53,10 @@ struct PartComparison {
   double share_error = 0;       // (predicted - measured) / measured step
 };
 
+// Whether a step is as predicted. Repeats that differ by more than the bar can refute a prediction,
+// not confirm it: unknown.
+enum class Verdict : std::uint8_t { within, outside, unknown };
+
 struct Comparison {
   Seconds predicted_step{};
   Spread measured_step;
@@ -63,8 +67,8 @@ struct Comparison {
   std::vector<PartComparison> on_critical;
 
   double repeatability() const { return measured_step.repeatability(); }
-  // |step error| within max(bar, twice the repeatability).
-  bool within(double bar) const;
+  // By |step error| against max(bar, twice the repeatability).
+  Verdict verdict(double bar) const;
 };
 
 // `measured`: complete Timelines of at least one step. Parts are medians over the steps.

@@ -7,6 +7,7 @@
 #include "shared/plan/plan.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::traces {
@@ -29,7 +30,7 @@ Batch batch_of(const std::string& file, std::uint64_t step, const Scenario& scen
 }  // namespace
 
 Measurement read_trace_files(const std::vector<std::string>& paths, const Scenario& scenario,
-                             const Files& files) {
+                             const HardwareProfile& profile, const Files& files) {
   POLYPHONY_CHECK(!paths.empty(), "no trace file");
   const Layout& layout = require_layout(scenario);
   std::map<std::uint64_t, TracedStep> steps;
@@ -45,11 +46,11 @@ Measurement read_trace_files(const std::vector<std::string>& paths, const Scenar
   if (paths.size() > 1) result.source += " and " + std::to_string(paths.size() - 1) + " more";
   result.scenario_file = scenario.file;
   result.scenario = scenario;
+  if (!is_split(scenario.model, layout))
+    result.scenario.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
   std::vector<TracedStep> in_order;
   for (auto& [number, step] : steps) in_order.push_back(std::move(step));
   read_steps(in_order, files, result);
-  if (!is_split(scenario.model, layout))
-    result.scenario.layout = with_blocks(layout, make_plan(scenario, layout));
   return result;
 }
 

@@ -19,24 +19,10 @@ std::string time_text(Seconds time) { return time == Seconds{} ? "–" : short_t
 
 std::string error_text(const PartComparison& row) { return row.error ? percent(*row.error) : "–"; }
 
-std::string plain(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
 std::string plus_minus(double ratio) {
   char text[32];
   std::snprintf(text, sizeof text, "±%.1f %%", 100 * ratio);
   return text;
-}
-
-// Overheads and latencies are times; slownesses and corrections are ratios.
-std::string parameter_text(const FittedParameter& parameter, double value) {
-  const std::string& name = parameter.name;
-  const bool time = name.find("latency") != std::string::npos ||
-                    name.find("overhead") != std::string::npos || name.starts_with("dispatch");
-  return time ? short_text(Seconds(value)) : plain(value);
 }
 
 }  // namespace
@@ -67,78 +53,6 @@ Table comparison_table(const Comparison& comparison, const std::string& caption)
       " (half the interquartile range). Exchange and all-reduce may overlap compute.";
   if (!comparison.shared_cores.empty())
     table.note += " Shared cores: " + describe(comparison.shared_cores) + ".";
-  return table;
-}
-
-Figure comparison_figure(const Comparison& comparison, const std::string& title) {
-  Seconds largest = std::max(comparison.predicted_step, comparison.measured_step.median);
-  const Unit unit = time_unit(largest.count());
-  std::vector<Bars> groups{{"step",
-                            {comparison.predicted_step.count() / unit.size,
-                             comparison.measured_step.median.count() / unit.size}}};
-  for (const PartComparison& row : comparison.average) {
-    if (row.predicted == Seconds{} && row.measured == Seconds{}) continue;
-    groups.push_back(
-        {name(row.part), {row.predicted.count() / unit.size, row.measured.count() / unit.size}});
-  }
-  ChartOptions options;
-  options.title = title;
-  options.y_label = unit.name + " per step, averaged over ranks";
-  options.width = 600;
-  return {bar_chart({"predicted", "measured"}, groups, options), ""};
-}
-
-Table error_table(const std::vector<RunError>& runs, const std::string& caption) {
-  Table table{caption,
-              {"run", "measured step", "error before", "error after", "repeatability"},
-              {},
-              std::nullopt,
-              ""};
-  for (const RunError& run : runs) {
-    table.rows.push_back({run.label, short_text(run.measured), percent(run.before),
-                          percent(run.after), plus_minus(run.repeatability)});
-  }
-  table.note =
-      "Error of the predicted step time against the median of the measured steps, before and after "
-      "calibration.";
-  return table;
-}
-
-Figure error_figure(const std::vector<RunError>& runs) {
-  std::vector<Bars> groups;
-  for (const RunError& run : runs) {
-    groups.push_back(
-        {run.label,
-         {100 * std::abs(run.before), 100 * std::abs(run.after), 100 * run.repeatability}});
-  }
-  ChartOptions options;
-  options.title = "Step error before and after calibration";
-  options.y_label = "% of the measured step";
-  options.width = 600;
-  return {bar_chart({"before", "after", "repeatability"}, groups, options), ""};
-}
-
-Table calibration_table(const Calibration& calibration) {
-  Table table{"Fitted parameters of " + calibration.profile.name,
-              {"parameter", "before", "after", "standard error", "activities"},
-              {},
-              std::nullopt,
-              ""};
-  std::size_t kept = 0;
-  for (const FittedParameter& parameter : calibration.parameters) {
-    if (!parameter.informed) {
-      ++kept;
-      continue;
-    }
-    table.rows.push_back({parameter.name, parameter_text(parameter, parameter.prior),
-                          parameter_text(parameter, parameter.value),
-                          parameter_text(parameter, parameter.standard_error),
-                          std::to_string(parameter.rows)});
-  }
-  table.note = std::to_string(kept) +
-               " more parameters are not told apart by these traces and stay near where they were. "
-               "Ratios: layer kind and "
-               "phase, measured over modelled time; the others as named.";
   return table;
 }
 

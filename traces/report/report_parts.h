@@ -1,5 +1,5 @@
 // The tables and pictures that a run of the product puts into its report: from a comparison, a
-// calibration, a Timeline, a loss curve.
+// Timeline, a loss curve.
 #pragma once
 
 #include <string>
@@ -8,7 +8,6 @@
 
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
-#include "traces/calibrate/calibrate.h"
 #include "traces/compare/compare.h"
 #include "traces/report/report.h"
 
@@ -16,13 +15,6 @@ namespace polyphony::traces {
 
 // Seconds per part, predicted and measured, averaged over ranks and on the critical rank.
 Table comparison_table(const Comparison& comparison, const std::string& caption);
-Figure comparison_figure(const Comparison& comparison, const std::string& title);
-
-// Step errors of several runs before and after calibration, beside their repeatability.
-Table error_table(const std::vector<RunError>& runs, const std::string& caption);
-Figure error_figure(const std::vector<RunError>& runs);
-// What was fitted: prior, value, standard error, how many activities inform it.
-Table calibration_table(const Calibration& calibration);
 
 // Two Timelines of one Program on one time axis.
 SideBySide gantts(const Program& program, const Timeline& predicted, const Timeline& measured);

@@ -50,13 +50,6 @@ struct ChartOptions {
 };
 std::string line_chart(const std::vector<Series>& series, const ChartOptions& options);
 
-struct Bars {
-  std::string label;           // of the group
-  std::vector<double> values;  // by series
-};
-std::string bar_chart(const std::vector<std::string>& series, const std::vector<Bars>& groups,
-                      const ChartOptions& options);
-
 // Total memory of each rank over the step, with the capacity as a line.
 std::string memory_chart(const Program& program, const Timeline& timeline,
                          const std::vector<Rank>& ranks, std::optional<Bytes> capacity,

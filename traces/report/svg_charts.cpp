@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "shared/program/memory.h"
@@ -25,12 +23,6 @@ struct Frame {
     return bottom - (bottom - top) * (value - low_y) / (high_y - low_y);
   }
 };
-
-std::string three_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, std::abs(value) >= 100 ? "%.0f" : "%.3g", value);
-  return text;
-}
 
 std::string series_class(const char* kind, std::size_t i) {
   return kind + std::to_string(i % kColours);
@@ -134,49 +126,6 @@ std::string line_chart(const std::vector<Series>& series, const ChartOptions& op
           (series[i].name.empty() ? "" : series[i].name + ": ") + fixed(x) + ", " + fixed(y));
     }
   }
-  return canvas.finish(options.height);
-}
-
-std::string bar_chart(const std::vector<std::string>& series, const std::vector<Bars>& groups,
-                      const ChartOptions& options) {
-  Canvas canvas(options.width, options.title);
-  Frame frame;
-  frame.high_y = 0;
-  for (const Bars& group : groups) {
-    for (double value : group.values) {
-      frame.high_y = std::max(frame.high_y, value);
-      frame.low_y = std::min(frame.low_y, value);
-    }
-  }
-  if (options.level) frame.high_y = std::max(frame.high_y, options.level->first);
-  if (frame.high_y <= frame.low_y) frame.high_y = frame.low_y + 1;
-  frame.high_y += (frame.high_y - frame.low_y) * 0.1;  // room for the values on top
-  frame.top = head(canvas, options, series) + 12;
-  frame.right = options.width - kRight;
-  frame.bottom = options.height - kBottom;
-  draw_y_axis(canvas, frame, options.y_label);
-  const double slot =
-      (frame.right - frame.left) / static_cast<double>(std::max<std::size_t>(1, groups.size()));
-  const double bar =
-      std::min(46.0, slot * 0.76 / static_cast<double>(std::max<std::size_t>(1, series.size())));
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const double middle = frame.left + slot * (static_cast<double>(g) + 0.5);
-    const double first = middle - bar * static_cast<double>(groups[g].values.size()) / 2;
-    for (std::size_t i = 0; i < groups[g].values.size(); ++i) {
-      const double value = groups[g].values[i];
-      const double at = first + bar * static_cast<double>(i);
-      const double top = std::min(frame.y(value), frame.y(0));
-      const std::string name = i < series.size() ? series[i] : "";
-      canvas.rect(at + 0.5, top, bar - 1, std::abs(frame.y(value) - frame.y(0)),
-                  series_class("b", i),
-                  groups[g].label + (name.empty() ? "" : ", " + name) + ": " + fixed(value));
-      if (bar >= 20) canvas.text(at + bar / 2, top - 4, "value", three_digits(value));
-    }
-    canvas.text(middle, frame.bottom + 16, "mid", groups[g].label);
-  }
-  canvas.line(frame.left, frame.y(0), frame.right, frame.y(0), "axis");
-  canvas.text((frame.left + frame.right) / 2, frame.bottom + 33, "mid", options.x_label);
-  draw_level(canvas, frame, options);
   return canvas.finish(options.height);
 }
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "exec/attention/attention.h"
+#include "exec/attention/rotary.h"
 #include "shared/error.h"
 #include "tests/exec/support/tiny_model.h"
 
@@ -22,6 +23,12 @@ std::vector<Tensor> gradients(Chain& chain) {
 void check_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) CHECK(torch::equal(a[i], b[i]));
+}
+
+// Causal, with RoPE at these positions.
+SequencePlan plan_turned(const std::vector<std::int64_t>& lengths, const Tensor& positions,
+                         int head_dim) {
+  return plan_causal(lengths, text_angles({}, positions, head_dim, 1e4), torch::kFloat64);
 }
 
 // Full softmax attention of one sequence, without any of exec/attention.
@@ -171,9 +178,9 @@ TEST_SUITE("chunk") {
     for (const std::int64_t n : lengths) total += n;
     for (const bool causal : {false, true}) {
       // Position 0 everywhere: RoPE turns nothing.
-      const SequencePlan plan = causal ? plan_samples(lengths, torch::zeros({total}, torch::kInt64),
-                                                      8, 1e4, torch::kFloat64)
-                                       : plan_images(lengths, torch::kCPU);
+      const SequencePlan plan = causal
+                                    ? plan_turned(lengths, torch::zeros({total}, torch::kInt64), 8)
+                                    : plan_images(lengths, torch::kCPU);
       const Tensor qkv = torch::randn({total, 2 * 5 * 8}, torch::kFloat64).requires_grad_();
       const Tensor seed = torch::randn({total, 2 * 3 * 8}, torch::kFloat64);
       const Tensor out = attention(qkv, plan, heads);
@@ -198,14 +205,13 @@ TEST_SUITE("chunk") {
     const HeadShape heads{1, 1, 8};
     const Tensor pair = torch::randn({2, 3 * 8}, torch::kFloat64);
     const Tensor positions = torch::tensor({0, 3, 5, 8, 900, 903}, torch::kInt64);
-    const SequencePlan plan = plan_samples({2, 2, 2}, positions, 8, 1e4, torch::kFloat64);
+    const SequencePlan plan = plan_turned({2, 2, 2}, positions, 8);
     const Tensor out = attention(pair.repeat({3, 1}), plan, heads);
     CHECK(torch::allclose(out.narrow(0, 0, 2), out.narrow(0, 2, 2), 1e-11, 1e-12));
     CHECK(torch::allclose(out.narrow(0, 0, 2), out.narrow(0, 4, 2), 1e-11, 1e-12));
     // By hand for width 2: theta^0 = 1, so q and k turn by the position in radians. q = (1, 0),
     // keys (1, 0) at 0 and at p = 1: scores of the second row: cos 1 and cos 0, divided by √2.
-    const SequencePlan small =
-        plan_samples({2}, torch::tensor({0, 1}, torch::kInt64), 2, 1e4, torch::kFloat64);
+    const SequencePlan small = plan_turned({2}, torch::tensor({0, 1}, torch::kInt64), 2);
     const Tensor rows = torch::tensor(
         {{1.0, 0.0, 1.0, 0.0, 1.0, 0.0}, {1.0, 0.0, 1.0, 0.0, 0.0, 1.0}}, torch::kFloat64);
     const Tensor second = attention(rows, small, {1, 1, 2})[1];

@@ -3,6 +3,7 @@
 #include "exec/transport/in_process.h"
 #include "shared/layers/held_sizes.h"
 #include "tests/exec/parameters/held_parameters.h"
+#include "tests/exec/support/fused_adamw.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -37,7 +38,7 @@ TEST_SUITE("held parameters") {
         parameter.grad = parameter.grad.clone();
       }
       HeldParameters held(pointers(ours), {});
-      AdamW adamw(pointers(theirs), kAdamW);
+      FusedAdamW adamw(pointers(theirs), kAdamW);
       for (int step = 0; step < 3; ++step) {
         for (std::size_t i = 0; i < ours.size(); ++i) {
           ours[i].grad.copy_(drawn(ours[i].spec, {}, step, 0, 0, dtype));

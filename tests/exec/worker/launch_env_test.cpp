@@ -18,6 +18,13 @@ Environment with(const std::map<std::string, std::string>& variables) {
   };
 }
 
+std::string describe(const LaunchEnv& launch) {
+  return "rank " + std::to_string(launch.rank.value) + " of " + std::to_string(launch.world_size) +
+         " (local " + std::to_string(launch.local_rank) + " of " +
+         std::to_string(launch.local_world_size) + ") from " + launch.source + ", meeting at " +
+         launch.master_address + ":" + std::to_string(launch.master_port);
+}
+
 std::string told(const std::map<std::string, std::string>& variables,
                  const LaunchFlags& flags = {}) {
   return describe(read_launch_env(flags, with(variables)));

@@ -34,6 +34,10 @@ Predicted predict(const Scenario& scenario, const Layout& layout, const Hardware
   return predicted;
 }
 
+Bound bound(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
+  return Screen(scenario, profile, typical_batch(scenario)).bound(layout);
+}
+
 std::string describe(const Layout& layout) {
   std::string text = name(layout.placement);
   for (const ModuleLayout& module : layout.modules) text += " | " + describe(module);
@@ -44,7 +48,7 @@ std::string describe(const Layout& layout) {
 void check_bounds(const Scenario& scenario, const HardwareProfile& profile, std::size_t at_least,
                   double memory_error) {
   const Batch batch = typical_batch(scenario);
-  Screen screen(scenario, profile);
+  Screen screen(scenario, profile, typical_batch(scenario));
   const std::vector<Layout> layouts = candidates(scenario);
   CHECK(layouts.size() >= at_least);
   for (const Layout& layout : layouts) {
@@ -274,7 +278,7 @@ TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
   const Scenario scenario = examples::vlm_on_h100();
   const std::vector<Layout> layouts = candidates(scenario);
   CHECK(layouts.size() > 10'000);
-  Screen screen(scenario, *shipped_profile(scenario.cluster));
+  Screen screen(scenario, *shipped_profile(scenario.cluster), typical_batch(scenario));
   Seconds best(1e9);
   for (const Layout& layout : layouts) {
     if (screen.footprint(layout).memory > scenario.cluster.device.memory) continue;

@@ -3,7 +3,9 @@
 
 #include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
+#include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 #include "sim/prediction/figures.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/scenario_files.h"
@@ -49,6 +51,19 @@ TEST_CASE("MFU counts what the model asks, whatever the layout copies or compute
   // A folded Program stands for as many lanes.
   one.lanes = 4;
   CHECK(counted(one) == doctest::Approx(4 * 2 * kSample));
+}
+
+// tiny.json leaves two stages to the profile.
+TEST_CASE("the Program that is predicted is the one that a run of it writes down and trains") {
+  const Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Batch batch = typical_batch(scenario);
+  const auto predicted = predict(scenario, *scenario.layout, batch, profile, Predictor::estimate);
+  const Layout written =
+      with_blocks(*scenario.layout, balanced_plan(scenario, *scenario.layout, profile));
+  const Program run =
+      lower(scenario, written, make_plan(scenario, written), batch, StepKind::train, profile.stack);
+  CHECK(hash(std::get<Prediction>(predicted).program) == hash(run));
 }
 
 TEST_CASE("one MFU: of tensor parallelism as of none, folded as unfolded") {

@@ -70,15 +70,29 @@ bool overlap(std::vector<Interval>& intervals, double slack) {
   return false;
 }
 
+// When each node starts while no two flows ever share a link: nodes stand in the order of the graph.
+std::vector<Seconds> unshared_starts(const Case& in) {
+  std::vector<Seconds> starts(in.compiled.nodes.size());
+  for (std::uint32_t node = 0; node < starts.size(); ++node) {
+    const Seconds end = starts[node] + unshared_time(in.costs, node);
+    for (std::uint32_t i = in.compiled.successor_begin[node];
+         i < in.compiled.successor_begin[node + 1]; ++i) {
+      Seconds& next = starts[in.compiled.successors[i]];
+      next = std::max(next, end);
+    }
+  }
+  return starts;
+}
+
 // Whether two flows are on one link at a time when none slows another. Touching ends do not count.
 bool shares_links(const Case& in) {
-  PathTimes times;
-  const double slack = 1e-13 * walk_longest_path(in.compiled, in.costs, times).count();
+  const std::vector<Seconds> starts = unshared_starts(in);
+  const double slack = 1e-13 * estimate_step(in.compiled, in.costs).longest_path.count();
   const Network& network = in.costs.network;
   std::vector<std::vector<Interval>> links(network.links());
   for (std::size_t node = 0; node < in.costs.nodes.size(); ++node) {
     const NodeCost& cost = in.costs.nodes[node];
-    const double start = (times.start[node] + cost.duration + cost.delay).count();
+    const double start = (starts[node] + cost.duration + cost.delay).count();
     for (std::uint32_t i = cost.flows.begin; i < cost.flows.end; ++i) {
       const Flow& flow = in.costs.flows[i];
       if (flow.source == flow.destination || flow.bytes.value == 0) continue;

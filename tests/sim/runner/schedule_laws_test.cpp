@@ -51,7 +51,8 @@ TEST_CASE("bound, estimate and simulate of every schedule") {
           const Seconds estimated = estimate(program, compiled, costs).step();
           const auto simulated = sim::simulate(program, compiled, costs);
           REQUIRE(std::holds_alternative<Timeline>(simulated));
-          CHECK(bound(scenario, layout, profile).step <= estimated);
+          Screen screen(scenario, profile, typical_batch(scenario));
+          CHECK(screen.bound(layout).step <= estimated);
           CHECK(estimated <= std::get<Timeline>(simulated).makespan * (1 + 1e-9));
         }
 }

@@ -145,6 +145,24 @@ TEST_CASE("the parts of the compute stream and its idle time add up to the step"
   }
 }
 
+TEST_CASE("repeats that differ by more than the bar refute a prediction but confirm none") {
+  Comparison wild;
+  wild.step_error = -0.81;
+  wild.measured_step.count = 4;
+  wild.measured_step.median = Seconds(100);
+  wild.measured_step.p25 = Seconds(70);
+  wild.measured_step.p75 = Seconds(184);  // ±57 %
+  CHECK(wild.verdict(0.1) == Verdict::unknown);
+  wild.step_error = 0;  // by luck
+  CHECK(wild.verdict(0.1) == Verdict::unknown);
+  wild.step_error = 1.15;  // twice 57 % and more
+  CHECK(wild.verdict(0.1) == Verdict::outside);
+  Comparison steady;  // repeats to the last bit
+  steady.step_error = 0.09;
+  CHECK(steady.verdict(0.1) == Verdict::within);
+  CHECK(steady.verdict(0.08) == Verdict::outside);
+}
+
 TEST_CASE("step and part errors against the median of several steps") {
   const Program program = hand_made::pipeline({.stages = 2, .microbatches = 2});
   const Timeline predicted =
@@ -159,7 +177,9 @@ TEST_CASE("step and part errors against the median of several steps") {
   CHECK(result.step_error == doctest::Approx((9 - 10.8) / 10.8));
   // Quartiles of 9, 9.9, 10.8, 12.15, 36 are 9.9 and 12.15: half of 2.25 over 10.8.
   CHECK(result.repeatability() == doctest::Approx(1.125 / 10.8));
-  CHECK(result.within(0.1));  // 16.7 % against twice 10.4 %
+  // An error of 16.7 %, repeats that differ by 10.4 %.
+  CHECK(result.verdict(0.11) == Verdict::within);
+  CHECK(result.verdict(0.1) == Verdict::unknown);
   const PartComparison& forward = result.average[static_cast<std::size_t>(Part::forward)];
   CHECK(forward.predicted.count() == doctest::Approx(2));
   CHECK(forward.measured.count() == doctest::Approx(2.4));

@@ -9,6 +9,7 @@
 #include "shared/plan/lower.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/search/balanced_plan.h"
 #include "tests/shared/support/scenario_files.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/evidence/run_folder.h"
@@ -42,6 +43,8 @@ struct Disk {
   }
 };
 
+HardwareProfile roofline() { return *find_profile("cpu-core-roofline"); }
+
 // Every op a microsecond after the one before it, in the order of the Program.
 Timeline one_after_another(const Program& program) {
   Timeline timeline;
@@ -59,22 +62,25 @@ Timeline of_rank(const Program& program, const Timeline& whole, Rank rank) {
   return part;
 }
 
-// Steps 4 and 5 of tiny.json as a run leaves them in "run".
-Disk recorded_run() {
-  const Scenario scenario = test::scenario_at(kScenario);
-  const Plan plan = make_plan(scenario, *scenario.layout);
+// A step's batch and its ranks' traces, as a run leaves them in "run".
+void record_step(const Scenario& scenario, const Plan& plan, std::uint64_t step, Disk& disk) {
+  const Batch batch = batch_of_step(scenario, step);
+  disk.texts["run/trace/batches.jsonl"] += to_json_line(step, batch) + "\n";
+  const Program program = lower(scenario, *scenario.layout, plan, batch);
+  for (std::uint32_t r = 0; r < program.ranks; ++r)
+    disk.texts["run/trace/step-" + std::to_string(step) + ".rank-" + std::to_string(r) + ".json"] =
+        write_trace(program, of_rank(program, one_after_another(program), Rank(r)),
+                    TraceKind::measured, step);
+}
+
+// Steps 4 and 5 of tiny.json, stages split by the profile.
+Disk recorded_run(const HardwareProfile& profile = roofline()) {
+  Scenario scenario = test::scenario_at(kScenario);
+  const Plan plan = balanced_plan(scenario, *scenario.layout, profile);
+  scenario.layout = with_blocks(*scenario.layout, plan);
   Disk disk;
-  disk.texts["run/scenario.json"] = test::file_text(kScenario);
-  for (const std::uint64_t step : {4, 5}) {
-    const Batch batch = batch_of_step(scenario, step);
-    disk.texts["run/trace/batches.jsonl"] += to_json_line(step, batch) + "\n";
-    const Program program = lower(scenario, *scenario.layout, plan, batch);
-    for (std::uint32_t r = 0; r < program.ranks; ++r)
-      disk.texts["run/trace/step-" + std::to_string(step) + ".rank-" + std::to_string(r) +
-                 ".json"] =
-          write_trace(program, of_rank(program, one_after_another(program), Rank(r)),
-                      TraceKind::measured, step);
-  }
+  disk.texts["run/scenario.json"] = resolved_text(scenario);
+  for (const std::uint64_t step : {4, 5}) record_step(scenario, plan, step, disk);
   return disk;
 }
 
@@ -92,7 +98,7 @@ TEST_CASE("a run's folder and its trace files alone are one measurement") {
   const Measurement files =
       read_trace_files({"run/trace/step-5.rank-1.json", "run/trace/step-4.rank-0.json",
                         "run/trace/step-4.rank-1.json", "run/trace/step-5.rank-0.json"},
-                       test::scenario_at(kScenario), disk.files());
+                       test::scenario_at(kScenario), roofline(), disk.files());
   CHECK(files.source == "run/trace/step-5.rank-1.json and 3 more");
   CHECK(files.layout() == folder.layout());
   CHECK(hash(files.program) == hash(folder.program));
@@ -107,12 +113,43 @@ TEST_CASE("a run's folder and its trace files alone are one measurement") {
   CHECK(fitted(files) == fitted(folder));
 }
 
+TEST_CASE("stages that the scenario does not split are split as the run split them") {
+  HardwareProfile slow_vision = roofline();
+  for (const Phase phase : {Phase::forward, Phase::backward})
+    slow_vision.corrections[{LayerKind::encoder_block, phase}] = 10;
+  const Scenario scenario = test::scenario_at(kScenario);
+  const Plan by_flops = make_plan(scenario, *scenario.layout);
+  const Plan by_seconds = balanced_plan(scenario, *scenario.layout, slow_vision);
+  REQUIRE_FALSE(by_flops.branches[0].stages == by_seconds.branches[0].stages);
+  const Disk disk = recorded_run(slow_vision);
+  const std::vector<std::string> paths{"run/trace/step-4.rank-0.json",
+                                       "run/trace/step-4.rank-1.json"};
+  const Measurement files = read_trace_files(paths, scenario, slow_vision, disk.files());
+  CHECK(files.scenario.layout == with_blocks(*scenario.layout, by_seconds));
+  CHECK(hash(files.program) == hash(read_run_folder("run", disk.files()).step_programs[0]));
+  CHECK(refusal([&] {
+          read_trace_files(paths, scenario, roofline(), disk.files());
+        }).find("another Program") != std::string::npos);
+}
+
+// Such Programs stated no split; predictions do.
+TEST_CASE("a folder of before runs wrote their split down is read") {
+  const Scenario scenario = test::scenario_at(kScenario);
+  Disk disk;
+  disk.texts["run/scenario.json"] = test::file_text(kScenario);
+  const Plan plan = make_plan(scenario, *scenario.layout);
+  record_step(scenario, plan, 4, disk);
+  const Measurement folder = read_run_folder("run", disk.files());
+  CHECK(folder.steps.size() == 1);
+  CHECK(folder.scenario.layout == with_blocks(*scenario.layout, plan));
+}
+
 TEST_CASE("one step alone, without the batches of its run: the scenario's own") {
   Disk disk = recorded_run();
   disk.texts.erase("run/trace/batches.jsonl");
   const Measurement one =
       read_trace_files({"run/trace/step-4.rank-0.json", "run/trace/step-4.rank-1.json"},
-                       test::scenario_at(kScenario), disk.files());
+                       test::scenario_at(kScenario), roofline(), disk.files());
   CHECK(one.steps.size() == 1);
 }
 
@@ -123,19 +160,21 @@ TEST_CASE("what is no measurement is refused by name") {
   CHECK(refusal([&] { read_run_folder("elsewhere", files); }).find("is not the folder of a run") !=
         std::string::npos);
   CHECK(refusal([&] {
-          read_trace_files({"run/trace/step-4.rank-0.json"}, scenario, files);
+          read_trace_files({"run/trace/step-4.rank-0.json"}, scenario, roofline(), files);
         }).find("give the files of all 2 ranks") != std::string::npos);
   CHECK(refusal([&] {
           read_trace_files({"run/trace/step-4.rank-0.json", "run/trace/step-4.rank-1.json"},
-                           test::scenario_at("scenarios/tiny_non_colocated.json"), files);
+                           test::scenario_at("scenarios/tiny_non_colocated.json"), roofline(),
+                           files);
         }).find("another Program") != std::string::npos);
   // A prediction proves nothing.
-  const Program program = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
-                                batch_of_step(scenario, 0));
+  const Plan plan = balanced_plan(scenario, *scenario.layout, roofline());
+  const Program program =
+      lower(scenario, with_blocks(*scenario.layout, plan), plan, batch_of_step(scenario, 0));
   disk.texts["step.json"] =
       write_trace(program, one_after_another(program), TraceKind::predicted, 0);
   CHECK(refusal([&] {
-          read_trace_files({"step.json"}, scenario, files);
+          read_trace_files({"step.json"}, scenario, roofline(), files);
         }).find("is a prediction") != std::string::npos);
   disk.texts["run/pace.json"] = "{}";
   CHECK(refusal([&] { read_run_folder("run", files); }).starts_with("run/pace.json: is not"));

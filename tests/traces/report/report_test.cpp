@@ -21,18 +21,12 @@ Report full_report() {
   const Timeline predicted = test::timeline_of(program, cluster, prior);
   const Timeline measured = test::timeline_of(program, cluster, truth);
   const Comparison comparison = compare(program, predicted, {measured, measured});
-  const Calibration calibration =
-      calibrate(prior, {{"2 stages <1F1B>", &program, cluster, {measured}}}, "this & that", "", "");
   return {
       "Polyphony <report>",
       "a subtitle & more",
       {{"12.3 ms", "step time"}},
-      {{"Timelines",
-        {gantts(program, predicted, measured), comparison_figure(comparison, "Where time goes")}},
-       {"Errors",
-        {comparison_table(comparison, "Step by part"),
-         error_table(calibration.runs, "Before & after"), error_figure(calibration.runs),
-         calibration_table(calibration)}},
+      {{"Timelines", {gantts(program, predicted, measured)}},
+       {"Errors", {comparison_table(comparison, "Step & part")}},
        {"Training", {loss_figure({{"run", {{0, 2.5}, {1, 1.5}}}}), Paragraph{"Text with <tags>."}}},
        {"Memory", {memory_figure(program, measured, prior.device.memory, 2)}}},
       "footer"};
@@ -44,8 +38,8 @@ TEST_CASE("a report is one well-formed page without anything from outside") {
   const std::string html = to_html(full_report());
   const test::XmlCheck check(html);
   CHECK(check.problem() == "");
-  CHECK(std::count(check.names().begin(), check.names().end(), "svg") == 6);
-  CHECK(std::count(check.names().begin(), check.names().end(), "table") == 3);
+  CHECK(std::count(check.names().begin(), check.names().end(), "svg") == 4);
+  CHECK(std::count(check.names().begin(), check.names().end(), "table") == 1);
   for (const char* outside : {"http", "src=", "@import", "url(", "<link"}) {
     CAPTURE(outside);
     CHECK(html.find(outside) == std::string::npos);

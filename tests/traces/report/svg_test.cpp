@@ -87,16 +87,13 @@ TEST_CASE("many ranks are thinned out and the picture says so; tiny ops are join
   CHECK(gantt(small.program, small.timeline, {.title = "", .width = 100}).size() < 60'000);
 }
 
-TEST_CASE("line, bar and memory charts are well-formed, empty ones too") {
+TEST_CASE("line and memory charts are well-formed, empty ones too") {
   const Ran ran({.stages = 2, .microbatches = 2});
   const ChartOptions options{.title = "T & t", .x_label = "x < 1", .y_label = "y"};
   CHECK(problem_of(line_chart({{"a & b", {{0, 1}, {1, 0.5}, {2, 0.25}}}, {"c", {}}}, options)) ==
         "");
   CHECK(problem_of(line_chart({}, options)) == "");
   CHECK(problem_of(line_chart({{"one point", {{3, 4}}}}, options)) == "");
-  CHECK(problem_of(bar_chart({"p", "m"}, {{"<forward>", {1, 2}}, {"idle", {0, 0}}}, options)) ==
-        "");
-  CHECK(problem_of(bar_chart({}, {}, options)) == "");
   const std::string memory =
       memory_chart(ran.program, ran.timeline, {Rank(std::size_t{0}), Rank(std::size_t{1})},
                    Bytes(6000), options);
