@@ -268,8 +268,13 @@ SequencePlan plan_windows(const Module& module, const WorkInput& data,
   return plan;
 }
 
+Recompute Frame::again(const Layer& layer) const {
+  const std::optional<Recompute> said = recompute_of(recipe);
+  return said ? recompute_of(layer.kind, layer.position, *said, kAllLayers) : layer.recompute;
+}
+
 Tensor run_layer(const Frame& frame, const Layer& layer, const Tensor& x) {
-  if (layer.recompute != Recompute::full) return run_kept(frame, layer, x);
+  if (frame.again(layer) != Recompute::full) return run_kept(frame, layer, x);
   // What all blocks of a diffusion chunk read is an input, too: its gradient leaves each of them.
   const Tensor& conditioning = frame.latents.conditioning;
   std::vector<Tensor> inputs = {x};

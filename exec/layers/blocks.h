@@ -62,6 +62,10 @@ struct Frame {
   std::size_t first_edge = 0;  // of the inputs, the first that comes over an edge
   LatentPlan latents;          // diffusion modules
   SequencePlan windows = {};   // of the blocks that attend inside windows
+  Recipe recipe = Recipe::layout;
+
+  // What the backward makes again of the layer.
+  Recompute again(const Layer& layer) const;
 };
 // Rows of a work item between the module's blocks, and of what leaves it but for class tokens.
 std::int64_t sequence_length(const Module& module, const WorkInput& data);

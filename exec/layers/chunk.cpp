@@ -146,7 +146,8 @@ struct Chunk::Impl {
     return adds ? add_edge_rows(now, now.inputs.front()) : now.inputs.front();
   }
 
-  Tensor forward(std::uint64_t work, const std::vector<Tensor>& inputs, const WorkInput& data) {
+  Tensor forward(std::uint64_t work, const std::vector<Tensor>& inputs, const WorkInput& data,
+                 Recipe recipe) {
     POLYPHONY_CHECK(tapes.count(work) == 0,
                     module.name << ": work " << work << " is already in flight");
     const torch::AutoGradMode grad_mode(keeps_tape());
@@ -160,6 +161,7 @@ struct Chunk::Impl {
                                                 : Tensor());
     }
     tape.frame.emplace(frame(tape.inputs, tape.data, tape.queue, tape.choices));
+    tape.frame->recipe = recipe;
     Tensor x = start(*tape.frame);
     for (const Layer& layer : layers) x = run_layer(*tape.frame, layer, x);
     if (keeps_tape()) {
@@ -216,9 +218,9 @@ Chunk::Chunk(const Module& module, LayerRange layers, const Communicators& commu
     : impl_(std::make_unique<Impl>(module, layers, communicators, shard, options)) {}
 Chunk::~Chunk() = default;
 
-Tensor Chunk::forward(std::uint64_t work, const std::vector<Tensor>& inputs,
-                      const WorkInput& data) {
-  return impl_->forward(work, inputs, data);
+Tensor Chunk::forward(std::uint64_t work, const std::vector<Tensor>& inputs, const WorkInput& data,
+                      Recipe recipe) {
+  return impl_->forward(work, inputs, data, recipe);
 }
 
 std::vector<Tensor> Chunk::backward(std::uint64_t work, const Tensor& output_grad) {

@@ -60,8 +60,9 @@ class Chunk {
   // `inputs`: in the order of chunk_inputs() (shared/plan/links.h): what the layers before left,
   // then what comes over edges (for token_embedding the rows that are not text; any may have 0
   // rows). None for a chunk that starts at the data. An undefined tensor is no input.
+  // `recipe`: what its backward makes again, in place of what the options say.
   torch::Tensor forward(std::uint64_t work, const std::vector<torch::Tensor>& inputs,
-                        const WorkInput& data);
+                        const WorkInput& data, Recipe recipe = Recipe::layout);
   torch::Tensor forward(std::uint64_t work, const torch::Tensor& input, const WorkInput& data) {
     return forward(work, std::vector<torch::Tensor>{input}, data);
   }

@@ -47,7 +47,7 @@ Tensor latent_attention(const Frame& frame, const Layer& layer, const Tensor& no
   const auto attend = [&plan = frame.sequences, maker](const std::vector<Tensor>& x) {
     return attention(x, plan, maker);
   };
-  const Recomputed core = layer.recompute == Recompute::selective
+  const Recomputed core = frame.again(layer) == Recompute::selective
                               ? recomputed(frame.pass.anchor.detach(), inputs, attend)
                               : Recomputed{attend(inputs), {}};
   return row_linear(frame.pass, core.output, layer.at("out.weight"), nullptr, core.again);

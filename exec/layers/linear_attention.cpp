@@ -171,7 +171,7 @@ Tensor linear_attention(const Frame& frame, const Layer& layer, const Tensor& no
                        value("linear_decay.bias"), value("linear_norm.weight")});
   };
   const Recomputed rule = recomputed(frame.pass.anchor.detach(), {u}, run);
-  const bool again = layer.recompute == Recompute::selective;
+  const bool again = frame.again(layer) == Recompute::selective;
   return row_linear(frame.pass, rule.output, layer.at("out.weight"), nullptr,
                     again ? rule.again : nullptr);
 }

@@ -68,7 +68,7 @@ Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& 
                                     : attention(x[0], plan, heads, sink);
     return gates ? Gated::apply(out, x.back()) : out;
   };
-  if (layer.recompute != Recompute::selective) return {run(inputs), {}};
+  if (frame.again(layer) != Recompute::selective) return {run(inputs), {}};
   return recomputed(frame.pass.anchor.detach(), inputs, run);
 }
 

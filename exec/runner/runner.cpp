@@ -219,7 +219,7 @@ void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk
     if (language) predictions[what.work] = held.chunk->predict(arrived, data);
     return;
   }
-  const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data);
+  const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data, what.recipe);
   if (evaluating || !needs_backward(state->program().model, what.module))
     held.chunk->drop(what.work.value);
   if (!evaluating) check_finite(id, output);

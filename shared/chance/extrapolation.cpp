@@ -26,7 +26,7 @@ struct Demands {
 
 // Compute ops of equal shape are looked at once.
 using Shape = std::tuple<std::uint32_t, std::uint16_t, std::uint16_t, Phase, std::int64_t,
-                         std::int64_t, std::int64_t, std::uint32_t>;
+                         std::int64_t, std::int64_t, std::uint32_t, Recipe>;
 
 std::size_t group_size(const Program& program, const Op& op, const Compute& compute,
                        GroupKind kind) {
@@ -77,7 +77,7 @@ Demands demands_of(const Program& program, const HardwareProfile* profile) {
       const WorkSize& size = program.size_of(compute->work, compute->module);
       const Shape shape{compute->module.value, compute->layers.begin, compute->layers.end,
                         compute->phase,        size.tokens,           size.pairs,
-                        size.loss_tokens,      what.group.value};
+                        size.loss_tokens,      what.group.value,      compute->recipe};
       ++shapes.try_emplace(shape, OpId(op), 0).first->second.second;
     } else if (const auto* collective = std::get_if<Collective>(&what.what)) {
       const auto ranks =

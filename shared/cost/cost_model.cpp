@@ -70,7 +70,8 @@ class Pricer {
     const ChunkGroups groups = groups_of(program_, op, *compute);
     const Key key{
         compute->module, compute->layers, compute->phase, groups.tensor,
-        groups.context,  groups.expert,   size,           slowest_device(program_, op, cluster_)};
+        groups.context,  groups.expert,   size,           slowest_device(program_, op, cluster_),
+        compute->recipe};
     const auto [known, added] = known_.try_emplace(key);
     if (added) {
       known->second = compute_time(program_, id, cluster_, profile_);
@@ -196,7 +197,8 @@ class Pricer {
     return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
-  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double>;
+  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double,
+                         Recipe>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;

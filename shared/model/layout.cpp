@@ -45,6 +45,20 @@ const char* name(Shard shard) {
   return "?";
 }
 
+std::optional<Recompute> recompute_of(Recipe recipe) {
+  switch (recipe) {
+    case Recipe::layout:
+      return {};
+    case Recipe::none:
+      return Recompute::none;
+    case Recipe::selective:
+      return Recompute::selective;
+    case Recipe::full:
+      return Recompute::full;
+  }
+  return {};
+}
+
 const char* name(Recompute recompute) {
   switch (recompute) {
     case Recompute::none:

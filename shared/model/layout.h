@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,8 @@ struct Layout {
                                  // when the language pp is 1, else 1 (the whole step, three phases)
   Bridge bridge = Bridge::sharded;
   // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
-  // is on the rank that runs it. Colocated: of the microbatches that one encoder work item feeds.
+  // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
+  // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.
   std::vector<Turns> turns = {};
   bool operator==(const Layout&) const = default;
 };
@@ -90,6 +92,8 @@ int world_size(const Layout& layout);
 const char* name(Placement placement);
 const char* name(Shard shard);
 const char* name(Recompute recompute);
+// What a forward's recipe says; empty: what the layout does.
+std::optional<Recompute> recompute_of(Recipe recipe);
 const char* name(TokenAssignment tokens);
 const char* name(Spread spread);
 const char* name(Bridge bridge);

@@ -134,6 +134,7 @@ struct Port {
 // Of one chunk and work item; of equal works equal.
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
+  Recipe recipe = Recipe::layout;
   Bytes tape{}, workspace{};   // tape: without the chunk's inputs, and what is `kept`
   Bytes forward{};             // besides, while a forward runs
   bool splits = false;
@@ -161,7 +162,8 @@ struct ChunkState {
 struct Role {
   std::size_t branch = 0, stage = 0;
   int lane = 0, context = 0, tensor = 0;
-  std::vector<bool> splits;  // by microbatch: backward in two parts
+  std::vector<bool> splits;     // by microbatch: backward in two parts
+  std::vector<Recipe> recipes;  // by microbatch
   std::vector<ChunkState> chunks;
 };
 
@@ -184,7 +186,8 @@ class RankLowering {
   void join_ports(Role& role);
   // What a framework keeps all the time beside its state.
   void add_standing();
-  ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work, bool splits) const;
+  ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work, bool splits,
+                     Recipe recipe) const;
   OpId slot_after(const std::vector<OpId>& turns) const;
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Task> tasks();
@@ -211,7 +214,8 @@ class RankLowering {
   std::uint32_t branch_work(const Role& role, int microbatch) const;
   WorkId work_id(const Role& role, int microbatch) const;
   const RankGroups& groups(const Role& role) const;
-  RankContext context(const Role& role, const ChunkState& chunk, WorkId work) const;
+  RankContext context(const Role& role, const ChunkState& chunk, WorkId work,
+                      Recipe recipe) const;
   bool gathers(const ChunkState& chunk) const;
   const ChunkBytes& bytes(const Role& role, ChunkState& chunk, int microbatch);
   StreamId stream(StreamKind kind, const std::string& name);

@@ -64,6 +64,7 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
   role.lane = place / (br.grid.tp * br.grid.cp) % br.grid.dp();
   const auto microbatches = static_cast<std::size_t>(br.microbatches);
   role.splits.resize(microbatches);
+  role.recipes.resize(microbatches);
   for (const Chunk& chunk : br.stages[stage].chunks) {
     ChunkState state;
     state.chunk = chunk;
@@ -198,6 +199,7 @@ std::vector<Task> RankLowering::tasks() {
     Role& role = roles_[r];
     const int microbatch = turn.work;
     if (turn.kind == TurnKind::forward) {
+      role.recipes[static_cast<std::size_t>(turn.work)] = turn.recipe;
       for (std::size_t c = 0; c < role.chunks.size(); ++c)
         list.push_back({r, c, TurnKind::forward, microbatch});
       continue;

@@ -17,10 +17,11 @@ WorkId RankLowering::work_id(const Role& role, int microbatch) const {
   return WorkId(b_.table_.first_work[role.branch] + branch_work(role, microbatch));
 }
 
-RankContext RankLowering::context(const Role& role, const ChunkState& chunk, WorkId work) const {
-  return {
-      chunk_context(program_, {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}}),
-      role.tensor};
+RankContext RankLowering::context(const Role& role, const ChunkState& chunk, WorkId work,
+                                  Recipe recipe) const {
+  return {chunk_context(program_, {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {},
+                                   recipe}),
+          role.tensor};
 }
 
 bool RankLowering::gathers(const ChunkState& chunk) const {
@@ -61,7 +62,8 @@ OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase 
   for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});
   last_compute_ = add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
                          Compute{chunk.chunk.module, chunk.chunk.layers, phase,
-                                 work_id(role, microbatch), chunk.params},
+                                 work_id(role, microbatch), chunk.params,
+                                 role.recipes[static_cast<std::size_t>(microbatch)]},
                          waits, uses);
   return last_compute_;
 }
@@ -175,23 +177,25 @@ const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int m
   ChunkBytes& result = chunk.bytes[m];
   if (result.of) return result;
   const bool splits = role.splits[m] && chunk.trained;
-  if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size && last.splits == splits)
+  const Recipe recipe = role.recipes[m];
+  if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size && last.splits == splits && last.recipe == recipe)
     return result = last;
-  result = measure(role, chunk, work, splits);
+  result = measure(role, chunk, work, splits, recipe);
   chunk.sized = m;
   return result;
 }
 
 ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, WorkId work,
-                                 bool splits) const {
+                                 bool splits, Recipe recipe) const {
   const WorkSize& size = program_.size_of(work, chunk.chunk.module);
   const Module& module = program_.model.modules[chunk.chunk.module.value];
   const LayerRange range = chunk.chunk.layers;
-  const RankContext inside = context(role, chunk, work);
+  const RankContext inside = context(role, chunk, work, recipe);
   const Bytes input = input_in_tape(module, range, size, inside);
   ChunkBytes result;
   result.of = size;
   result.splits = splits;
+  result.recipe = recipe;
   if (b_.of_another_stack()) {
     const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
     result.tape = std::max(Bytes(0), held.tape - input);

@@ -118,6 +118,7 @@ void each_step(Archive& archive, Step& step) {
       b.number(turn.branch);
       b.number(turn.stage);
       b.number(turn.work);
+      each_enum(b, turn.recipe);
     });
   });
   archive.list(step.order_of, [](Archive& a, auto& order) { a.number(order); });

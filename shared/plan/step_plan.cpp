@@ -78,18 +78,61 @@ class Orders {
     return row_.order(pipeline(language_, microbatches, after_language()), index);
   }
 
+  // An encoder under turns of the layout's own: forwards in the order in which the language module's
+  // first stage takes them, as far ahead as the branch's stages that follow need; a backward once
+  // all that it fed has returned.
+  Turns feeding(const Branch& branch, int index) const {
+    const int fed = language_.microbatches / branch.microbatches, ahead = branch.grid.pp - index;
+    std::vector<int> forwards;  // works, in their order
+    std::vector<bool> asked(static_cast<std::size_t>(branch.microbatches), false);
+    std::vector<int> left(static_cast<std::size_t>(branch.microbatches), fed);
+    std::vector<std::pair<std::size_t, int>> backwards;  // after so many forwards of the first stage
+    for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.front())]) {
+      if (turn.stage != 0) continue;
+      const int work = turn.work / fed;
+      if (is_forward(turn)) {
+        if (!asked[static_cast<std::size_t>(work)]) forwards.push_back(work);
+        asked[static_cast<std::size_t>(work)] = true;
+      } else if (returns_gradient(turn) && --left[static_cast<std::size_t>(work)] == 0) {
+        backwards.emplace_back(forwards.size(), work);
+      }
+    }
+    Turns turns;
+    std::size_t next = 0;
+    const auto run_to = [&](std::size_t count) {
+      for (; next < std::min(count, forwards.size()); ++next)
+        turns.push_back(make_turn(TurnKind::forward, index, forwards[next]));
+    };
+    for (const auto& [before, work] : backwards) {
+      run_to(before + static_cast<std::size_t>(ahead));
+      turns.push_back(make_turn(TurnKind::backward, index, work));
+    }
+    run_to(forwards.size());
+    return turns;
+  }
+
+  // What a language module with turns of its own feeds takes the turns of its last stage.
+  Turns fed(int index) const {
+    Turns turns;
+    for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.back())])
+      if (turn.stage + 1 == static_cast<int>(language_.stages.size()) &&
+          turn.kind != TurnKind::backward_weight)
+        turns.push_back(make_turn(is_forward(turn) ? TurnKind::forward : TurnKind::backward, index,
+                                  turn.work));
+    return turns;
+  }
+
   // Of a branch that has its ranks to itself.
   Turns branch_order(const Carried& mine) const {
     const Branch& branch = plan_.branches[mine.branch];
     if (mine.branch < plan_.language) {
-      // Turns of the layout's own run ahead of what follows already.
-      const Turns first = turns_.empty()
-                              ? row_.order(pipeline(language_, language_.microbatches, 0), 0)
-                              : turns_[static_cast<std::size_t>(language_.rank_of_stage.front())];
-      const int lead = forward_lead(first, 0, 0) + (turns_.empty() ? after_language() : 0);
+      if (!turns_.empty()) return feeding(branch, mine.index);
+      const Turns first = row_.order(pipeline(language_, language_.microbatches, 0), 0);
+      const int lead = forward_lead(first, 0, 0) + after_language();
       return one_and_one(lead + branch.grid.pp - mine.index, branch.microbatches, mine.index);
     }
     if (mine.branch == plan_.language) return of_language(mine.index, branch.microbatches);
+    if (!turns_.empty() && flushes() == 1) return fed(mine.index);
     const int groups = flushes(), each = branch.microbatches / groups;
     const Turns group = schedule(row_.following).order(pipeline(branch, each, 0), mine.index);
     Turns turns;

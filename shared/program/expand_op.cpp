@@ -3,8 +3,14 @@
 namespace polyphony {
 
 ChunkContext chunk_context(const Program& program, const Compute& compute) {
-  return chunk_context(program.model, compute.module, compute.layers.begin,
-                       program.layout.modules[compute.module.value], program.precision);
+  ChunkContext context =
+      chunk_context(program.model, compute.module, compute.layers.begin,
+                    program.layout.modules[compute.module.value], program.precision);
+  if (const auto recompute = recompute_of(compute.recipe)) {
+    context.recompute = *recompute;
+    context.recomputed = kAllLayers;
+  }
+  return context;
 }
 
 Expansion expand(const Program& program, OpId op) {

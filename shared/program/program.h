@@ -135,6 +135,7 @@ struct Compute {
   Phase phase = Phase::forward;
   WorkId work{};
   ParamGroupId params{};  // of the chunk on this rank (not the experts')
+  Recipe recipe = Recipe::layout;  // what the backward of this work makes again
   bool operator==(const Compute&) const = default;
 };
 // Sends, or receives, that are launched and finished together. `messages` indexes

@@ -43,8 +43,8 @@ auto fields(const ModuleLayout& value) {
                   expert_tp, tokens, spread, first_rank, ranks, blocks);
 }
 auto fields(const Turn& value) {
-  const auto& [kind, overlapped, branch, stage, work] = value;
-  return std::tie(kind, overlapped, branch, stage, work);
+  const auto& [kind, overlapped, branch, stage, work, recipe] = value;
+  return std::tie(kind, overlapped, branch, stage, work, recipe);
 }
 auto fields(const Layout& value) {
   const auto& [placement, modules, schedule, microbatches, encoder_microbatches, bridge, turns] =
@@ -100,8 +100,8 @@ auto fields(const Interval& value) {
   return std::tie(begin, end);
 }
 auto fields(const Compute& value) {
-  const auto& [module, layers, phase, work, params] = value;
-  return std::tie(module, layers, phase, work, params);
+  const auto& [module, layers, phase, work, params, recipe] = value;
+  return std::tie(module, layers, phase, work, params, recipe);
 }
 auto fields(const Exchange& value) {
   const auto& [sends, messages] = value;

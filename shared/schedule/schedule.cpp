@@ -21,6 +21,20 @@ const char* name(ScheduleKind kind) { return schedule(kind).name; }
 
 char letter(TurnKind kind) { return "FBIW"[static_cast<std::size_t>(kind)]; }
 
+const char* name(Recipe recipe) {
+  switch (recipe) {
+    case Recipe::layout:
+      return "layout";
+    case Recipe::none:
+      return "none";
+    case Recipe::selective:
+      return "selective";
+    case Recipe::full:
+      return "full";
+  }
+  return "?";
+}
+
 namespace schedules {
 
 int round_robin(const Pipeline& pipeline, int stage) { return stage % pipeline.ranks; }

@@ -5,6 +5,8 @@
 //   Each (branch, stage, work item) has one F and, where something is learnt, one B, or one I and
 //   after it one W. Works are never cut into parts: a planner that wants shorter backwards makes
 //   more works.
+//   A forward has a recipe: what its backward makes again of it, of all blocks of the stage, in place
+//   of what the layout says.
 //   A pair is a turn that is `overlapped` with the next one (a forward beside a backward). The
 //   executor runs the two one after the other, and the simulator prices them so: no device of ours
 //   has two compute queues, so that a pair is never predicted to be faster than its parts.
@@ -17,23 +19,28 @@ namespace polyphony {
 
 enum class TurnKind : std::uint8_t { forward, backward, backward_input, backward_weight };
 
+enum class Recipe : std::uint8_t { layout, none, selective, full };
+
 struct Turn {
   TurnKind kind = TurnKind::forward;
   bool overlapped = false;   // with the turn after it
   std::uint16_t branch = 0;  // Plan::branches
   std::uint16_t stage = 0;   // of the branch's stages, in the order of the data
   std::int32_t work = 0;     // microbatch: Work::index
+  Recipe recipe = Recipe::layout;  // of a forward
   auto operator<=>(const Turn&) const = default;
 };
 using Turns = std::vector<Turn>;
 
 // A turn of branch 0.
 inline Turn make_turn(TurnKind kind, int stage, int work) {
-  return {kind, false, 0, static_cast<std::uint16_t>(stage), work};
+  return {kind, false, 0, static_cast<std::uint16_t>(stage), work, Recipe::layout};
 }
 
 // "F" "B" "I" "W".
 char letter(TurnKind kind);
+// "layout" "none" "selective" "full".
+const char* name(Recipe recipe);
 inline bool is_forward(const Turn& turn) { return turn.kind == TurnKind::forward; }
 // Takes the gradient that comes back, and sends it on: B or I.
 inline bool returns_gradient(const Turn& turn) {

@@ -18,7 +18,8 @@ constexpr std::string_view kVersion = "1";
 constexpr std::string_view kHash = "hash ";
 constexpr std::string_view kPair = "OVERLAP_F_B";
 constexpr const char* kTurnHint =
-    "a turn is F0.3: F, B, I or W, stage . microbatch; F0.3+B7.1 a pair";
+    "a turn is F0.3: F, B, I or W, stage . microbatch; F0.3+B7.1 a pair; F0.3:full, :selective or "
+    ":none what its backward makes again";
 constexpr const char* kCellHint =
     "a cell is 0F3: stage, F, B, I or W, microbatch; (0F3;7B1)OVERLAP_F_B a pair; messages are put "
     "in by us";
@@ -61,11 +62,26 @@ std::optional<TurnKind> kind_of(char c) {
     if (letter(static_cast<TurnKind>(k)) == c) return static_cast<TurnKind>(k);
   return {};
 }
+std::optional<Recipe> recipe_of(std::string_view text) {
+  for (const Recipe recipe : {Recipe::none, Recipe::selective, Recipe::full})
+    if (text == name(recipe)) return recipe;
+  return {};
+}
+// `work` may end in a recipe: "3:full".
 std::optional<Turn> turn_of(std::optional<TurnKind> kind, std::string_view stage,
                             std::string_view work) {
-  const auto s = number(stage, kMostStages), w = number(work, kMostWorks);
+  const std::size_t colon = work.find(':');
+  const auto s = number(stage, kMostStages), w = number(work.substr(0, colon), kMostWorks);
   if (!kind || !s || !w) return {};
-  return make_turn(*kind, *s, *w);
+  Turn turn = make_turn(*kind, *s, *w);
+  if (colon == std::string_view::npos) return turn;
+  const auto recipe = recipe_of(work.substr(colon + 1));
+  if (!recipe || !is_forward(turn)) return {};
+  turn.recipe = *recipe;
+  return turn;
+}
+std::string recipe_text(const Turn& turn) {
+  return turn.recipe == Recipe::layout ? "" : std::string(":") + name(turn.recipe);
 }
 
 // "F0.3".
@@ -149,7 +165,8 @@ std::vector<Turns> read_compact(const std::string& text, const std::string& file
 }
 
 std::string cell_of(const Turn& turn) {
-  return std::to_string(turn.stage) + letter(turn.kind) + std::to_string(turn.work);
+  return std::to_string(turn.stage) + letter(turn.kind) + std::to_string(turn.work) +
+         recipe_text(turn);
 }
 
 int stages_of(const std::vector<Turns>& orders) {
@@ -166,7 +183,7 @@ std::string to_text(const Turns& turns) {
   for (std::size_t i = 0; i < turns.size(); ++i) {
     if (i > 0) text += turns[i - 1].overlapped ? '+' : ' ';
     text += letter(turns[i].kind) + std::to_string(turns[i].stage) + "." +
-            std::to_string(turns[i].work);
+            std::to_string(turns[i].work) + recipe_text(turns[i]);
   }
   return text;
 }

@@ -1,5 +1,6 @@
 // Orders of a pipeline's ranks as text.
-//   Turns: F0.3 B1.0 I1.2 W1.2: kind, stage . microbatch; F0.3+B7.1 is a pair.
+//   Turns: F0.3 B1.0 I1.2 W1.2: kind, stage . microbatch; F0.3+B7.1 is a pair; F0.3:full is a forward
+//   with a recipe (none, selective, full).
 //   Compact form: versioned, one line a rank along the pipeline, closed by a hash of all before it
 //   (FNV-1a, 64 bits; may be left out by whoever writes one by hand):
 //     polyphony turns 1
@@ -7,7 +8,7 @@
 //     F1.0 B1.0 F1.1 B1.1
 //     hash 8f1c6a0e2b4d9c37
 //   CSV: as PyTorch's pipelining writes and loads compute-only schedules: a row a rank, a cell a
-//   turn, 0F3 1B0 2I0 2W0, (0F3;7B1)OVERLAP_F_B; an empty cell rests. Written so that cells of one
+//   turn, 0F3 1B0 2I0 2W0, (0F3;7B1)OVERLAP_F_B; an empty cell rests; 0F3:full is ours. Written so that cells of one
 //   column run together when all turns take as long.
 // Errors: InputError naming file, line, and the text that is no turn.
 #pragma once

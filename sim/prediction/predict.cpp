@@ -55,8 +55,8 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
     if (!layout.turns.empty())
       throw InputError(
           scenario.file, "/layout/turns", "these turns cannot run: " + fault->text,
-          "take the works of each stage in the order in which the modules that feed it "
-          "send them: rising");
+          "`polyphony schedules` draws an order; encoders on ranks of their own follow the "
+          "order of the language module's first stage");
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
   }
   result.compiled = std::move(std::get<Compiled>(compiled));

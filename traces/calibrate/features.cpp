@@ -142,11 +142,11 @@ bool ParameterList::is_slowness(std::size_t parameter) {
 ParameterList::ParameterList(const std::vector<const Program*>& programs) {
   std::set<CorrectionKey> keys;
   for (const Program* program : programs) {
-    std::set<std::tuple<ModuleId, LayerRange, Phase>> seen;
+    std::set<std::tuple<ModuleId, LayerRange, Phase, Recipe>> seen;
     for (std::size_t op = 0; op < program->ops.size(); ++op) {
       const auto* compute = std::get_if<Compute>(&program->ops[op].what);
       if (compute == nullptr ||
-          !seen.insert({compute->module, compute->layers, compute->phase}).second)
+          !seen.insert({compute->module, compute->layers, compute->phase, compute->recipe}).second)
         continue;
       for (const Kernel& kernel : expand(*program, OpId(op)).kernels)
         keys.insert({kernel.layer, compute->phase});

@@ -1,4 +1,5 @@
 // The matrix: every placement with every kind of parallelism it allows, and what trains.
+#include "shared/schedule/turn_text.h"
 #include "tests/exec/parity/parity.h"
 
 namespace polyphony::exec::testing {
@@ -82,6 +83,12 @@ Case frozen(Case c, std::vector<ModuleKind> kinds) {
 Case text_only(Case c) {
   c.text_only = true;
   c.name += ", text only";
+  return c;
+}
+Case own_turns(Case c, const std::vector<std::string>& orders) {
+  for (const std::string& order : orders)
+    c.layout.turns.push_back(read_turns(order, c.name, "/layout/turns"));
+  c.name += ", turns " + orders.front();
   return c;
 }
 Case language_only(Case c) {
@@ -183,6 +190,24 @@ void add_frozen_and_text(std::vector<Case>& cases) {
                 language_only(homogeneous({1, 4, 1, {1, 1, 1, 1}}, kGpipe, 3))});
 }
 
+// Turns of the layout's own: microbatches in no order, backwards in two parts, recipes by work.
+void add_own_turns(std::vector<Case>& cases) {
+  cases.insert(
+      cases.end(),
+      {own_turns(homogeneous({1, 2, 1}, k1f1b, 3),
+                 {"F0.2:full F0.0 F0.1:selective B0.0 B0.2 I0.1 W0.1",
+                  "F1.2 F1.0:full F1.1 B1.0 I1.2 B1.1 W1.2"}),
+       own_turns(recompute(homogeneous({2, 1, 1}, k1f1b, 3)),
+                 {"F0.1:none F0.0 B0.1 F0.2:selective B0.2 B0.0"}),
+       own_turns(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 3),
+                 {"F0.2 F0.0 F0.1:full B0.1 B0.2 B0.0", "F1.2 F1.0 F1.1 B1.1 B1.2 B1.0"}),
+       own_turns(apart({1, 1, 2}, {1, 2, 1}, k1f1b, 4),
+                 {"F0.3 F0.1 B0.3 F0.2 B0.1 F0.0 B0.2 B0.0",
+                  "F1.3 B1.3 F1.1 B1.1 F1.2 B1.2 F1.0 B1.0"}),
+       own_turns(colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 4, 2),
+                 {"F0.1 F0.0:selective B0.1 B0.0"})});
+}
+
 }  // namespace
 
 std::vector<Case> parity_cases() {
@@ -191,6 +216,7 @@ std::vector<Case> parity_cases() {
   add_colocated(cases);
   add_apart(cases);
   add_frozen_and_text(cases);
+  add_own_turns(cases);
   return cases;
 }
 std::vector<Case> single_precision_cases() {

@@ -3,13 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "shared/plan/lower.h"
 #include "shared/plan/step_plan.h"
 #include "shared/program/verify.h"
+#include "shared/random.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
+#include "shared/schedule/turn_text.h"
 #include "tests/shared/support/example_models.h"
 
 using namespace polyphony;
@@ -178,6 +181,80 @@ TEST_CASE("turns of the layout's own: a schedule's written out make its Program"
     const Scenario again = read_scenario(resolved_text(scenario), "again.json", {});
     CHECK(again.layout->turns == layout.turns);
   }
+}
+
+namespace {
+
+// All forwards, then all backwards, in orders drawn anew, the same on every rank.
+std::vector<Turns> shuffled(int stages, int works, std::uint64_t seed) {
+  std::vector<int> order(static_cast<std::size_t>(works));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<Turns> turns(static_cast<std::size_t>(stages));
+  for (const TurnKind kind : {TurnKind::forward, TurnKind::backward}) {
+    for (std::size_t i = order.size(); i-- > 1;)
+      std::swap(order[i], order[static_cast<std::size_t>(
+                              random_uniform(seed + static_cast<std::uint64_t>(kind), i) *
+                              static_cast<double>(i + 1))]);
+    for (int stage = 0; stage < stages; ++stage)
+      for (const int work : order)
+        turns[static_cast<std::size_t>(stage)].push_back(make_turn(kind, stage, work));
+  }
+  return turns;
+}
+
+}  // namespace
+
+TEST_CASE("turns of the layout's own: encoders with ranks of their own follow any order") {
+  const Scenario scenario = examples::small_on_cpu(8, 16);
+  for (const int pp : {1, 2})
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      CAPTURE(pp);
+      CAPTURE(seed);
+      ModuleLayout encoder, language;
+      encoder.ranks = encoder.pp = pp;
+      language.first_rank = pp;
+      language.ranks = language.pp = 2;
+      const Layout layout{.placement = Placement::non_colocated,
+                          .modules = {encoder, encoder, language},
+                          .microbatches = 4,
+                          .turns = shuffled(2, 4, seed)};
+      Scenario here = scenario;
+      here.cluster.ranks_per_node = pp + 2;
+      REQUIRE_FALSE(check_layout(here, layout).has_value());
+      const std::vector<Fault> faults =
+          verify(lower(here, layout, make_plan(here, layout), typical_batch(here)));
+      INFO((faults.empty() ? "" : faults.front().text));
+      CHECK(faults.empty());
+    }
+}
+
+TEST_CASE("turns of the layout's own: a forward's recipe is its work's, not the layout's") {
+  // GPipe of two microbatches on one stage; what is kept of the first is its block's input, of the
+  // second everything.
+  Made m = made(ScheduleKind::gpipe, 1, 1, 2);
+  m.layout.turns = {schedule(ScheduleKind::gpipe).order({1, 1, 2}, 0)};
+  const auto tapes = [&] {
+    const Program program = lower(m.scenario, m.layout, m.plan, m.batch);
+    CHECK(verify(program).empty());
+    std::vector<Bytes> list;
+    for (const Buffer& buffer : program.buffers)
+      if (buffer.kind == BufferKind::tape) list.push_back(buffer.bytes);
+    return list;
+  };
+  const std::vector<Bytes> kept = tapes();
+  m.layout.turns[0][0].recipe = Recipe::full;
+  const std::vector<Bytes> mixed = tapes();
+  m.layout.turns[0][0].recipe = Recipe::layout;
+  m.layout.modules[0].recompute = Recompute::full;
+  const std::vector<Bytes> again = tapes();
+  REQUIRE(kept.size() == 2);
+  CHECK(mixed == std::vector<Bytes>{again[0], kept[1]});
+  CHECK(again[0] < kept[0]);
+  // And the other way round.
+  m.layout.turns[0][1].recipe = Recipe::none;
+  CHECK(tapes() == mixed);
+  CHECK(read_orders(compact_text(m.layout.turns), "t") == m.layout.turns);
+  CHECK(read_orders(csv_text(m.layout.turns), "t.csv") == m.layout.turns);
 }
 
 TEST_CASE("turns of the layout's own: stages lie where they are run") {
