@@ -197,8 +197,8 @@ class Pricer {
     return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
-  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double,
-                         Recipe>;
+  using Key =
+      std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double, Recipe>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;

@@ -135,8 +135,8 @@ struct Port {
 struct ChunkBytes {
   std::optional<WorkSize> of;  // empty: not known yet
   Recipe recipe = Recipe::layout;
-  Bytes tape{}, workspace{};   // tape: without the chunk's inputs, and what is `kept`
-  Bytes forward{};             // besides, while a forward runs
+  Bytes tape{}, workspace{};  // tape: without the chunk's inputs, and what is `kept`
+  Bytes forward{};            // besides, while a forward runs
   bool splits = false;
   // What the weight part needs, only when it is an op of its own: of the tape, and made besides.
   Bytes kept{}, held{};
@@ -214,8 +214,7 @@ class RankLowering {
   std::uint32_t branch_work(const Role& role, int microbatch) const;
   WorkId work_id(const Role& role, int microbatch) const;
   const RankGroups& groups(const Role& role) const;
-  RankContext context(const Role& role, const ChunkState& chunk, WorkId work,
-                      Recipe recipe) const;
+  RankContext context(const Role& role, const ChunkState& chunk, WorkId work, Recipe recipe) const;
   bool gathers(const ChunkState& chunk) const;
   const ChunkBytes& bytes(const Role& role, ChunkState& chunk, int microbatch);
   StreamId stream(StreamKind kind, const std::string& name);

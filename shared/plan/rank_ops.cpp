@@ -19,8 +19,8 @@ WorkId RankLowering::work_id(const Role& role, int microbatch) const {
 
 RankContext RankLowering::context(const Role& role, const ChunkState& chunk, WorkId work,
                                   Recipe recipe) const {
-  return {chunk_context(program_, {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {},
-                                   recipe}),
+  return {chunk_context(program_,
+                        {chunk.chunk.module, chunk.chunk.layers, Phase::forward, work, {}, recipe}),
           role.tensor};
 }
 
@@ -60,11 +60,11 @@ OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase 
     uses.push_back({gathered_.at(params), Use::read});
   }
   for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});
-  last_compute_ = add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
-                         Compute{chunk.chunk.module, chunk.chunk.layers, phase,
-                                 work_id(role, microbatch), chunk.params,
-                                 role.recipes[static_cast<std::size_t>(microbatch)]},
-                         waits, uses);
+  last_compute_ =
+      add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
+             Compute{chunk.chunk.module, chunk.chunk.layers, phase, work_id(role, microbatch),
+                     chunk.params, role.recipes[static_cast<std::size_t>(microbatch)]},
+             waits, uses);
   return last_compute_;
 }
 
@@ -178,7 +178,8 @@ const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int m
   if (result.of) return result;
   const bool splits = role.splits[m] && chunk.trained;
   const Recipe recipe = role.recipes[m];
-  if (const ChunkBytes& last = chunk.bytes[chunk.sized]; last.of == size && last.splits == splits && last.recipe == recipe)
+  if (const ChunkBytes& last = chunk.bytes[chunk.sized];
+      last.of == size && last.splits == splits && last.recipe == recipe)
     return result = last;
   result = measure(role, chunk, work, splits, recipe);
   chunk.sized = m;

@@ -86,7 +86,8 @@ class Orders {
     std::vector<int> forwards;  // works, in their order
     std::vector<bool> asked(static_cast<std::size_t>(branch.microbatches), false);
     std::vector<int> left(static_cast<std::size_t>(branch.microbatches), fed);
-    std::vector<std::pair<std::size_t, int>> backwards;  // after so many forwards of the first stage
+    std::vector<std::pair<std::size_t, int>>
+        backwards;  // after so many forwards of the first stage
     for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.front())]) {
       if (turn.stage != 0) continue;
       const int work = turn.work / fed;
@@ -117,8 +118,8 @@ class Orders {
     for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.back())])
       if (turn.stage + 1 == static_cast<int>(language_.stages.size()) &&
           turn.kind != TurnKind::backward_weight)
-        turns.push_back(make_turn(is_forward(turn) ? TurnKind::forward : TurnKind::backward, index,
-                                  turn.work));
+        turns.push_back(
+            make_turn(is_forward(turn) ? TurnKind::forward : TurnKind::backward, index, turn.work));
     return turns;
   }
 

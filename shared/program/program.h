@@ -134,7 +134,7 @@ struct Compute {
   LayerRange layers{};
   Phase phase = Phase::forward;
   WorkId work{};
-  ParamGroupId params{};  // of the chunk on this rank (not the experts')
+  ParamGroupId params{};           // of the chunk on this rank (not the experts')
   Recipe recipe = Recipe::layout;  // what the backward of this work makes again
   bool operator==(const Compute&) const = default;
 };

@@ -82,8 +82,8 @@ void check_collective(const Program& program, GroupLists& lists, Rank rank, OpId
 
 // All that expand() is told of a compute op.
 bool expand_equally(const Compute& a, const Compute& b) {
-  return a.module == b.module && a.layers == b.layers && a.phase == b.phase &&
-         a.work == b.work && a.recipe == b.recipe;
+  return a.module == b.module && a.layers == b.layers && a.phase == b.phase && a.work == b.work &&
+         a.recipe == b.recipe;
 }
 
 // The two lists agree on everything that both ops' groups share: kinds and groups in order, and the

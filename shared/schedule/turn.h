@@ -23,10 +23,10 @@ enum class Recipe : std::uint8_t { layout, none, selective, full };
 
 struct Turn {
   TurnKind kind = TurnKind::forward;
-  bool overlapped = false;   // with the turn after it
-  std::uint16_t branch = 0;  // Plan::branches
-  std::uint16_t stage = 0;   // of the branch's stages, in the order of the data
-  std::int32_t work = 0;     // microbatch: Work::index
+  bool overlapped = false;         // with the turn after it
+  std::uint16_t branch = 0;        // Plan::branches
+  std::uint16_t stage = 0;         // of the branch's stages, in the order of the data
+  std::int32_t work = 0;           // microbatch: Work::index
   Recipe recipe = Recipe::layout;  // of a forward
   auto operator<=>(const Turn&) const = default;
 };

@@ -201,11 +201,10 @@ void add_own_turns(std::vector<Case>& cases) {
                  {"F0.1:none F0.0 B0.1 F0.2:selective B0.2 B0.0"}),
        own_turns(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 3),
                  {"F0.2 F0.0 F0.1:full B0.1 B0.2 B0.0", "F1.2 F1.0 F1.1 B1.1 B1.2 B1.0"}),
-       own_turns(apart({1, 1, 2}, {1, 2, 1}, k1f1b, 4),
-                 {"F0.3 F0.1 B0.3 F0.2 B0.1 F0.0 B0.2 B0.0",
-                  "F1.3 B1.3 F1.1 B1.1 F1.2 B1.2 F1.0 B1.0"}),
-       own_turns(colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 4, 2),
-                 {"F0.1 F0.0:selective B0.1 B0.0"})});
+       own_turns(
+           apart({1, 1, 2}, {1, 2, 1}, k1f1b, 4),
+           {"F0.3 F0.1 B0.3 F0.2 B0.1 F0.0 B0.2 B0.0", "F1.3 B1.3 F1.1 B1.1 F1.2 B1.2 F1.0 B1.0"}),
+       own_turns(colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 4, 2), {"F0.1 F0.0:selective B0.1 B0.0"})});
 }
 
 }  // namespace

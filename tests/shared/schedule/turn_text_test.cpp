@@ -62,7 +62,8 @@ TEST_CASE("what is no order") {
   CHECK(complaint("0F0\n0F70000000\n")
             .starts_with("order.csv: line 2: \"0F70000000\" is not a turn"));
   for (const char* cell : {"0F0:all", "0F0:", "0B0:full"})
-    CHECK(complaint(std::string(cell) + "\n").starts_with("order.csv: line 1: \"" + std::string(cell)));
+    CHECK(complaint(std::string(cell) + "\n")
+              .starts_with("order.csv: line 1: \"" + std::string(cell)));
   CHECK(complaint("(0B0;1F0)OVERLAP_F_B\n").starts_with("order.csv: line 1: \"(0B0;1F0)"));
   CHECK(complaint("\n \n").starts_with("order.csv: has no turns"));
   CHECK(complaint("polyphony turns 2\nF0.0\n").starts_with("order.csv: line 1: is version \"2\""));
