@@ -38,7 +38,9 @@ enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced };
 // What an encoder's ranks divide among them: samples with their images, or images one by one.
 enum class Spread : std::uint8_t { samples, images };
 // Rows between grids: from every tensor-parallel rank straight to where they are wanted; or from
-// the first tensor-parallel rank to the first, which passes them on to the others.
+// the first tensor-parallel rank to the first, which passes them on to the others. Under sequence
+// parallelism every rank has rows of its own: each sends them to the first of the others, which
+// collects all and gives each its part.
 enum class Bridge : std::uint8_t { sharded, leader };
 
 struct ModuleLayout {

@@ -80,15 +80,10 @@ Verdict check_tied(const Model& model, const Layout& layout) {
   return {};
 }
 
-Verdict check_bridge(const Model& model, const Layout& layout) {
+Verdict check_bridge(const Layout& layout) {
   if (layout.bridge == Bridge::sharded) return {};
   if (layout.placement == Placement::homogeneous)
     return refuse("bridge leader: a homogeneous layout has no bridges; leave it out");
-  for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (layout.modules[m].sp && layout.modules[m].tp > 1)
-      return refuse(model.modules[m].name +
-                    ": with sequence parallelism no rank has all rows to lead with; use bridge "
-                    "sharded");
   return {};
 }
 
@@ -129,7 +124,7 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
     return refuse("rank " + number(orphan - owned.begin()) +
                   " belongs to no module; the grids must tile [0, " + number(world) + ")");
   if (Verdict verdict = check_tied(model, layout)) return verdict;
-  if (Verdict verdict = check_bridge(model, layout)) return verdict;
+  if (Verdict verdict = check_bridge(layout)) return verdict;
   const ModuleId language = language_module(model);
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const ModuleLayout& grid = layout.modules[m];

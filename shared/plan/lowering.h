@@ -27,6 +27,13 @@ struct Side {
   // Of a destination whose first tensor-parallel rank leads (Bridge::leader): what that one passes
   // on; empty: nothing.
   std::vector<std::vector<MessageId>> relays = {};
+  // By work item, of a leader under sequence parallelism: where it collects all rows, and what it
+  // receives there.
+  struct Led {
+    BufferId buffer;
+    std::vector<MessageId> messages;
+  };
+  std::vector<Led> led = {};
 };
 // A link that changes ranks or rows.
 struct Crossing {
@@ -71,6 +78,8 @@ class Builder {
   void make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination);
   void add_run(const RowRun& run, Side& source, Side& destination);
   bool leads(const Side& source, const Side& destination) const;
+  void add_led(Side& destination);
+  Rank leader_of(const Side& side, std::size_t work) const;
   void add_relays(Side& destination);
   std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
   BufferId add_buffer(Rank rank, BufferKind kind, Bytes bytes);
@@ -223,8 +232,9 @@ class RankLowering {
               std::span<const BufferUse> uses);
   OpId add_compute(const Role& role, const ChunkState& chunk, Phase phase, int microbatch,
                    std::vector<OpId> waits, std::vector<BufferUse> uses);
+  // `last`: nobody reads a relay's buffer after it.
   OpId add_exchange(Port& port, bool backward, Way way, const std::vector<MessageId>& messages,
-                    OpId wait, BufferId buffer);
+                    OpId wait, BufferId buffer, bool last = false);
   OpId add_collective(GroupId group, CollectiveKind kind, Purpose purpose, ParamGroupId params,
                       Bytes bytes, const std::vector<OpId>& waits,
                       const std::vector<BufferUse>& uses = {});

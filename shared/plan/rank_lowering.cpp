@@ -1,4 +1,4 @@
-// One rank's roles, and the order of its compute ops. The ops themselves: rank_ops.cpp; after the
+// One rank's roles, how much their chunks keep, and the order of its compute ops. The ops themselves: rank_ops.cpp; after the
 // last of them: rank_tail.cpp.
 #include "shared/plan/lowering.h"
 
@@ -185,6 +185,52 @@ const RankGroups& RankLowering::groups(const Role& role) const {
   const std::size_t place =
       b_.step_.only.valid() ? 0 : rank_.value - static_cast<std::size_t>(branch.grid.first_rank);
   return b_.groups_[role.branch][place];
+}
+
+// Sizing a chunk takes longer than all else that an op needs: once a microbatch, and not at all
+// when its work is as large as the last one sized.
+const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int microbatch) {
+  const auto m = static_cast<std::size_t>(microbatch);
+  const WorkId work = work_id(role, microbatch);
+  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
+  ChunkBytes& result = chunk.bytes[m];
+  if (result.of) return result;
+  const bool splits = role.splits[m] && chunk.trained;
+  const Recipe recipe = role.recipes[m];
+  if (const ChunkBytes& last = chunk.bytes[chunk.sized];
+      last.of == size && last.splits == splits && last.recipe == recipe)
+    return result = last;
+  result = measure(role, chunk, work, splits, recipe);
+  chunk.sized = m;
+  return result;
+}
+
+ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, WorkId work,
+                                 bool splits, Recipe recipe) const {
+  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
+  const Module& module = program_.model.modules[chunk.chunk.module.value];
+  const LayerRange range = chunk.chunk.layers;
+  const RankContext inside = context(role, chunk, work, recipe);
+  const Bytes input = input_in_tape(module, range, size, inside);
+  ChunkBytes result;
+  result.of = size;
+  result.splits = splits;
+  result.recipe = recipe;
+  if (b_.of_another_stack()) {
+    const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
+    result.tape = std::max(Bytes(0), held.tape - input);
+    result.workspace = held.backward;
+    result.forward = held.forward;
+  } else {
+    result.tape = tape_bytes(module, range, size, inside) - input;
+    result.workspace = workspace_bytes(module, range, size, inside);
+  }
+  if (splits) {
+    result.kept = std::min(result.tape, kept_for_weights(module, range, size, inside));
+    result.tape -= result.kept;
+    result.held = held_for_weights(module, range, size, inside) - result.kept;
+  }
+  return result;
 }
 
 std::vector<Task> RankLowering::tasks() {

@@ -99,8 +99,8 @@ StreamId RankLowering::stream(Port& port, bool backward, Way way) {
 }
 
 OpId RankLowering::add_exchange(Port& port, bool backward, Way way,
-                                const std::vector<MessageId>& messages, OpId wait,
-                                BufferId buffer) {
+                                const std::vector<MessageId>& messages, OpId wait, BufferId buffer,
+                                bool last) {
   if (messages.empty()) return {};
   Exchange exchange{way != Way::receive,
                     {static_cast<std::uint32_t>(program_.exchange_messages.size()), 0}};
@@ -109,7 +109,7 @@ OpId RankLowering::add_exchange(Port& port, bool backward, Way way,
   exchange.messages.end = static_cast<std::uint32_t>(program_.exchange_messages.size());
   const BufferUse both[] = {{buffer, exchange.sends ? Use::read : Use::allocate},
                             {buffer, exchange.sends ? Use::free : Use::write}};
-  const std::span<const BufferUse> uses(both, way == Way::relay ? 1 : 2);
+  const std::span<const BufferUse> uses(both, way == Way::relay && !last ? 1 : 2);
   return add_op(stream(port, backward, way), {}, exchange, {&wait, 1}, uses);
 }
 
@@ -122,9 +122,16 @@ OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int micro
     const Side& end = side(port, backward, false);
     const std::size_t i = entry(role, microbatch, end);
     buffer = end.buffers[i];
+    const Side::Led* led = end.led.empty() || role.tensor > 0 ? nullptr : &end.led[i / end.tp];
+    OpId there = slot;
+    if (led) {
+      there = add_exchange(port, backward, Way::receive, led->messages, slot, led->buffer);
+      if (there.valid())
+        add_exchange(port, backward, Way::relay, end.relays[i], there, led->buffer, true);
+    }
     received = add_exchange(port, backward, Way::receive, end.messages[i], slot, buffer);
     if (!received.valid()) return {};  // a gradient of zeros
-    if (!end.relays.empty() && !end.relays[i].empty())
+    if (!led && !end.relays.empty() && !end.relays[i].empty())
       received = add_exchange(port, backward, Way::relay, end.relays[i], received, buffer);
   }
   uses.push_back({buffer, Use::read});
@@ -166,52 +173,6 @@ void RankLowering::depart(const Role& role, Port& port, bool backward, int micro
   const Side& end = side(port, backward, true);
   const std::size_t i = entry(role, microbatch, end);
   add_exchange(port, backward, Way::send, end.messages[i], op, end.buffers[i]);
-}
-
-// Sizing a chunk takes longer than all else that an op needs: once a microbatch, and not at all
-// when its work is as large as the last one sized.
-const ChunkBytes& RankLowering::bytes(const Role& role, ChunkState& chunk, int microbatch) {
-  const auto m = static_cast<std::size_t>(microbatch);
-  const WorkId work = work_id(role, microbatch);
-  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
-  ChunkBytes& result = chunk.bytes[m];
-  if (result.of) return result;
-  const bool splits = role.splits[m] && chunk.trained;
-  const Recipe recipe = role.recipes[m];
-  if (const ChunkBytes& last = chunk.bytes[chunk.sized];
-      last.of == size && last.splits == splits && last.recipe == recipe)
-    return result = last;
-  result = measure(role, chunk, work, splits, recipe);
-  chunk.sized = m;
-  return result;
-}
-
-ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, WorkId work,
-                                 bool splits, Recipe recipe) const {
-  const WorkSize& size = program_.size_of(work, chunk.chunk.module);
-  const Module& module = program_.model.modules[chunk.chunk.module.value];
-  const LayerRange range = chunk.chunk.layers;
-  const RankContext inside = context(role, chunk, work, recipe);
-  const Bytes input = input_in_tape(module, range, size, inside);
-  ChunkBytes result;
-  result.of = size;
-  result.splits = splits;
-  result.recipe = recipe;
-  if (b_.of_another_stack()) {
-    const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
-    result.tape = std::max(Bytes(0), held.tape - input);
-    result.workspace = held.backward;
-    result.forward = held.forward;
-  } else {
-    result.tape = tape_bytes(module, range, size, inside) - input;
-    result.workspace = workspace_bytes(module, range, size, inside);
-  }
-  if (splits) {
-    result.kept = std::min(result.tape, kept_for_weights(module, range, size, inside));
-    result.tape -= result.kept;
-    result.held = held_for_weights(module, range, size, inside) - result.kept;
-  }
-  return result;
 }
 
 // The op whose end leaves a slot to receive into: as many turns of the chunk ago as there are slots.

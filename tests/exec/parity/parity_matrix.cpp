@@ -54,6 +54,11 @@ std::function<void(Draft&)> on_modules(std::function<void(Module&)> change) {
 
 // A schedule on two ranks, with as few virtual stages as it takes. 1f1b and interleaved are what the
 // other layouts run.
+void lead(Draft& d) {
+  d.bridge = Bridge::leader;
+  with_all(d, [](ModuleLayout& l) { l.tp = std::max(l.tp, 2); });
+  if (d.placement == Placement::homogeneous) d.placement = Placement::non_colocated;
+}
 Feature scheduled(const Schedule& row) {
   return {row.name, [&row](Draft& draft) {
             draft.schedule = row.kind;
@@ -149,13 +154,8 @@ std::vector<Feature> make_features() {
          d.rest.lora = {ModuleKind::language};
        }},
       {"text only", [](Draft& d) { d.rest.text_only = true; }},
-      {"leaders between grids of tp2",
-       [](Draft& d) {
-         d.bridge = Bridge::leader;
-         d.encoder.tp = std::max(d.encoder.tp, 2);
-         d.language.tp = std::max(d.language.tp, 2);
-         if (d.placement == Placement::homogeneous) d.placement = Placement::non_colocated;
-       }},
+      {"leaders between grids of tp2", lead},
+      {"leaders of sp", [](Draft& d) { lead(d), d.encoder.sp = d.language.sp = true; }},
       {"audio", [](Draft& d) { d.rest.audio = true; }},
       {"class token", on_modules([](Module& m) { m.class_token |= m.kind == ModuleKind::vision; })},
       {"rotary windows", on_modules([](Module& m) {

@@ -178,6 +178,8 @@ std::vector<Layout> layouts() {
   list.back().bridge = Bridge::leader;
   list.back().modules.back() = grid(4, 2, 1, 1);
   list.back().modules.back().first_rank = 2;
+  list.push_back(list.back());
+  list.back().modules.back().sp = true;
   ModuleLayout both = grid(8, 2, 1, 2);
   both.vpp = 2;
   both.sp = true;

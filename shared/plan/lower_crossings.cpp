@@ -1,0 +1,225 @@
+// Buffers and messages of every link that crosses ranks.
+#include <algorithm>
+
+#include "shared/layers/rows.h"
+#include "shared/plan/lowering.h"
+
+namespace polyphony::lowering {
+
+BufferId Builder::add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows,
+                                      const ChunkLink& link) {
+  if (rows == 0) return {};
+  const std::int32_t width = link.input.width;
+  program_.buffers.push_back(
+      {rank, kind, rows, width, size_of(program_.precision) * (rows * width), link.slot});
+  return BufferId(program_.buffers.size() - 1);
+}
+
+// Rows that each work item leaves behind at the end of a chunk.
+std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place) const {
+  const Chunk& chunk = chunk_at(place);
+  const Module& module = program_.model.modules[chunk.module.value];
+  std::vector<std::int64_t> rows;
+  const Range works = table_.of_branch(place.branch);
+  for (std::size_t w = works.begin; w < works.end; ++w)
+    rows.push_back(
+        rows_leaving(module, chunk.layers.end, program_.size_of(WorkId(w), chunk.module)));
+  return rows;
+}
+
+Builder::Seat Builder::seat(std::size_t branch, std::size_t work) const {
+  const Work& at = table_.works[table_.first_work[branch] + work];
+  return {static_cast<int>(at.context), static_cast<int>(at.lane)};
+}
+
+Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
+                        const ChunkLink& link) {
+  const Branch& branch = plan_.branches[place.branch];
+  const ModuleLayout& grid = branch.grid;
+  Side side{place,
+            static_cast<std::size_t>(branch.folded ? 1 : grid.tp),
+            shards_rows(chunk_at(place).module),
+            std::move(rows),
+            {},
+            {}};
+  for (std::size_t w = 0; w < side.rows.size(); ++w) {
+    const std::int64_t all = side.rows[w];
+    const auto [context, lane] = seat(place.branch, w);
+    for (int t = 0; t < static_cast<int>(side.tp); ++t) {
+      if (branch.folded && context > 0) {
+        side.buffers.emplace_back();
+        continue;
+      }
+      const Rank rank = grid.rank_at(t, context, lane, branch.rank_of_stage[place.stage]);
+      side.buffers.push_back(add_boundary_buffer(
+          rank, kind, side.sharded ? own_rows(all, grid.tp, t).size() : all, link));
+    }
+  }
+  side.messages.resize(side.buffers.size());
+  return side;
+}
+
+namespace {
+
+// The replica that rank `receiver` (index `index` of its own tensor-parallel group) takes rows
+// from: itself if it is one.
+int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, Rank receiver,
+                   int index) {
+  const std::uint32_t first = grid.rank_at(0, context, lane, stage).value;  // the others follow
+  const auto tp = static_cast<std::uint32_t>(grid.tp);
+  if (receiver.value >= first && receiver.value < first + tp)
+    return static_cast<int>(receiver.value - first);
+  return index % grid.tp;
+}
+
+}  // namespace
+
+void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
+  const Branch& producer = plan_.branches[source.place.branch];
+  const Branch& consumer = plan_.branches[destination.place.branch];
+  const ModuleLayout &from = producer.grid, &to = consumer.grid;
+  const bool folded = producer.folded;
+  const auto [from_context, from_lane] = seat(source.place.branch, run.producer_work);
+  const auto [to_context, to_lane] = seat(destination.place.branch, run.consumer_work);
+  const int from_stage = producer.rank_of_stage[source.place.stage],
+            to_stage = consumer.rank_of_stage[destination.place.stage];
+  const bool led = leads(source, destination);
+  const auto send = [&](int t, int replica, Interval wanted, std::int64_t first_to) {
+    const Rank sender = from.rank_at(replica, from_context, from_lane, from_stage),
+               receiver = to.rank_at(t, to_context, to_lane, to_stage);
+    // A leader's relays are made of what it is sent, whoever lowers.
+    if (step_.only.valid() && !led && sender != step_.only && receiver != step_.only) return;
+    const std::int64_t first_from =
+        source.sharded ? own_rows(source.rows[run.producer_work], from.tp, replica).begin : 0;
+    const std::size_t a = run.producer_work * source.tp + static_cast<std::size_t>(replica);
+    const std::size_t b = run.consumer_work * destination.tp + static_cast<std::size_t>(t);
+    const bool whole = led && destination.sharded;
+    const BufferId into =
+        whole ? destination.led[run.consumer_work].buffer : destination.buffers[b];
+    const Buffer& buffer = program_.buffers[into.value];
+    program_.messages.push_back({sender, receiver, source.buffers[a], into,
+                                 wanted.begin - run.to + run.from - first_from,
+                                 wanted.begin - first_to, wanted.size(),
+                                 size_of(program_.precision) * (wanted.size() * buffer.width)});
+    source.messages[a].emplace_back(program_.messages.size() - 1);
+    (whole ? destination.led[run.consumer_work].messages : destination.messages[b])
+        .emplace_back(program_.messages.size() - 1);
+  };
+  if (folded && (from_context > 0 || to_context > 0)) return;
+  for (int t = 0; t < (led ? 1 : static_cast<int>(destination.tp)); ++t) {
+    Interval own{run.to, run.to + run.rows};
+    std::int64_t first = 0;
+    if (destination.sharded && !led) {
+      const Interval mine = own_rows(destination.rows[run.consumer_work], to.tp, t);
+      own = {std::max(own.begin, mine.begin), std::min(own.end, mine.end)};
+      first = mine.begin;
+    }
+    if (own.begin >= own.end) continue;
+    if (!source.sharded) {
+      const Rank receiver = to.rank_at(t, to_context, to_lane, to_stage);
+      const int replica =
+          led ? 0 : choose_replica(from, from_context, from_lane, from_stage, receiver, t);
+      send(t, replica, own, first);
+      continue;
+    }
+    const std::int64_t all = source.rows[run.producer_work],
+                       share = std::max<std::int64_t>(1, (all + from.tp - 1) / from.tp);
+    const auto owner = static_cast<int>((own.begin - run.to + run.from) / share);
+    for (int s = owner; s < static_cast<int>(source.tp); ++s) {
+      const Interval theirs = own_rows(all, from.tp, s);
+      const Interval part{std::max(own.begin, theirs.begin - run.from + run.to),
+                          std::min(own.end, theirs.end - run.from + run.to)};
+      if (part.begin >= part.end) break;
+      send(t, s, part, first);
+    }
+  }
+}
+
+void Builder::make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination) {
+  const bool led = leads(source, destination);
+  if (led && destination.sharded) add_led(destination);
+  for (const RowRun& run : runs) add_run(run, source, destination);
+  if (led) add_relays(destination);
+}
+
+bool Builder::leads(const Side& source, const Side& destination) const {
+  return program_.layout.bridge == Bridge::leader &&
+         source.place.branch != destination.place.branch;
+}
+
+// Under sequence parallelism no rank's own buffer has all rows: the leader has one more.
+void Builder::add_led(Side& destination) {
+  destination.led.resize(destination.rows.size());
+  for (std::size_t w = 0; w < destination.rows.size(); ++w) {
+    if (destination.rows[w] == 0) continue;
+    std::size_t i = w * destination.tp;
+    while (!destination.buffers[i].valid()) ++i;
+    Buffer whole = program_.buffers[destination.buffers[i].value];
+    whole.bytes = whole.bytes / whole.rows * destination.rows[w];
+    whole.rows = destination.rows[w];
+    whole.rank = leader_of(destination, w);
+    program_.buffers.push_back(whole);
+    destination.led[w].buffer = BufferId(program_.buffers.size() - 1);
+  }
+}
+
+Rank Builder::leader_of(const Side& side, std::size_t work) const {
+  const Branch& branch = plan_.branches[side.place.branch];
+  const auto [context, lane] = seat(side.place.branch, work);
+  return branch.grid.rank_at(0, context, lane, branch.rank_of_stage[side.place.stage]);
+}
+
+// What a leader passes on once all its rows are there: all of them; under sequence parallelism each
+// rank's own, its own too.
+void Builder::add_relays(Side& destination) {
+  destination.relays.resize(destination.buffers.size());
+  for (std::size_t w = 0; w < destination.rows.size(); ++w) {
+    const std::size_t first = w * destination.tp;
+    const bool cut = destination.sharded;
+    if ((cut ? destination.led[w].messages : destination.messages[first]).empty()) continue;
+    const BufferId from = cut ? destination.led[w].buffer : destination.buffers[first];
+    for (std::size_t t = cut ? 0 : 1; t < destination.tp; ++t) {
+      const BufferId to = destination.buffers[first + t];
+      if (!to.valid()) continue;
+      const Interval rows =
+          cut ? own_rows(destination.rows[w], static_cast<int>(destination.tp), static_cast<int>(t))
+              : Interval{0, program_.buffers[to.value].rows};
+      program_.messages.push_back({program_.buffers[from.value].rank,
+                                   program_.buffers[to.value].rank, from, to, rows.begin, 0,
+                                   rows.size(), program_.buffers[to.value].bytes});
+      destination.relays[first].emplace_back(program_.messages.size() - 1);
+      destination.messages[first + t].emplace_back(program_.messages.size() - 1);
+    }
+  }
+}
+
+void Builder::make_crossing(const ChunkLink& link) {
+  auto [runs, taken] = make_runs(program_.model, plan_, link, table_, program_.batch);
+  const std::vector<std::int64_t> made = rows_leaving_all(link.producer);
+  Crossing crossing;
+  crossing.link = link;
+  crossing.forward_source = make_side(link.producer, made, BufferKind::boundary, link);
+  crossing.forward_destination = make_side(link.consumer, taken, BufferKind::boundary, link);
+  make_messages(runs, crossing.forward_source, crossing.forward_destination);
+  if (link.input.gradient && training_) {
+    std::vector<std::int64_t> returned(made.size(), 0);
+    for (RowRun& run : runs) {
+      std::swap(run.producer_work, run.consumer_work);
+      std::swap(run.from, run.to);
+      returned[run.consumer_work] += run.rows;
+    }
+    crossing.backward_source = make_side(link.consumer, taken, BufferKind::boundary_gradient, link);
+    crossing.backward_destination =
+        make_side(link.producer, made, BufferKind::boundary_gradient, link);
+    for (std::size_t w = 0; w < made.size(); ++w)
+      for (std::size_t t = 0; t < crossing.backward_destination.tp; ++t) {
+        const BufferId buffer =
+            crossing.backward_destination.buffers[w * crossing.backward_destination.tp + t];
+        if (buffer.valid()) program_.buffers[buffer.value].zeroed = returned[w] < made[w];
+      }
+    make_messages(runs, crossing.backward_source, crossing.backward_destination);
+  }
+  crossings_.push_back(std::move(crossing));
+}
+
+}  // namespace polyphony::lowering
