@@ -1,4 +1,5 @@
-// Language configurations whose blocks differ, or attend otherwise (shared/model/hf_parts.h).
+// The families of language configurations, and what those say whose blocks differ or attend otherwise
+// (shared/model/hf_parts.h).
 #include <algorithm>
 #include <cmath>
 
@@ -93,7 +94,12 @@ void read_deepseek_routing(const JsonValue& config, const std::string& type, HfM
     result.notes.emplace_back("the layers that predict tokens further ahead are left out");
 }
 
-void read_gemma(const JsonValue& config, HfModule& result) {
+void read_deepseek(const JsonValue& config, const std::string& type, HfModule& result) {
+  read_latent(config, result.module);
+  read_deepseek_routing(config, type, result);
+}
+
+void read_gemma(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.activation = Activation::gelu;
   m.post_norms = true;
@@ -107,7 +113,7 @@ void read_gemma(const JsonValue& config, HfModule& result) {
                               std::to_string(static_cast<int>(scale)));
 }
 
-void read_gpt_oss(const JsonValue& config, HfModule& result) {
+void read_gpt_oss(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.attention_bias = m.expert_bias = m.attention_sinks = true;
   m.activation = Activation::clamped;
@@ -117,7 +123,7 @@ void read_gpt_oss(const JsonValue& config, HfModule& result) {
   read_mixers(config, result, "full_attention_interval", 2, Mixer::window);
 }
 
-void read_gated_delta(const JsonValue& config, HfModule& result) {
+void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.attention_gate = flag_or(config, "attn_output_gate", true);
   m.linear_key_heads = whole(config, "linear_num_key_heads", kMostWidth);
@@ -142,17 +148,28 @@ void read_gated_delta(const JsonValue& config, HfModule& result) {
 
 }  // namespace
 
-void read_hf_mixed(const JsonValue& config, const std::string& type, HfModule& result) {
-  if (type.starts_with("deepseek") || type == "kimi_k2") {
-    read_latent(config, result.module);
-    read_deepseek_routing(config, type, result);
-  } else if (type == "gemma3_text") {
-    read_gemma(config, result);
-  } else if (type == "gpt_oss") {
-    read_gpt_oss(config, result);
-  } else if (type == "qwen3_next" || type.starts_with("qwen3_5")) {
-    read_gated_delta(config, result);
-  }
+const std::vector<LanguageFamily>& language_families() {
+  static const std::vector<LanguageFamily> families = {
+      {.types = {"llama", "mistral", "mixtral"}},
+      {.types = {"qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"},
+       .qkv_bias = true},
+      {.types = {"qwen3", "qwen3_moe"}, .qk_norm = true},
+      {.types = {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"},
+       .qk_norm = true,
+       .read = read_gated_delta},
+      {.types = {"deepseek_v2", "deepseek_v3", "kimi_k2"}, .read = read_deepseek},
+      {.types = {"gemma3_text"},  // older files leave out what is usual
+       .heads = 8,
+       .kv_heads = 4,
+       .head_dim = 256,
+       .vocab = 262208,
+       .tied = true,
+       .rope_theta = 1e6,
+       .qk_norm = true,
+       .read = read_gemma},
+      {.types = {"gpt_oss"}, .read = read_gpt_oss},
+  };
+  return families;
 }
 
 }  // namespace polyphony

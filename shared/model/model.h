@@ -32,6 +32,7 @@ enum class Norm : std::uint8_t { rms, layer };
 // those just before it (Module::sliding_window); a running state that each row reads and corrects
 // (the gated delta rule, arXiv 2412.06464).
 enum class Mixer : std::uint8_t { full, window, linear };
+inline constexpr Mixer kLastMixer = Mixer::linear;
 
 // Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g); GPT-OSS' (u + 1)·g·σ(1.702 g)
 // with g at most 7 and u in [−7, 7]. Without a gate it is GELU.

@@ -201,7 +201,7 @@ struct FormOf {
     return list_form(integer_form(field.least, field.most), 0, blocks ? kMostLayers : 3);
   }
   Form operator()(std::vector<Mixer> Module::*) const {
-    return list_form(choice_form(enum_names(Mixer::linear)), field.least, field.most);
+    return list_form(choice_form(enum_names(kLastMixer)), field.least, field.most);
   }
   template <class Enum>
   Form operator()(Enum Module::*) const {
@@ -222,7 +222,7 @@ struct Reader {
       const JsonValue list = value.at(key);
       (module.*member).clear();
       for (std::size_t i = 0; i < list.size(); ++i)
-        (module.*member).push_back(enum_named(list.at(i).text(), Mixer::linear));
+        (module.*member).push_back(enum_named(list.at(i).text(), kLastMixer));
     } else {
       value.read(key, module.*member);
     }
