@@ -22,9 +22,9 @@ int whole_or_none(const JsonValue& config, const char* key) {
   return static_cast<int>(config.at(key).integer());
 }
 
-// The shortest run of blocks whose repetition is the stack.
+// The shortest run of blocks that the stack repeats, once at least; else all of it.
 std::vector<Mixer> period(const std::vector<Mixer>& stack) {
-  for (std::size_t length = 1; length < stack.size(); ++length) {
+  for (std::size_t length = 1; 2 * length <= stack.size(); ++length) {
     bool repeats = true;
     for (std::size_t i = length; i < stack.size() && repeats; ++i)
       repeats = stack[i] == stack[i - length];
@@ -40,15 +40,9 @@ std::vector<Mixer> every(int interval, Mixer others) {
   return mixers;
 }
 
-void read_mixers(const JsonValue& config, HfModule& result, const char* interval, int usual,
-                 Mixer others) {
-  Module& m = result.module;
-  if (!config.has("layer_types")) {
-    m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
-    return;
-  }
+void read_layer_types(const JsonValue& config, Module& m) {
   static const std::vector<std::string> names{"full_attention", "sliding_attention",
-                                              "linear_attention"};
+                                              "linear_attention", "conv"};  // as Mixer has them
   const JsonValue types = config.at("layer_types");
   types.check(list_form(choice_form(names), m.layers, m.layers));
   std::vector<Mixer> mixers;
@@ -56,6 +50,13 @@ void read_mixers(const JsonValue& config, HfModule& result, const char* interval
     mixers.push_back(static_cast<Mixer>(std::find(names.begin(), names.end(), types.at(i).text()) -
                                         names.begin()));
   m.mixers = period(mixers);
+}
+
+void read_mixers(const JsonValue& config, HfModule& result, const char* interval, int usual,
+                 Mixer others) {
+  Module& m = result.module;
+  if (config.has("layer_types")) return read_layer_types(config, m);
+  m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
 }
 
 void read_latent(const JsonValue& config, Module& m) {
@@ -146,6 +147,39 @@ void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfMo
   if (m.shared_ffn > 0) result.notes.emplace_back("the gate of the shared expert is left out");
 }
 
+// The first files name the blocks of attention, later ones the kind of every block.
+void read_convolutions(const JsonValue& config, Module& m) {
+  if (config.has("layer_types")) {
+    read_layer_types(config, m);
+  } else if (config.has("full_attn_idxs")) {
+    const JsonValue blocks = config.at("full_attn_idxs");
+    blocks.check(list_form(integer_form(0, m.layers - 1), 0, m.layers));
+    m.mixers.assign(static_cast<std::size_t>(m.layers), Mixer::convolution);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      m.mixers[static_cast<std::size_t>(blocks.at(i).integer())] = Mixer::full;
+    m.mixers = period(m.mixers);
+  }
+  if (std::find(m.mixers.begin(), m.mixers.end(), Mixer::convolution) != m.mixers.end())
+    m.short_conv = whole_or(config, "conv_L_cache", 64, 3);
+}
+
+void read_lfm2(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
+  Module& m = result.module;
+  m.tied = flag_or(config, "tie_embedding", m.tied);
+  if (flag_or(config, "conv_bias", false))
+    config.refuse_at("conv_bias", "biases of short convolutions are not described",
+                     "published models have none");
+  if (flag_or(config, "block_auto_adjust_ff_dim", true)) {  // F: two thirds of what is said
+    const char* const scale = "block_ffn_dim_multiplier";
+    const bool scaled = config.has(scale) && config.at(scale).is_number();
+    if (scaled) config.at(scale).check(number_form(0.001, 64));
+    const int multiple = whole_or(config, "block_multiple_of", kMostWidth, 256),
+              least = static_cast<int>((scaled ? config.at(scale).number() : 1) * (2 * m.ffn / 3));
+    m.ffn = (least + multiple - 1) / multiple * multiple;
+  }
+  read_convolutions(config, m);
+}
+
 }  // namespace
 
 const std::vector<LanguageFamily>& language_families() {
@@ -168,6 +202,12 @@ const std::vector<LanguageFamily>& language_families() {
        .qk_norm = true,
        .read = read_gemma},
       {.types = {"gpt_oss"}, .read = read_gpt_oss},
+      {.types = {"lfm2"},
+       .tied = true,
+       .rope_theta = 1e6,
+       .ffn = "block_ff_dim",
+       .qk_norm = true,
+       .read = read_lfm2},
   };
   return families;
 }

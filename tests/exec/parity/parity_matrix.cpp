@@ -180,6 +180,7 @@ std::vector<Feature> make_features() {
       {"latent attention, whole queries", on_decoder([](Module& m) { make_latent(m, 0); })},
       {"windows over rows, sinks", on_decoder(make_sliding)},
       {"delta rule", on_decoder(make_linear)},
+      {"short convolution", on_decoder(make_convolution)},
       {"gates of heads, norms of what is added", on_decoder(make_gated)},
       {"a dense block before experts",
        [](Draft& d) {
