@@ -16,6 +16,7 @@
 #include "exec/layers/patches.h"
 #include "exec/layers/projector.h"
 #include "exec/layers/self_attention.h"
+#include "exec/layers/short_convolution.h"
 #include "exec/layers/vocabulary.h"
 #include "shared/error.h"
 #include "shared/layers/rows.h"
@@ -83,7 +84,8 @@ Forward attention_of(AttentionKind kind) {
   };
   constexpr std::array kRows{
       Row{AttentionKind::full, self_attention}, Row{AttentionKind::window, self_attention},
-      Row{AttentionKind::latent, latent_attention}, Row{AttentionKind::linear, linear_attention}};
+      Row{AttentionKind::latent, latent_attention}, Row{AttentionKind::linear, linear_attention},
+      Row{AttentionKind::convolution, short_convolution}};
   const auto* const row =
       std::find_if(kRows.begin(), kRows.end(), [&](const Row& r) { return r.kind == kind; });
   POLYPHONY_CHECK(row != kRows.end(), "no executor of " << polyphony::name(kind) << " attention");

@@ -4,14 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "exec/attention/head_rows.h"
 #include "exec/autograd/recompute.h"
-#include "exec/autograd/wide_gradient.h"
+#include "exec/layers/causal_convolution.h"
 
 namespace polyphony::exec {
 
 using torch::Tensor;
-using Bucket = SequencePlan::Bucket;
 
 namespace {
 
@@ -30,16 +28,6 @@ struct RuleShape {
 struct RuleWeights {
   Tensor conv, decay, shift, norm;  // [K·(2 + r)·D, taps], [V], [V], [D], fp32 at least
 };
-
-// x [n, L, C]: each channel's last rows, weighted; zeros before the first.
-Tensor convolved(const Tensor& x, const Tensor& weights) {
-  const std::int64_t taps = weights.size(1), length = x.size(1);
-  const Tensor padded = at::constant_pad_nd(x, {0, 0, taps - 1, 0});
-  Tensor sum = padded.narrow(1, 0, length) * weights.select(1, 0);
-  for (std::int64_t t = 1; t < taps; ++t)
-    sum = sum + padded.narrow(1, t, length) * weights.select(1, t);
-  return at::silu(sum);
-}
 
 Tensor of_length_one(const Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + kLengthEpsilon).rsqrt();
@@ -106,7 +94,8 @@ Tensor sequences_out(const Tensor& u, const RuleShape& shape, const RuleWeights&
     return x.reshape({n, length, heads, -1}).transpose(1, 2);
   };
   const Tensor mixed =
-      convolved(parts[0].reshape({n, length, shape.key_heads * shape.channels()}), weights.conv)
+      at::silu(causal_convolution(parts[0].reshape({n, length, shape.key_heads * shape.channels()}),
+                                  weights.conv))
           .view({n, length, shape.key_heads, shape.channels()});
   // A key head serves its value heads.
   const auto shared = [&](std::int64_t first) {
@@ -134,23 +123,6 @@ Tensor sequences_out(const Tensor& u, const RuleShape& shape, const RuleWeights&
       .reshape({n, length, shape.values() * d});
 }
 
-// [T, …] packed -> [T, V·D].
-Tensor packed_out(const Tensor& u, const SequencePlan& plan, const RuleShape& shape,
-                  const RuleWeights& weights) {
-  const bool moves = plan.order.defined();
-  const Tensor ordered = widened(moves ? permute_rows(u, plan.order, plan.inverse) : u);
-  std::vector<Tensor> outs;
-  std::int64_t first = 0;
-  for (const Bucket& bucket : plan.buckets) {
-    const Tensor rows = pad_rows(ordered.narrow(0, first, bucket.rows), bucket);
-    const Tensor out = sequences_out(rows.view({bucket.count, bucket.longest, -1}), shape, weights);
-    outs.push_back(unpad_rows(out.flatten(0, 1), bucket));
-    first += bucket.rows;
-  }
-  const Tensor all = (outs.size() == 1 ? outs[0] : at::cat(outs)).to(u.scalar_type());
-  return moves ? permute_rows(all, plan.inverse, plan.order) : all;
-}
-
 }  // namespace
 
 Tensor linear_attention(const Frame& frame, const Layer& layer, const Tensor& normed) {
@@ -166,9 +138,10 @@ Tensor linear_attention(const Frame& frame, const Layer& layer, const Tensor& no
     const auto value = [&](const char* name) {
       return parameter_value(frame.pass, layer.at(name));
     };
-    return packed_out(x[0], frame.sequences, shape,
-                      {value("linear_conv.weight"), value("linear_decay.weight"),
-                       value("linear_decay.bias"), value("linear_norm.weight")});
+    const RuleWeights weights{value("linear_conv.weight"), value("linear_decay.weight"),
+                              value("linear_decay.bias"), value("linear_norm.weight")};
+    return by_sample(x[0], frame.sequences,
+                     [&](const Tensor& rows) { return sequences_out(rows, shape, weights); });
   };
   const Recomputed rule = recomputed(frame.pass.anchor.detach(), {u}, run);
   const bool again = frame.again(layer) == Recompute::selective;

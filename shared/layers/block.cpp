@@ -5,6 +5,7 @@
 #include "shared/layers/latent_attention.h"
 #include "shared/layers/linear_attention.h"
 #include "shared/layers/self_attention.h"
+#include "shared/layers/short_convolution.h"
 
 namespace polyphony {
 namespace {
@@ -40,6 +41,7 @@ constexpr BlockPart limited() {
 }
 constexpr BlockPart kLatentAttention = limited<LatentAttention>();
 constexpr BlockPart kLinearAttention = limited<LinearAttention>();
+constexpr BlockPart kShortConvolution = limited<ShortConvolution>();
 constexpr BlockPart kFeedForward = common<FeedForward>();
 constexpr BlockPart kExperts = [] {
   BlockPart part = common<Experts>();
@@ -58,6 +60,8 @@ const BlockPart& block_part(AttentionKind kind) {
       return kLatentAttention;
     case AttentionKind::linear:
       return kLinearAttention;
+    case AttentionKind::convolution:
+      return kShortConvolution;
   }
   return kSelfAttention;
 }

@@ -71,6 +71,12 @@ class LayerKernels {
   void passes(std::int64_t elements, int count, int launches) {
     add(KernelKind::elementwise, 0, elements * count * element(), launches);
   }
+  // By channel over the last `taps` rows: a product and a sum a tap; back, of the input and of the
+  // taps.
+  void convolution(std::int64_t elements, int taps) { passes(elements, 3 * taps, taps); }
+  void convolution_backward(std::int64_t elements, int taps) {
+    passes(elements, 6 * taps, 2 * taps);
+  }
   void all_reduce(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
     reduce(CollectiveKind::all_reduce, rows * width * element(), beside_weights);
   }

@@ -30,10 +30,10 @@ void LinearAttention::rule(int times) {
 }
 
 void LinearAttention::between_matrices() {
-  // A product and a sum a tap, SiLU (2); q and k to length one (as a norm of heads: 5).
-  passes(size_.tokens * mixed(), 3 * module_.linear_conv + 2, module_.linear_conv + 1);
-  passes(size_.tokens * (mixed() - values()), 5, 4);
-  passes(size_.tokens * value_heads(), 8, 4);  // α and β
+  convolution(size_.tokens * mixed(), module_.linear_conv);
+  passes(size_.tokens * mixed(), 2, 1);               // SiLU
+  passes(size_.tokens * (mixed() - values()), 5, 4);  // q and k to length one, as a norm of heads
+  passes(size_.tokens * value_heads(), 8, 4);         // α and β
   rule(1);
   passes(size_.tokens * values(), 7, 3);  // normed (2), silu(z) (2), their product (3)
 }
@@ -51,8 +51,8 @@ void LinearAttention::backward_input() {
   rule(2);
   passes(size_.tokens * value_heads(), 16, 8);
   passes(size_.tokens * (mixed() - values()), 10, 6);
-  // Through SiLU (3), and a product and a sum a tap for the input and for the taps.
-  passes(size_.tokens * mixed(), 6 * module_.linear_conv + 3, 2 * module_.linear_conv + 1);
+  passes(size_.tokens * mixed(), 3, 1);  // through SiLU
+  convolution_backward(size_.tokens * mixed(), module_.linear_conv);
   if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
     if (sequence()) gather(size_.tokens, hidden());
     return low_rank_backward(in(), false);

@@ -37,11 +37,12 @@ namespace {
 
 // The model types that are read as a module of this kind.
 const std::vector<std::string>& types_of(ModuleKind kind) {
-  static const std::vector<std::string> language = {
-      "llama",         "mistral",      "mixtral",          "qwen2",       "qwen2_vl",
-      "qwen2_vl_text", "qwen2_5_vl",   "qwen2_5_vl_text",  "qwen3",       "qwen3_moe",
-      "qwen3_next",    "qwen3_5_text", "qwen3_5_moe_text", "deepseek_v2", "deepseek_v3",
-      "kimi_k2",       "gemma3_text",  "gpt_oss"};
+  static const std::vector<std::string> language = [] {
+    std::vector<std::string> all;
+    for (const LanguageFamily& family : language_families())
+      all.insert(all.end(), family.types.begin(), family.types.end());
+    return all;
+  }();
   static const std::vector<std::string> vision = {"clip_vision_model", "siglip_vision_model",
                                                   "intern_vit_6b", "qwen2_vl", "qwen2_5_vl"};
   static const std::vector<std::string> audio = {"whisper"};

@@ -1,6 +1,5 @@
-// A Hugging Face config.json as a module. Known: Llama, Mistral, Qwen2, Qwen3, Qwen3-Next, Qwen3.5,
-// DeepSeek-V2 and V3, Kimi K2, Gemma 3, GPT-OSS (language); CLIP,
-// SigLIP, InternViT, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
+// A Hugging Face config.json as a module. Known: the families of language_families()
+// (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
 // composite configuration (vision_config, audio_config, text_config, llm_config). Others are
 // refused by their model_type.
 //   What the module cannot express and training speed hardly feels (a norm, biases, rotary scaling)

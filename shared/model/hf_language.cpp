@@ -1,4 +1,6 @@
 // Language configurations (shared/model/hf_config.h).
+#include <algorithm>
+
 #include "shared/model/hf_parts.h"
 
 namespace polyphony {
@@ -61,43 +63,52 @@ void read_experts(const JsonValue& config, const std::string& type, HfModule& re
         "the load-balance loss is left out: say \"balance_weight\" for one per sample");
 }
 
+const LanguageFamily& family_of(const std::string& type) {
+  const std::vector<LanguageFamily>& all = language_families();
+  return *std::find_if(all.begin(), all.end(), [&](const LanguageFamily& family) {
+    return std::find(family.types.begin(), family.types.end(), type) != family.types.end();
+  });
+}
+
+// Where `usual` is 0 the key must be there.
+int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, int usual) {
+  return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
+}
+
+int head_width(const JsonValue& config, const Module& m, int usual) {
+  for (const char* key : {"head_dim", "qk_nope_head_dim"})
+    if (config.has(key)) return whole(config, key, kMostWidth);
+  return usual > 0 ? usual : divided(config, "hidden_size", m.hidden, m.heads);
+}
+
 }  // namespace
 
 HfModule read_hf_language(const JsonValue& config, const std::string& type) {
+  const LanguageFamily& family = family_of(type);
   HfModule result;
   Module& m = result.module;
   m.kind = ModuleKind::language;
   m.layers = whole(config, "num_hidden_layers", kMostLayers);
   m.hidden = whole(config, "hidden_size", kMostWidth);
-  if (type.starts_with("gemma3")) {  // older files leave out what is usual
-    m.heads = whole_or(config, "num_attention_heads", kMostWidth, 8);
-    m.kv_heads = whole_or(config, "num_key_value_heads", kMostWidth, 4);
-    m.head_dim = whole_or(config, "head_dim", kMostWidth, 256);
-  } else {
-    m.heads = whole(config, "num_attention_heads", kMostWidth);
-    m.kv_heads = whole_or(config, "num_key_value_heads", kMostWidth, m.heads);
-    m.head_dim = config.has("head_dim") ? whole(config, "head_dim", kMostWidth)
-                 : config.has("qk_nope_head_dim")
-                     ? whole(config, "qk_nope_head_dim", kMostWidth)
-                     : divided(config, "hidden_size", m.hidden, m.heads);
-  }
+  m.heads = whole_or_usual(config, "num_attention_heads", kMostWidth, family.heads);
+  m.kv_heads = whole_or(config, "num_key_value_heads", kMostWidth,
+                        family.kv_heads > 0 ? family.kv_heads : m.heads);
+  m.head_dim = head_width(config, m, family.head_dim);
   // Models with experts everywhere need not name it.
   const bool sparse = config.has("moe_intermediate_size");
-  m.ffn = sparse ? whole_or(config, "intermediate_size", kMostWidth, 0)
-                 : whole(config, "intermediate_size", kMostWidth);
+  const char* const ffn = config.has(family.ffn) ? family.ffn : "intermediate_size";
+  m.ffn = sparse ? whole_or(config, ffn, kMostWidth, 0) : whole(config, ffn, kMostWidth);
   m.gated = true;
-  const bool gemma = type.starts_with("gemma3");
-  m.vocab = gemma ? whole_or(config, "vocab_size", 1 << 24, 262208)
-                  : whole(config, "vocab_size", 1 << 24);
-  m.tied = flag_or(config, "tie_word_embeddings", gemma);
-  if (gemma) m.rope_theta = 1e6;
+  m.vocab = whole_or_usual(config, "vocab_size", 1 << 24, family.vocab);
+  m.tied = flag_or(config, "tie_word_embeddings", family.tied);
+  m.rope_theta = family.rope_theta;
   read_rotary(config, result);
   m.attention_bias = flag_or(config, "attention_bias", false);
   m.mlp_bias = flag_or(config, "mlp_bias", false);
-  m.qkv_bias = type.starts_with("qwen2");
-  m.qk_norm = type.starts_with("qwen3") || gemma;
+  m.qkv_bias = family.qkv_bias;
+  m.qk_norm = family.qk_norm;
   read_experts(config, type, result);
-  read_hf_mixed(config, type, result);
+  if (family.read != nullptr) family.read(config, type, result);
   // Qwen2 names a window but does not use it unless told so.
   if (config.has("sliding_window") && flag_or(config, "use_sliding_window", type == "mistral"))
     result.notes.emplace_back("sliding-window attention runs as full causal attention");

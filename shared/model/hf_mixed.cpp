@@ -1,4 +1,5 @@
-// Language configurations whose blocks differ, or attend otherwise (shared/model/hf_parts.h).
+// The families of language configurations, and what those say whose blocks differ or attend otherwise
+// (shared/model/hf_parts.h).
 #include <algorithm>
 #include <cmath>
 
@@ -21,9 +22,9 @@ int whole_or_none(const JsonValue& config, const char* key) {
   return static_cast<int>(config.at(key).integer());
 }
 
-// The shortest run of blocks whose repetition is the stack.
+// The shortest run of blocks that the stack repeats, once at least; else all of it.
 std::vector<Mixer> period(const std::vector<Mixer>& stack) {
-  for (std::size_t length = 1; length < stack.size(); ++length) {
+  for (std::size_t length = 1; 2 * length <= stack.size(); ++length) {
     bool repeats = true;
     for (std::size_t i = length; i < stack.size() && repeats; ++i)
       repeats = stack[i] == stack[i - length];
@@ -39,15 +40,9 @@ std::vector<Mixer> every(int interval, Mixer others) {
   return mixers;
 }
 
-void read_mixers(const JsonValue& config, HfModule& result, const char* interval, int usual,
-                 Mixer others) {
-  Module& m = result.module;
-  if (!config.has("layer_types")) {
-    m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
-    return;
-  }
+void read_layer_types(const JsonValue& config, Module& m) {
   static const std::vector<std::string> names{"full_attention", "sliding_attention",
-                                              "linear_attention"};
+                                              "linear_attention", "conv"};  // as Mixer has them
   const JsonValue types = config.at("layer_types");
   types.check(list_form(choice_form(names), m.layers, m.layers));
   std::vector<Mixer> mixers;
@@ -55,6 +50,13 @@ void read_mixers(const JsonValue& config, HfModule& result, const char* interval
     mixers.push_back(static_cast<Mixer>(std::find(names.begin(), names.end(), types.at(i).text()) -
                                         names.begin()));
   m.mixers = period(mixers);
+}
+
+void read_mixers(const JsonValue& config, HfModule& result, const char* interval, int usual,
+                 Mixer others) {
+  Module& m = result.module;
+  if (config.has("layer_types")) return read_layer_types(config, m);
+  m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
 }
 
 void read_latent(const JsonValue& config, Module& m) {
@@ -93,7 +95,12 @@ void read_deepseek_routing(const JsonValue& config, const std::string& type, HfM
     result.notes.emplace_back("the layers that predict tokens further ahead are left out");
 }
 
-void read_gemma(const JsonValue& config, HfModule& result) {
+void read_deepseek(const JsonValue& config, const std::string& type, HfModule& result) {
+  read_latent(config, result.module);
+  read_deepseek_routing(config, type, result);
+}
+
+void read_gemma(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.activation = Activation::gelu;
   m.post_norms = true;
@@ -107,7 +114,7 @@ void read_gemma(const JsonValue& config, HfModule& result) {
                               std::to_string(static_cast<int>(scale)));
 }
 
-void read_gpt_oss(const JsonValue& config, HfModule& result) {
+void read_gpt_oss(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.attention_bias = m.expert_bias = m.attention_sinks = true;
   m.activation = Activation::clamped;
@@ -117,7 +124,7 @@ void read_gpt_oss(const JsonValue& config, HfModule& result) {
   read_mixers(config, result, "full_attention_interval", 2, Mixer::window);
 }
 
-void read_gated_delta(const JsonValue& config, HfModule& result) {
+void read_gated_delta(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.attention_gate = flag_or(config, "attn_output_gate", true);
   m.linear_key_heads = whole(config, "linear_num_key_heads", kMostWidth);
@@ -140,19 +147,69 @@ void read_gated_delta(const JsonValue& config, HfModule& result) {
   if (m.shared_ffn > 0) result.notes.emplace_back("the gate of the shared expert is left out");
 }
 
+// The first files name the blocks of attention, later ones the kind of every block.
+void read_convolutions(const JsonValue& config, Module& m) {
+  if (config.has("layer_types")) {
+    read_layer_types(config, m);
+  } else if (config.has("full_attn_idxs")) {
+    const JsonValue blocks = config.at("full_attn_idxs");
+    blocks.check(list_form(integer_form(0, m.layers - 1), 0, m.layers));
+    m.mixers.assign(static_cast<std::size_t>(m.layers), Mixer::convolution);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      m.mixers[static_cast<std::size_t>(blocks.at(i).integer())] = Mixer::full;
+    m.mixers = period(m.mixers);
+  }
+  if (std::find(m.mixers.begin(), m.mixers.end(), Mixer::convolution) != m.mixers.end())
+    m.short_conv = whole_or(config, "conv_L_cache", 64, 3);
+}
+
+void read_lfm2(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
+  Module& m = result.module;
+  m.tied = flag_or(config, "tie_embedding", m.tied);
+  if (flag_or(config, "conv_bias", false))
+    config.refuse_at("conv_bias", "biases of short convolutions are not described",
+                     "published models have none");
+  if (flag_or(config, "block_auto_adjust_ff_dim", true)) {  // F: two thirds of what is said
+    const char* const scale = "block_ffn_dim_multiplier";
+    const bool scaled = config.has(scale) && config.at(scale).is_number();
+    if (scaled) config.at(scale).check(number_form(0.001, 64));
+    const int multiple = whole_or(config, "block_multiple_of", kMostWidth, 256),
+              least = static_cast<int>((scaled ? config.at(scale).number() : 1) * (2 * m.ffn / 3));
+    m.ffn = (least + multiple - 1) / multiple * multiple;
+  }
+  read_convolutions(config, m);
+}
+
 }  // namespace
 
-void read_hf_mixed(const JsonValue& config, const std::string& type, HfModule& result) {
-  if (type.starts_with("deepseek") || type == "kimi_k2") {
-    read_latent(config, result.module);
-    read_deepseek_routing(config, type, result);
-  } else if (type == "gemma3_text") {
-    read_gemma(config, result);
-  } else if (type == "gpt_oss") {
-    read_gpt_oss(config, result);
-  } else if (type == "qwen3_next" || type.starts_with("qwen3_5")) {
-    read_gated_delta(config, result);
-  }
+const std::vector<LanguageFamily>& language_families() {
+  static const std::vector<LanguageFamily> families = {
+      {.types = {"llama", "mistral", "mixtral"}},
+      {.types = {"qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"},
+       .qkv_bias = true},
+      {.types = {"qwen3", "qwen3_moe"}, .qk_norm = true},
+      {.types = {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"},
+       .qk_norm = true,
+       .read = read_gated_delta},
+      {.types = {"deepseek_v2", "deepseek_v3", "kimi_k2"}, .read = read_deepseek},
+      {.types = {"gemma3_text"},  // older files leave out what is usual
+       .heads = 8,
+       .kv_heads = 4,
+       .head_dim = 256,
+       .vocab = 262208,
+       .tied = true,
+       .rope_theta = 1e6,
+       .qk_norm = true,
+       .read = read_gemma},
+      {.types = {"gpt_oss"}, .read = read_gpt_oss},
+      {.types = {"lfm2"},
+       .tied = true,
+       .rope_theta = 1e6,
+       .ffn = "block_ff_dim",
+       .qk_norm = true,
+       .read = read_lfm2},
+  };
+  return families;
 }
 
 }  // namespace polyphony

@@ -19,9 +19,21 @@ int divided(const JsonValue& config, const char* key, int value, int by);
 HfModule read_hf_vision(const JsonValue& config, const std::string& type);
 HfModule read_hf_audio(const JsonValue& config);
 HfModule read_hf_language(const JsonValue& config, const std::string& type);
-// What only some language models have: attention that is latent, windowed or linear; DeepSeek's way of
-// routing, GPT-OSS' experts (shared/model/hf_mixed.cpp).
-void read_hf_mixed(const JsonValue& config, const std::string& type, HfModule& result);
+
+// Language models whose configurations are alike (shared/model/hf_mixed.cpp).
+struct LanguageFamily {
+  std::vector<std::string> types;  // values of "model_type"
+  // What a file may leave out; 0: it must not.
+  int heads = 0, kv_heads = 0, head_dim = 0, vocab = 0;
+  bool tied = false;
+  double rope_theta = 1e4;
+  const char* ffn = "intermediate_size";  // the key of F, before intermediate_size
+  // What the models have without saying so.
+  bool qkv_bias = false, qk_norm = false;
+  // The rest: blocks that differ or attend otherwise, ways of routing; null: there is none.
+  void (*read)(const JsonValue& config, const std::string& type, HfModule& result) = nullptr;
+};
+const std::vector<LanguageFamily>& language_families();
 double number_or(const JsonValue& config, const char* key, double otherwise);
 
 }  // namespace polyphony

@@ -1,5 +1,5 @@
 // Published language models whose blocks differ, or attend otherwise: latent attention and dense blocks
-// before those with experts; windows; linear attention.
+// before those with experts; windows; linear attention; short convolutions.
 #include <algorithm>
 
 #include "shared/model/presets.h"
@@ -94,17 +94,28 @@ Module gated_delta(Module m, int value_heads) {
   return m;
 }
 
+// Short convolutions but for the blocks of `attention`.
+Module lfm2(Module m, const std::vector<int>& attention) {
+  m.tied = m.qk_norm = true;
+  m.mixers.assign(static_cast<std::size_t>(m.layers), Mixer::convolution);
+  for (const int block : attention) m.mixers[static_cast<std::size_t>(block)] = Mixer::full;
+  m.short_conv = 3;
+  return m;
+}
+
 }  // namespace
 
 // Published counts: totals of the safetensors files on Hugging Face without their scales and layers
 // that predict further ahead; of Kimi K2 arXiv 2507.20534 in three digits, of Gemma 3 arXiv
-// 2503.19786 table 1 in millions. `beyond`: biases of choices and gates that are left out.
+// 2503.19786 table 1 in millions; of LFM2 the models' cards. `beyond`: biases of choices and gates that are left out.
 std::vector<ModelPreset> mixed_presets() {
   const char* const deepseek = "Hugging Face config.json of deepseek-ai/*";
   const char* const moonshot = "Hugging Face config.json of moonshotai/*";
   const char* const openai = "Hugging Face config.json of openai/gpt-oss-*; its model card";
   const char* const google = "Hugging Face config.json of google/gemma-3-*";
   const char* const qwen = "Hugging Face config.json of Qwen/Qwen3-Next-*, Qwen/Qwen3.5-*";
+  const char* const liquid = "Hugging Face config.json and model card of LiquidAI/LFM2-*";
+  const std::vector<int> sixth{2, 5, 8, 10, 12, 14};
   const std::vector<std::string> routed{kScaling, kSelection, kPredicted},
       gemma{kScaling, "rows of the embedding times √hidden are left out"};
   const auto qwen3 = [&](Module m, int value_heads, Routing routing) {
@@ -178,6 +189,26 @@ std::vector<ModelPreset> mixed_presets() {
        {397'000'000'000, 60 * 4096, 0.002},
        qwen,
        {kSharedGate, kPredicted}},
+      {"lfm2-350m",
+       lfm2(stack(16, 1024, 16, 8, 64, 4608, 65536, 1e6), sixth),
+       {354'483'968},
+       liquid,
+       {}},
+      {"lfm2-700m",
+       lfm2(stack(16, 1536, 24, 8, 64, 6912, 65536, 1e6), sixth),
+       {742'489'344},
+       liquid,
+       {}},
+      {"lfm2-1.2b",
+       lfm2(stack(16, 2048, 32, 8, 64, 8192, 65536, 1e6), sixth),
+       {1'170'340'608},
+       liquid,
+       {}},
+      {"lfm2-2.6b",
+       lfm2(stack(30, 2048, 32, 8, 64, 10752, 65536, 1e6), {2, 5, 9, 13, 17, 21, 24, 27}),
+       {2'569'272'320},
+       liquid,
+       {}},
   };
 }
 

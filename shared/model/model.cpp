@@ -56,6 +56,9 @@ BlockKind block_at(const Module& module, int block) {
     case Mixer::linear:
       kind.attention = AttentionKind::linear;
       break;
+    case Mixer::convolution:
+      kind.attention = AttentionKind::convolution;
+      break;
   }
   const bool sparse = module.experts > 0 && block >= module.dense_blocks;
   kind.feed_forward = sparse ? FeedForwardKind::experts : FeedForwardKind::dense;
@@ -155,6 +158,8 @@ const char* name(Mixer mixer) {
       return "window";
     case Mixer::linear:
       return "linear";
+    case Mixer::convolution:
+      return "convolution";
   }
   return "?";
 }
@@ -191,6 +196,8 @@ const char* name(AttentionKind kind) {
       return "latent";
     case AttentionKind::linear:
       return "linear";
+    case AttentionKind::convolution:
+      return "convolution";
   }
   return "?";
 }

@@ -30,8 +30,10 @@ enum class Norm : std::uint8_t { rms, layer };
 
 // How the rows of a sequence meet in a block: every row sees itself and all before it; itself and
 // those just before it (Module::sliding_window); a running state that each row reads and corrects
-// (the gated delta rule, arXiv 2412.06464).
-enum class Mixer : std::uint8_t { full, window, linear };
+// (the gated delta rule, arXiv 2412.06464); a convolution over a few rows between two gates (LFM2,
+// arXiv 2511.23404).
+enum class Mixer : std::uint8_t { full, window, linear, convolution };
+inline constexpr Mixer kLastMixer = Mixer::convolution;
 
 // Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g); GPT-OSS' (u + 1)·g·σ(1.702 g)
 // with g at most 7 and u in [−7, 7]. Without a gate it is GELU.
@@ -154,6 +156,7 @@ struct Module {
   int linear_value_heads = 0;
   int linear_head_dim = 0;
   int linear_conv = 0;
+  int short_conv = 0;  // Mixer::convolution: rows that its convolution joins
   // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
   double lora_alpha = 0.0;
@@ -184,7 +187,7 @@ struct Model {
 std::vector<LayerKind> layers(const Module& module);
 
 // What a block is made of: a part where rows meet, and a part where they do not.
-enum class AttentionKind : std::uint8_t { full, window, latent, linear };
+enum class AttentionKind : std::uint8_t { full, window, latent, linear, convolution };
 enum class FeedForwardKind : std::uint8_t { dense, experts };
 struct BlockKind {
   AttentionKind attention = AttentionKind::full;

@@ -56,6 +56,12 @@ LayerHeld embedding_held(const SoftwareStack& stack, const Module& module, const
   return {mask, mask + element * rows, mask + element * (rows + gradient)};
 }
 
+// The kinds of attention that block_held() knows: queries, keys and values by head, and scores.
+bool by_heads(AttentionKind kind) {
+  return kind == AttentionKind::full || kind == AttentionKind::window ||
+         kind == AttentionKind::latent;
+}
+
 LayerHeld layer_held(const SoftwareStack& stack, const Module& module, int layer, LayerKind kind,
                      const WorkSize& size, const RankContext& context) {
   const LayerRange alone{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
@@ -63,8 +69,8 @@ LayerHeld layer_held(const SoftwareStack& stack, const Module& module, int layer
     case LayerKind::encoder_block:
     case LayerKind::decoder_block: {
       const bool starts = module.trainable != Trainable::full && layer == 1 && !context.input_grad;
-      const bool linear = block_at(module, layer - 1).attention == AttentionKind::linear;
-      if (starts || linear || module.trainable == Trainable::lora) break;
+      const bool known = by_heads(block_at(module, layer - 1).attention);
+      if (starts || !known || module.trainable == Trainable::lora) break;
       return block_held(stack, module, layer_size(module, layer, size), context,
                         recompute_of(kind, layer, context.recompute, context.recomputed),
                         layer - 1);

@@ -1,5 +1,6 @@
 #include "shared/scenario/module_fields.h"
 
+#include <algorithm>
 #include <array>
 
 #include "shared/model/limits.h"
@@ -20,6 +21,9 @@ bool always(const Module&) { return true; }
 bool has_dense(const Module& m) { return m.experts == 0 || m.dense_blocks > 0; }
 bool has_experts(const Module& m) { return m.experts > 0; }
 bool has_linear(const Module& m) { return m.linear_key_heads > 0; }
+bool has_convolution(const Module& m) {
+  return std::find(m.mixers.begin(), m.mixers.end(), Mixer::convolution) != m.mixers.end();
+}
 template <auto member>
 bool is_set(const Module& m) {
   static const Module plain;
@@ -99,7 +103,8 @@ constexpr ModuleField kFields[] = {
      is_set<&Module::full_attention_blocks>},
     {"mixers", &Module::mixers, 1, kMostLayers, kLanguage,
      "how rows meet, block by block, repeated over the stack: attention to all rows before, in a "
-     "sliding window, or linear attention by the gated delta rule; all full when absent",
+     "sliding window, linear attention by the gated delta rule, or a gated short convolution; all "
+     "full when absent",
      nullptr, is_set<&Module::mixers>},
     {"sliding_window", &Module::sliding_window, 0, kMostTokens, kLanguage,
      "tokens that a token sees in blocks with a window, itself included", nullptr,
@@ -129,6 +134,8 @@ constexpr ModuleField kFields[] = {
      "linear attention: width of a head", has_linear, has_linear},
     {"linear_conv", &Module::linear_conv, 0, 64, kLanguage,
      "linear attention: rows that the convolution before it joins", has_linear, has_linear},
+    {"short_conv", &Module::short_conv, 0, 64, kLanguage,
+     "gated short convolution: rows that it joins", has_convolution, is_set<&Module::short_conv>},
     {"experts", &Module::experts, 0, kMostExperts, kLanguage, "experts per layer; 0: dense",
      nullptr, has_experts},
     {"experts_per_token", &Module::experts_per_token, 0, kMostExperts, kLanguage,
@@ -201,7 +208,7 @@ struct FormOf {
     return list_form(integer_form(field.least, field.most), 0, blocks ? kMostLayers : 3);
   }
   Form operator()(std::vector<Mixer> Module::*) const {
-    return list_form(choice_form(enum_names(Mixer::linear)), field.least, field.most);
+    return list_form(choice_form(enum_names(kLastMixer)), field.least, field.most);
   }
   template <class Enum>
   Form operator()(Enum Module::*) const {
@@ -222,7 +229,7 @@ struct Reader {
       const JsonValue list = value.at(key);
       (module.*member).clear();
       for (std::size_t i = 0; i < list.size(); ++i)
-        (module.*member).push_back(enum_named(list.at(i).text(), Mixer::linear));
+        (module.*member).push_back(enum_named(list.at(i).text(), kLastMixer));
     } else {
       value.read(key, module.*member);
     }

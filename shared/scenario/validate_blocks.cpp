@@ -112,6 +112,9 @@ void check_mixers(const Refusal& refuse, const Module& m, const std::string& whe
   if (window) check_sizes(refuse, where, {{"sliding_window", m.sliding_window, kMostTokens}});
   if (window && m.local_rope_theta != 0 && !(m.local_rope_theta >= 1))
     refuse(where + "/local_rope_theta", "it must be at least 1", "10000 is usual");
+  const bool convolution = has_mixer(m, Mixer::convolution);
+  needs("short_conv", !convolution && m.short_conv != 0, "no block of \"mixers\" is a convolution");
+  if (convolution) check_sizes(refuse, where, {{"short_conv", m.short_conv, 64}});
   needs("linear_key_heads", !linear && m.linear_key_heads != 0, "no block of \"mixers\" is linear");
   if (!linear) return;
   check_sizes(refuse, where,

@@ -5,7 +5,8 @@ whose kind no commit has added alone names none):
     ### To add a device
     * `shared/hardware/devices.cpp`: its row
     Done so in: Devices: the L40S
-Every file of that commit must be in the list, and every item of the list must be a file that is there. READMEs and pictures do not count.
+Every file of that commit must be in the list, tests too, and every item of the list must be a file that is there. READMEs and pictures do not
+count. Without the tests such a commit has few files.
 """
 import fnmatch
 import pathlib
@@ -19,6 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECTION = re.compile(r"^### To add ([^\n]+)\n(.*?)(?=^#|\Z)", re.M | re.S)
 ITEM = re.compile(r"^\* ((?:`[^`]+`(?:, )?)+)", re.M)
 COMMIT = re.compile(r"^Done so in: (.+)$", re.M)
+
+MOST_FILES = 15
 
 
 def git(*arguments):
@@ -34,6 +37,11 @@ def lists():
             yield f"{readme.relative_to(ROOT)}: {kind}", patterns, COMMIT.findall(body)
 
 
+def changed(commit):
+    files = git("show", "--format=", "--name-only", commit).stdout.split()
+    return [file for file in files if not file.endswith((".md", ".svg"))]
+
+
 class HowToAdd(unittest.TestCase):
     def test_there_is_a_list_for_what_people_add(self):
         kinds = " ".join(name for name, _, _ in lists())
@@ -46,17 +54,23 @@ class HowToAdd(unittest.TestCase):
             for pattern in patterns:
                 self.assertTrue(list(ROOT.glob(pattern)), f"{name}: nothing is called {pattern}")
 
-    def test_a_real_commit_changed_no_other_file(self):
+    def test_lists_that_a_commit_has_followed_name_it(self):
+        named = {name.split(": ")[1] for name, _, subjects in lists() if subjects}
+        self.assertLessEqual({"a layer kind", "a schedule", "a collective algorithm", "a device"}, named)
+
+    def test_a_real_commit_changed_no_other_file_and_few(self):
         if git("rev-parse", "--is-shallow-repository").stdout.strip() != "false":
             self.skipTest("no history here")
         log = dict(reversed(line.split("\t", 1)) for line in git("log", "--no-merges", "--format=%H%x09%s").stdout.splitlines())
         for name, patterns, subjects in lists():
             for subject in subjects:
-                self.assertIn(subject, log, f"{name}: no commit is called so")
-                for file in git("show", "--format=", "--name-only", log[subject]).stdout.split():
-                    if not file.endswith((".md", ".svg")):
-                        self.assertTrue(any(fnmatch.fnmatch(file, pattern) for pattern in patterns),
-                                        f"{name}: \"{subject}\" changed {file}, which is not in the list")
+                self.assertTrue(subject in log, f"{name}: no commit is called \"{subject}\"")
+                files = changed(log[subject])
+                for file in files:
+                    self.assertTrue(any(fnmatch.fnmatch(file, pattern) for pattern in patterns),
+                                    f"{name}: \"{subject}\" changed {file}, which is not in the list")
+                product = [file for file in files if not file.startswith("tests/")]
+                self.assertLessEqual(len(product), MOST_FILES, f"{name}: {product}")
 
 
 if __name__ == "__main__":

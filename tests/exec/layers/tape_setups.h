@@ -89,10 +89,11 @@ inline std::vector<Setup> dense_setups(const TestWork& work) {
     list.push_back(
         {name + ", module", latent, {0, 4}, work.input, work.language, {{patches / 4, 16}}});
   }
-  Module sliding = language, linear_rule = language;
+  Module sliding = language, linear_rule = language, convolution = language;
   make_sliding(sliding);
   sliding.layers = 3;
   make_linear(linear_rule);
+  make_convolution(convolution);
   Module gated = language;
   make_gated(gated);
   list.push_back({"gates of heads", gated, {1, 3}, work.input, work.language, {{rows, 16}}});
@@ -100,6 +101,14 @@ inline std::vector<Setup> dense_setups(const TestWork& work) {
   list.push_back({"delta rule", linear_rule, {1, 2}, work.input, work.language, {{rows, 16}}});
   list.push_back(
       {"delta rule and attention", linear_rule, {1, 3}, work.input, work.language, {{rows, 16}}});
+  list.push_back(
+      {"short convolution", convolution, {1, 2}, work.input, work.language, {{rows, 16}}});
+  list.push_back({"short convolution and attention",
+                  convolution,
+                  {1, 3},
+                  work.input,
+                  work.language,
+                  {{rows, 16}}});
   WorkSize unmerged = work.projector;
   unmerged.tokens = patches;
   list.push_back(

@@ -52,6 +52,12 @@ std::function<void(Draft&)> on_modules(std::function<void(Module&)> change) {
   };
 }
 
+std::function<void(Draft&)> on_decoder(std::function<void(Module&)> change) {
+  return on_modules([change](Module& m) {
+    if (m.kind == ModuleKind::language) change(m);
+  });
+}
+
 // A schedule on two ranks, with as few virtual stages as it takes. 1f1b and interleaved are what the
 // other layouts run.
 void lead(Draft& d) {
@@ -164,34 +170,22 @@ std::vector<Feature> make_features() {
          m.window = 3;  // of 4 × 4 patches: 3 × 3, 3 × 1, 1 × 3, 1 × 1
          m.full_attention_blocks = {1};
        })},
-      {"tied", on_modules([](Module& m) { m.tied |= m.kind == ModuleKind::language; })},
+      {"tied", on_decoder([](Module& m) { m.tied = true; })},
       {"norms and biases of heads", on_modules([](Module& m) {
          if (m.kind != ModuleKind::projector && m.kind != ModuleKind::diffusion)
            m.qk_norm = m.qkv_bias = true;
        })},
-      {"time, row and column", on_modules([](Module& m) {
-         if (m.kind == ModuleKind::language) m.rope_sections = {1, 1, 1};
-       })},
-      {"latent attention", on_modules([](Module& m) {
-         if (m.kind == ModuleKind::language) make_latent(m, 12);
-       })},
-      {"latent attention, whole queries", on_modules([](Module& m) {
-         if (m.kind == ModuleKind::language) make_latent(m, 0);
-       })},
-      {"windows over rows, sinks", on_modules([](Module& m) {
-         if (m.kind == ModuleKind::language) make_sliding(m);
-       })},
-      {"delta rule", on_modules([](Module& m) {
-         if (m.kind == ModuleKind::language) make_linear(m);
-       })},
-      {"gates of heads, norms of what is added", on_modules([](Module& m) {
-         if (m.kind == ModuleKind::language) make_gated(m);
-       })},
+      {"time, row and column", on_decoder([](Module& m) { m.rope_sections = {1, 1, 1}; })},
+      {"latent attention", on_decoder([](Module& m) { make_latent(m, 12); })},
+      {"latent attention, whole queries", on_decoder([](Module& m) { make_latent(m, 0); })},
+      {"windows over rows, sinks", on_decoder(make_sliding)},
+      {"delta rule", on_decoder(make_linear)},
+      {"short convolution", on_decoder(make_convolution)},
+      {"gates of heads, norms of what is added", on_decoder(make_gated)},
       {"a dense block before experts",
        [](Draft& d) {
          d.rest.experts = 4;
-         on_modules([](Module& m) {
-           if (m.kind != ModuleKind::language) return;
+         on_decoder([](Module& m) {
            m.dense_blocks = 1;
            m.ffn = 12;
          })(d);
@@ -199,9 +193,7 @@ std::vector<Feature> make_features() {
       {"tp4 over 2 key heads",
        [](Draft& d) {
          d.language.tp = 4;
-         on_modules([](Module& m) {
-           if (m.kind == ModuleKind::language) m.kv_heads = 2;
-         })(d);
+         on_decoder([](Module& m) { m.kv_heads = 2; })(d);
        }},
       {"linear projectors", on_modules([](Module& m) {
          if (m.kind == ModuleKind::projector) m.projector_hidden = 0;

@@ -55,9 +55,10 @@ Tensor SampleModel::blocks(const Module& m, Tensor x, const std::vector<Attend>&
       return m.post_norms ? norm(m, block + name, y) : y;
     };
     const Tensor met =
-        (kind == AttentionKind::latent   ? latent_attention(m, block, normed, attend[i])
-         : kind == AttentionKind::linear ? delta_rule(m, block, normed)
-                                         : attention(m, block, normed, attend[i]));
+        (kind == AttentionKind::latent        ? latent_attention(m, block, normed, attend[i])
+         : kind == AttentionKind::linear      ? delta_rule(m, block, normed)
+         : kind == AttentionKind::convolution ? short_convolution(m, block, normed)
+                                              : attention(m, block, normed, attend[i]));
     x = x + added("post_norm1", met);
     x = x + added("post_norm2", feed_forward(m, block, norm(m, block + "norm2", x)));
   }
@@ -158,6 +159,18 @@ Tensor SampleModel::delta_rule(const Module& m, const std::string& block, const 
     }
   }
   return linear(block + "out", torch::cat(outputs, 1));
+}
+
+// LFM2, arXiv 2511.23404: a convolution by channel over the last rows, between two gates.
+Tensor SampleModel::short_convolution(const Module& m, const std::string& block,
+                                      const Tensor& x) const {
+  const Tensor all = linear(block + "conv_in", x), taps = at(block + "conv.weight");
+  const auto part = [&](std::int64_t first) { return all.slice(1, first, c10::nullopt, 3); };
+  const Tensor channels = (part(0) * part(2)).t().unsqueeze(0);  // [1, H, T]
+  const Tensor z = torch::conv1d(channels, taps.unsqueeze(1), Tensor(), /*stride=*/1,
+                                 /*padding=*/m.short_conv - 1, /*dilation=*/1, m.hidden)
+                       .narrow(2, 0, x.size(0));
+  return linear(block + "out", part(1) * z.squeeze(0).t());
 }
 
 // DeepSeek-V2, arXiv 2405.04434, equations 9 to 19, head by head.

@@ -52,6 +52,7 @@ class SampleModel {
                    const Attend& attend) const;
   Tensor latent_attention(const Module& m, const std::string& block, const Tensor& x,
                           const Attend& attend) const;
+  Tensor short_convolution(const Module& m, const std::string& block, const Tensor& x) const;
   Tensor delta_rule(const Module& m, const std::string& block, const Tensor& x) const;
   Tensor feed_forward(const Module& m, const std::string& block, const Tensor& x);
 

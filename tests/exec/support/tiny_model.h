@@ -76,6 +76,13 @@ inline void make_linear(Module& m) {
   m.linear_conv = 4;
 }
 
+// A block of a short convolution before the others, or before one of attention.
+inline void make_convolution(Module& m) {
+  if (m.mixers.empty()) m.mixers = {Mixer::full};
+  m.mixers.insert(m.mixers.begin(), Mixer::convolution);
+  m.short_conv = 3;
+}
+
 // Attention behind gates, turned in part; norms of what blocks add.
 inline void make_gated(Module& m) {
   m.attention_gate = m.post_norms = true;

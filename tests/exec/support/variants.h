@@ -77,6 +77,8 @@ inline const std::vector<Variant>& variants() {
        [](Module&, Module&, Module&, Model& model) {
          model.modules[1].projector_hidden = model.modules[3].projector_hidden = 0;
        }},
+      {"short convolutions",
+       [](Module&, Module&, Module& language, Model&) { make_convolution(language); }},
       {"frozen encoders",
        [](Module& vision, Module& audio, Module& language, Model&) {
          vision.trainable = audio.trainable = Trainable::frozen;

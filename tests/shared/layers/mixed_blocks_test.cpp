@@ -1,6 +1,7 @@
 // Stacks of unlike blocks: which block is what, and the parameters, kernels and tapes that follow.
 #include <doctest/doctest.h>
 
+#include "shared/layers/block.h"
 #include "shared/layers/expand.h"
 #include "shared/layers/parameters.h"
 #include "shared/layers/rows.h"
@@ -46,6 +47,14 @@ Module small_linear() {
   m.linear_value_heads = 4;
   m.linear_head_dim = 4;
   m.linear_conv = 4;
+  return m;
+}
+
+Module small_convolution() {
+  Module m = small_linear();
+  m.mixers = {Mixer::convolution, Mixer::full};
+  m.linear_key_heads = m.linear_value_heads = m.linear_head_dim = m.linear_conv = 0;
+  m.short_conv = 3;
   return m;
 }
 
@@ -114,6 +123,78 @@ TEST_CASE("linear attention: bytes of its tape by hand") {
   const std::int64_t row = 18 + 16 + 48 + 56 + 16;
   const RankContext context(ChunkContext{});
   CHECK(tape_bytes(small_linear(), block(0), one_sample(128), context) == Bytes(4 * 128 * row));
+}
+
+TEST_CASE("short convolution: weights of a block by hand, and their share of a rank") {
+  const Module m = small_convolution(), lfm2 = preset("lfm2-1.2b");
+  CHECK(block_at(lfm2, 1).attention == AttentionKind::convolution);
+  CHECK(block_at(lfm2, 2).attention == AttentionKind::full);
+  // in 24 rows of 8, 8 channels of 3 taps, out 8 × 8; feed-forward 3·8·16; two norms.
+  const std::int64_t parts = 24 * 8 + 8 * 3 + 8 * 8 + 3 * 8 * 16;
+  const ShardIndex half{.tensor = 2, .tensor_index = 1};
+  CHECK(local_parameters(m, block(0), {}) == parts + 16);
+  CHECK(local_parameters(m, block(0), half) == parts / 2 + 16);
+  for (const Parameter& p : parameters(m, block(0)))
+    if (p.name == "language.block0.conv_in.weight")  // of channel 4 on: B, C and x
+      CHECK(p.parts(half) == std::vector<Interval>{{12, 24}});
+}
+
+TEST_CASE("short convolution: kernels and collectives by hand") {
+  const Module m = small_convolution();
+  const WorkSize size = one_sample(10);
+  const double weights = 24 * 8 + 8 * 8 + 3 * 8 * 16;
+  CHECK(flops(m, 0, Phase::forward, size, KernelKind::gemm) == 2 * 10 * weights);
+  CHECK(flops(m, 0, Phase::backward, size, KernelKind::gemm) == 4 * 10 * weights);
+  CHECK(flops(m, 0, Phase::forward, size, KernelKind::attention) == 0);
+  // Beside an attention block's: gates 3 + 3 and taps 3·3 of 8 channels in fp32; in the backward
+  // these again, of gates 6 + 6, of the convolution 6·3.
+  const auto passes = [&](Phase phase) {
+    std::int64_t bytes = 0;
+    for (const Kernel& kernel : expand(m, block(0), phase, size, {}).kernels)
+      if (kernel.kind == KernelKind::elementwise) bytes += kernel.bytes.value;
+    return bytes;
+  };
+  // Of a row: norms 2·8 twice, residual sums 3·8 twice, SwiGLU 5·16; back 3·8 four times, 13·16.
+  CHECK(passes(Phase::forward) == 4 * 10 * ((6 + 9) * 8 + 80 + 80));
+  CHECK(passes(Phase::backward_input) == 4 * 10 * ((6 + 9 + 12 + 18) * 8 + 96 + 208));
+  ChunkContext cut;
+  cut.tp = 2;
+  // After either part's second matrix, and behind its first in the backward: 10 rows of 8 each.
+  for (const Phase phase : {Phase::forward, Phase::backward_input}) {
+    const auto sums = expand(m, block(0), phase, size, cut).collectives;
+    REQUIRE(sums.size() == 2);
+    for (const InnerCollective& sum : sums) {
+      CHECK(sum.kind == CollectiveKind::all_reduce);
+      CHECK(sum.bytes == Bytes(4 * 10 * 8));
+    }
+  }
+}
+
+TEST_CASE("short convolution: bytes of its tape by hand") {
+  const Module m = small_convolution();
+  // A row in fp32: two norms' inputs and scales 2·(8 + 1), inputs of the two parts 2·8, the
+  // feed-forward part 3·16; what the matrix made 24, what the output matrix reads 8.
+  const std::int64_t row = 18 + 16 + 48 + 24 + 8;
+  const RankContext context(ChunkContext{});
+  CHECK(tape_bytes(m, block(0), one_sample(10), context) == Bytes(4 * 10 * row));
+  RankContext again = context;
+  again.recompute = Recompute::selective;
+  CHECK(tape_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * (row - 8)));
+  CHECK(workspace_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * 8));
+}
+
+TEST_CASE("short convolution: what no grid can cut is refused by name") {
+  const BlockPart& part = block_part(AttentionKind::convolution);
+  Module m = small_convolution();
+  ModuleLayout layout;
+  CHECK(part.refused(m, layout) == "");
+  layout.cp = 2;
+  CHECK(part.refused(m, layout).starts_with("cp 2 with short convolutions: a rank of a context"));
+  layout.cp = 1;
+  layout.tp = 2;
+  CHECK(part.refused(m, layout) == "");
+  m.hidden = 9;
+  CHECK(part.refused(m, layout) == "tp 2 does not divide its 9 channels; use a tp that does");
 }
 
 TEST_CASE("latent attention: bytes of its tape by hand") {

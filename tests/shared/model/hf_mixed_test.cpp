@@ -41,6 +41,20 @@ constexpr const char* kQwen =
   "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
   "norm_topk_prob": true, "decoder_sparse_step": 1, "mlp_only_layers": []})";
 
+constexpr const char* kLiquid =
+    R"({"model_type": "lfm2", "block_auto_adjust_ff_dim": true, "block_dim": 1536, "block_ff_dim": 10240,
+  "block_ffn_dim_multiplier": 1.0, "block_multiple_of": 256, "conv_L_cache": 3, "conv_bias": false, "conv_dim": 1536,
+  "full_attn_idxs": [2, 5, 8, 10, 12, 14], "hidden_size": 1536, "norm_eps": 1e-05, "num_attention_heads": 24,
+  "num_heads": 24, "num_hidden_layers": 16, "num_key_value_heads": 8, "rope_theta": 1000000.0, "vocab_size": 65536})";
+constexpr const char* kLiquidLater =
+    R"({"model_type": "lfm2", "block_auto_adjust_ff_dim": false, "block_ff_dim": 10752, "block_multiple_of": 256,
+  "conv_L_cache": 3, "conv_bias": false, "hidden_size": 2048, "intermediate_size": 10752, "num_attention_heads": 32,
+  "num_hidden_layers": 30, "num_key_value_heads": 8, "tie_embedding": true,
+  "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}, "vocab_size": 65536, "layer_types": ["conv",
+  "conv", "full_attention", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv",
+  "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv", "conv", "conv", "full_attention", "conv",
+  "conv", "full_attention", "conv", "conv", "full_attention", "conv", "conv"]})";
+
 Module read(const char* text) {
   return read_hf_config(text, "config.json", ModuleKind::language).module;
 }
@@ -56,6 +70,33 @@ TEST_CASE("configurations of unlike blocks are the presets of the same models") 
   Module oss = read(kOss);
   oss.layers = 24;
   CHECK(oss == preset("gpt-oss-20b"));
+}
+
+TEST_CASE("LFM2's configurations, early and late, and the width of their feed-forward parts") {
+  CHECK(read(kLiquid) == preset("lfm2-700m"));
+  CHECK(read(kLiquidLater) == preset("lfm2-2.6b"));
+  const auto width = [](const std::string& from, const std::string& to) {
+    std::string text = kLiquid;
+    text.replace(text.find(from), from.size(), to);
+    return read(text.c_str()).ffn;
+  };
+  // ⌊2·F/3⌋, times the multiplier, up to the next multiple: 6826.
+  CHECK(width("10240", "6656") == 4608);
+  CHECK(width("10240", "12288") == 8192);
+  CHECK(width("\"block_multiple_of\": 256", "\"block_multiple_of\": 10") == 6830);
+  CHECK(width("multiplier\": 1.0", "multiplier\": 0.5") == 3584);
+  CHECK(width("multiplier\": 1.0", "multiplier\": null") == 6912);
+  CHECK(width("adjust_ff_dim\": true", "adjust_ff_dim\": false") == 10240);
+  CHECK(width("block_ff_dim\": 10240", "intermediate_size\": 12288") == 8192);
+  std::string biased = kLiquid;
+  biased.replace(biased.find("\"conv_bias\": false"), 18, "\"conv_bias\": true");
+  try {
+    read(biased.c_str());
+    FAIL("read");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("/conv_bias: biases of short convolutions") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("what no module can say is refused by name") {

@@ -16,6 +16,7 @@ namespace {
 //   width X and one of width S that all tokens visit F = E·X + S, and the router's E·H
 //   latent attention: H·(Lq + Lk + R) + Lq·A(D + R) + Lk·A(D + Dv) + A·Dv·H (without Lq A(D + R)·H)
 //   linear attention: H·(2(K + V)D + 2V) + V·D·H, and the convolution's
+//   short convolution: 4·H² and the convolution's
 //   embeddings V·H, twice unless tied
 //   diffusion block: and R·(256 + 6H), and across 2·H·A·D + 2·W·A·D, W the condition's width
 double attention_matrices(const Module& m, AttentionKind kind) {
@@ -36,6 +37,8 @@ double attention_matrices(const Module& m, AttentionKind kind) {
       return hidden * (2 * (keys + values) * width + 2 * values + values * width) +
              (2 * keys + values) * width * m.linear_conv;
     }
+    case AttentionKind::convolution:
+      return hidden * (4 * hidden + m.short_conv);
   }
   return 0;
 }
@@ -71,6 +74,16 @@ TEST_CASE("matrix parameters by hand") {
   const ModelPreset* preset = find_preset("llama-3.1-70b");
   REQUIRE(preset != nullptr);
   CHECK(matrix_parameters(preset->module) == 70'552'387'584.0);
+}
+
+TEST_CASE("LFM2's parameters by hand") {
+  // Of H = 2048: convolutions 4·2048² + 3·2048, attention 2048·64·(2·32 + 2·8) + 2·64, feed-forwards
+  // 3·2048·F, two norms a block and one at the end, the embedding 65536·2048 once.
+  const std::int64_t convolution = 16'783'360, attention = 10'485'888, table = 134'217'728;
+  CHECK(parameter_count(find_preset("lfm2-1.2b")->module) ==
+        10 * convolution + 6 * attention + 16 * 50'331'648LL + 33 * 2048 + table);
+  CHECK(parameter_count(find_preset("lfm2-2.6b")->module) ==
+        22 * convolution + 8 * attention + 30 * 66'060'288LL + 61 * 2048 + table);
 }
 
 TEST_CASE("every preset agrees with the published parameter count") {

@@ -277,7 +277,7 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "gpt-530b, gpt-1t, deepseek-v3, deepseek-v2-lite, moonlight-16b-a3b, kimi-k2, gpt-oss-20b, "
        "gpt-oss-120b, gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b, qwen3-next-80b-a3b, "
        "qwen3.5-27b, "
-       "qwen3.5-35b-a3b, qwen3.5-397b-a17b)"},
+       "qwen3.5-35b-a3b, qwen3.5-397b-a17b, lfm2-350m, lfm2-700m, lfm2-1.2b, lfm2-2.6b)"},
       {"\"vision\": {", "\"all\": {",
        "s.json: /model/all: no module can be called \"all\" (the word has a meaning in layouts)"},
       {"\"vision\": {", "\"eyes\": {",

@@ -78,6 +78,19 @@ TEST_CASE("an audio module feeds a language module through joined frames") {
         std::string::npos);
 }
 
+TEST_CASE("short convolutions are said block by block") {
+  const Scenario scenario =
+      read(R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3}})");
+  const Module& language = scenario.model.modules[2];
+  CHECK(language.mixers == std::vector<Mixer>{Mixer::convolution, Mixer::full});
+  CHECK(language.short_conv == 3);
+  check_round_trip(scenario);
+  CHECK(test::refusal(with_model(R"({"language": {"mixers": ["convolution", "full"]}})"))
+            .find("key \"short_conv\" is missing") != std::string::npos);
+  CHECK(test::refusal(with_model(R"({"language": {"short_conv": 3}})"))
+            .find("/short_conv: no block of \"mixers\" is a convolution") != std::string::npos);
+}
+
 TEST_CASE("patches are joined in squares") {
   CHECK(test::refusal(with_model(R"({"projector": {"merge": 2}})"))
             .find("patches of images are joined in squares") != std::string::npos);

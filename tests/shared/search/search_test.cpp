@@ -192,12 +192,13 @@ TEST_CASE("bound is never above estimate where blocks differ") {
 TEST_CASE("bound is never above estimate where a language module's blocks differ") {
   Scenario scenario = examples::small_on_cpu(4, 8);
   Module& language = scenario.model.modules[2];
-  language.mixers = {Mixer::linear, Mixer::window, Mixer::full};
+  language.mixers = {Mixer::linear, Mixer::window, Mixer::full, Mixer::convolution};
   language.sliding_window = 16;
   language.linear_key_heads = 4;
   language.linear_value_heads = 8;
   language.linear_head_dim = 12;
   language.linear_conv = 4;
+  language.short_conv = 3;
   language.experts = 4;
   language.experts_per_token = 2;
   language.expert_ffn = 128;
