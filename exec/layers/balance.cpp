@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "exec/layers/routing.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -11,6 +12,7 @@ using torch::Tensor;
 BalancePlan plan_balance(const Module& module, const WorkInput& data, int context_index) {
   if (module.balance_weight == 0) return {};
   BalancePlan plan;
+  plan.scores = module.router_scores;
   plan.scale = module.balance_weight * data.balance_scale / module.layers;
   plan.samples = static_cast<std::int64_t>(data.lengths.size());
   if (!data.context_samples.defined()) {
@@ -35,17 +37,14 @@ Tensor balance_counts(const BalancePlan& plan, const Tensor& sample, const Tenso
   return at::bincount(places.flatten(), {}, plan.samples * experts).view({plan.samples, experts});
 }
 
-// d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through the
-// softmax.
+// d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through p.
 Tensor balance_gradient(const BalancePlan& plan, const Tensor& sample, const Tensor& logits,
                         const Tensor& counts, std::int64_t per_token) {
   const Tensor tokens = plan.tokens.clamp_min(1).to(logits.dtype()).unsqueeze(1);
   const double scale =
       plan.scale * static_cast<double>(logits.size(1)) / static_cast<double>(per_token);
   const Tensor by_sample = counts.to(logits.dtype()).div_(tokens.square()).mul_(scale);
-  const Tensor p = logits.softmax(1);
-  const Tensor d = by_sample.index_select(0, sample).mul_(p);
-  return d.sub(p.mul(d.sum(1, /*keepdim=*/true)));
+  return probabilities(logits, plan.scores).gradient(by_sample.index_select(0, sample));
 }
 
 }  // namespace polyphony::exec

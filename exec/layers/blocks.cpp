@@ -7,7 +7,7 @@
 #include "exec/attention/context_attention.h"
 #include "exec/attention/rotary.h"
 #include "exec/attention/window.h"
-#include "exec/autograd/swiglu.h"
+#include "exec/autograd/glu.h"
 #include "exec/layers/audio.h"
 #include "exec/layers/diffusion.h"
 #include "exec/layers/experts.h"
@@ -70,7 +70,7 @@ Tensor feed_forward(const Frame& frame, const Layer& layer, const Tensor& normed
   const auto out = [&](const std::string& name, const Tensor& inner) {
     return row_linear(frame.pass, inner, layer.at(name + ".weight"), layer.find(name + ".bias"));
   };
-  if (frame.module.gated) return out("down", swiglu(in("gate_up")));
+  if (frame.module.gated) return out("down", glu(in("gate_up"), frame.module.activation));
   return out("fc2", at::gelu(in("fc1")));
 }
 

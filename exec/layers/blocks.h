@@ -1,7 +1,7 @@
 // The layers of every module kind, from exec/autograd/linear.h, exec/attention/attention.h and exec/layers/vocabulary.h.
 //   block          x += out(attention(qkv(norm x)));  x += feed_forward(norm x)
 //                  norm: LayerNorm or RMSNorm; feed_forward: fc2(GELU(fc1)), exact (erf) GELU,
-//                  down(silu(gate)∘up), or experts (exec/layers/experts.h); biases, norms of heads and
+//                  down(glu(gate, up)) (exec/autograd/glu.h), or experts (exec/layers/experts.h); biases, norms of heads and
 //                  rotation as the module says
 //                  encoders: bidirectional within an image (or a window of it) or a clip; decoders:
 //                  causal within a sample, rotated

@@ -3,10 +3,11 @@
 #include <optional>
 #include <utility>
 
+#include "exec/autograd/glu.h"
 #include "exec/autograd/saved_call.h"
-#include "exec/autograd/swiglu.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/layers/dispatch.h"
+#include "exec/layers/routing.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -21,14 +22,14 @@ namespace {
 struct ExpertsCall : torch::CustomClassHolder {
   Pass pass;
   std::shared_ptr<const SequenceRows> own;  // sequence parallelism
-  LocalParameter* router;
-  LocalParameter* gate_up;
-  LocalParameter* down;
-  std::int64_t per_token;  // k
-  bool cut;                // experts are cut over the tensor group, which routes the same rows
+  const Module& module;
+  LocalParameter *router, *router_bias;  // biases: null where there are none
+  LocalParameter *gate_up, *gate_up_bias;
+  LocalParameter *down, *down_bias;
+  bool cut;  // experts are cut over the tensor group, which routes the same rows
   BalancePlan balance;
   std::optional<Dispatch> dispatch;
-  Tensor chosen, weights;          // [T, k]
+  Tensor chosen, scores;           // [T, k]
   Tensor x;                        // [own rows, H]; undefined when frozen
   Tensor logits;                   // [own rows, E]; undefined without a balance term
   Tensor rows, planes, activated;  // [R, H], [2, R, F], [R, F]: at the experts
@@ -37,14 +38,22 @@ struct ExpertsCall : torch::CustomClassHolder {
   ExpertsCall(const Frame& frame, const Layer& layer)
       : pass(frame.pass),
         own(frame.own),
+        module(frame.module),
         router(layer.at("router.weight")),
+        router_bias(layer.find("router.bias")),
         gate_up(layer.at("experts.gate_up.weight")),
+        gate_up_bias(layer.find("experts.gate_up.bias")),
         down(layer.at("experts.down.weight")),
-        per_token(frame.module.experts_per_token),
+        down_bias(layer.find("experts.down.bias")),
         cut(down->value.size(2) < frame.module.expert_ffn),
         balance(frame.balance) {}
 
   InnerGroup& tensor() const { return pass.groups->tensor; }
+  std::int64_t per_token() const { return module.experts_per_token; }  // k
+  // Of partial sums one has the bias.
+  LocalParameter* added_down_bias() const {
+    return cut && tensor().index() > 0 ? nullptr : down_bias;
+  }
   // Rows between blocks -> rows that this rank routes.
   Tensor all(const Tensor& x_own) const { return cut && own ? own->all(x_own) : x_own; }
   // A partial sum for each of these -> the sum for each row between blocks.
@@ -58,48 +67,65 @@ struct ExpertsCall : torch::CustomClassHolder {
   // Slots that exchanges are recorded with: those of the largest share of rows.
   std::int64_t recorded_slots(std::int64_t routed) const {
     const bool shares = own && !cut;
-    return per_token * (shares ? RowShares{own->rows(), tensor().size()}.share() : routed);
+    return per_token() * (shares ? RowShares{own->rows(), tensor().size()}.share() : routed);
   }
 };
 
 bool trains(const LocalParameter* parameter) { return parameter->grad.defined(); }
 
-// Expert by expert: rows [R, in] · matrices[e] [in, out] -> [R, out].
+// Expert by expert: rows [R, in] · matrices[e] [in, out] + biases[e] [out] -> [R, out].
 Tensor products(const Tensor& rows, const Tensor& matrices,
-                const std::vector<std::int64_t>& expert_rows) {
+                const std::vector<std::int64_t>& expert_rows,
+                const LocalParameter* biases = nullptr) {
   Tensor out = at::empty({rows.size(0), matrices.size(2)}, rows.options());
   std::int64_t first = 0;
   for (std::size_t e = 0; e < expert_rows.size(); ++e) {
-    const std::int64_t count = expert_rows[e];
+    const std::int64_t count = expert_rows[e], expert = static_cast<std::int64_t>(e);
     if (count == 0) continue;
     Tensor part = out.narrow(0, first, count);
-    at::mm_out(part, rows.narrow(0, first, count), matrices[static_cast<std::int64_t>(e)]);
+    const Tensor mine = rows.narrow(0, first, count);
+    if (biases != nullptr)
+      at::addmm_out(part, biases->value[expert], mine, matrices[expert]);
+    else
+      at::mm_out(part, mine, matrices[expert]);
     first += count;
   }
   return out;
 }
 
-// dW_e += dyᵀ x over the rows of expert e.
-void queue_products(const ExpertsCall& call, LocalParameter* weight, Tensor x, Tensor dy) {
+// dW_e += dyᵀ x and db_e += Σ dy over the rows of expert e.
+void queue_products(const ExpertsCall& call, LocalParameter* weight, LocalParameter* bias, Tensor x,
+                    Tensor dy) {
   if (!trains(weight)) return;
-  call.pass.queue->add(
-      [weight, x = std::move(x), dy = std::move(dy), expert_rows = call.dispatch->expert_rows()] {
-        std::int64_t first = 0;
-        for (std::size_t e = 0; e < expert_rows.size(); ++e) {
-          const std::int64_t count = expert_rows[e];
-          if (count == 0) continue;
-          Tensor gradient = weight->grad[static_cast<std::int64_t>(e)];
-          add_product(gradient, dy.narrow(0, first, count), x.narrow(0, first, count));
-          first += count;
-        }
-      });
+  call.pass.queue->add([weight, bias, x = std::move(x), dy = std::move(dy),
+                        expert_rows = call.dispatch->expert_rows()] {
+    std::int64_t first = 0;
+    for (std::size_t e = 0; e < expert_rows.size(); ++e) {
+      const std::int64_t count = expert_rows[e], expert = static_cast<std::int64_t>(e);
+      if (count == 0) continue;
+      const Tensor rows = dy.narrow(0, first, count);
+      Tensor gradient = weight->grad[expert];
+      add_product(gradient, rows, x.narrow(0, first, count));
+      if (bias != nullptr) {
+        Tensor sums = bias->grad[expert];
+        add_rows(sums, rows);
+      }
+      first += count;
+    }
+  });
+}
+
+Tensor logits_of(const ExpertsCall& call, const Tensor& x) {
+  const Tensor rows = widened(x), matrix = widened(call.router->value).t();
+  return call.router_bias != nullptr ? at::addmm(widened(call.router_bias->value), rows, matrix)
+                                     : at::mm(rows, matrix);
 }
 
 // x [T, H] of all rows that this rank routes.
 void route(ExpertsCall& call, const Tensor& x) {
-  const Tensor logits = at::mm(widened(x), widened(call.router->value).t());
-  if (!call.chosen.defined()) call.chosen = choose(logits, call.per_token);
-  call.weights = logits.gather(1, call.chosen).softmax(1);
+  const Tensor logits = logits_of(call, x);
+  if (!call.chosen.defined()) call.chosen = choose(logits, call.module);
+  call.scores = chosen_scores(logits, call.chosen, call.module.router_scores);
   if (call.balance.scale > 0) {
     call.logits = call.part(logits);
     if (call.logits.size(0) < logits.size(0)) call.logits = call.logits.clone();
@@ -111,17 +137,18 @@ void route(ExpertsCall& call, const Tensor& x) {
 Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
   route(call, x);
   const Dispatch& dispatch = *call.dispatch;
+  const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
   const Tensor rows = dispatch.there(dispatch.spread(x));
-  call.planes =
-      swiglu_planes(products(rows, call.gate_up->value.transpose(1, 2), dispatch.expert_rows()));
-  const Tensor activated = swiglu_forward(call.planes);
+  call.planes = glu_planes(
+      products(rows, call.gate_up->value.transpose(1, 2), expert_rows, call.gate_up_bias));
+  const Tensor activated = glu_forward(call.planes, call.module.activation);
   if (trains(call.gate_up)) call.rows = rows;
   if (trains(call.down)) call.activated = activated;
-  call.answers =
-      dispatch.back(products(activated, call.down->value.transpose(1, 2), dispatch.expert_rows()));
+  call.answers = dispatch.back(
+      products(activated, call.down->value.transpose(1, 2), expert_rows, call.added_down_bias()));
   return dispatch.by_slot(call.answers)
-      .view({x.size(0), call.per_token, x.size(1)})
-      .mul(call.weights.unsqueeze(2))
+      .view({x.size(0), call.per_token(), x.size(1)})
+      .mul(routing_weights(call.scores, call.module).unsqueeze(2))
       .sum(1)
       .to(x.dtype());
 }
@@ -135,21 +162,23 @@ void add_balance(ExpertsCall& call, Tensor& d_logits) {
       balance_counts(plan, call.cut ? plan.sample : sample, call.chosen, d_logits.size(1));
   if (!call.cut) call.tensor().all_reduce(counts);
   call.pass.groups->context.all_reduce(counts);
-  d_logits.add_(balance_gradient(plan, sample, call.logits, counts, call.per_token));
+  d_logits.add_(balance_gradient(plan, sample, call.logits, counts, call.per_token()));
 }
 
 // d_weights [T, k] -> what the router adds to the gradient of the own rows; its weight part queued.
 Tensor backward_router(ExpertsCall& call, const Tensor& d_weights) {
-  const Tensor weights = call.part(call.weights), d = call.part(d_weights);
-  const Tensor mean = at::mul(weights, d).sum(1, /*keepdim=*/true);
+  const Tensor scores = call.part(call.scores);
   const Tensor& matrix = call.router->value;
-  Tensor d_logits = at::zeros({weights.size(0), matrix.size(0)}, weights.options());
-  d_logits.scatter_(1, call.part(call.chosen), at::sub(d, mean).mul_(weights));
+  Tensor d_logits = at::zeros({scores.size(0), matrix.size(0)}, scores.options());
+  d_logits.scatter_(1, call.part(call.chosen),
+                    chosen_gradient(call.part(d_weights), scores, call.module));
   add_balance(call, d_logits);
   if (trains(call.router)) {
-    call.pass.queue->add([router = call.router, x = std::move(call.x), d_logits] {
-      add_product(router->grad, d_logits, widened(x));
-    });
+    call.pass.queue->add(
+        [router = call.router, bias = call.router_bias, x = std::move(call.x), d_logits] {
+          add_product(router->grad, d_logits, widened(x));
+          if (bias != nullptr) add_rows(bias->grad, d_logits);
+        });
   }
   return at::mm(d_logits, widened(matrix)).to(matrix.dtype());
 }
@@ -161,18 +190,20 @@ Tensor backward_experts(ExpertsCall& call, const Tensor& dy, Tensor& d_weights) 
   Tensor d_answers = dispatch.spread(dy);
   d_weights = dispatch
                   .by_slot(at::mul(d_answers, std::exchange(call.answers, Tensor()))
-                               .sum(1, /*keepdim=*/false, call.weights.scalar_type()))
-                  .view({dy.size(0), call.per_token});
+                               .sum(1, /*keepdim=*/false, call.scores.scalar_type()))
+                  .view({dy.size(0), call.per_token()});
   if (call.cut) call.tensor().all_reduce(d_weights);
-  d_answers.mul_(dispatch.by_expert(call.weights.flatten()).unsqueeze(1));
+  const Tensor weights = routing_weights(call.scores, call.module);
+  d_answers.mul_(dispatch.by_expert(weights.flatten()).unsqueeze(1));
   d_answers = dispatch.there(d_answers);
   const Tensor d_activated = products(d_answers, call.down->value, expert_rows);
-  queue_products(call, call.down, std::move(call.activated), d_answers);
-  const Tensor d_gate_up = swiglu_backward(d_activated, std::exchange(call.planes, Tensor()));
+  queue_products(call, call.down, call.down_bias, std::move(call.activated), d_answers);
+  const Tensor d_gate_up =
+      glu_backward(d_activated, std::exchange(call.planes, Tensor()), call.module.activation);
   const Tensor d_rows = products(d_gate_up, call.gate_up->value, expert_rows);
-  queue_products(call, call.gate_up, std::move(call.rows), d_gate_up);
+  queue_products(call, call.gate_up, call.gate_up_bias, std::move(call.rows), d_gate_up);
   return dispatch.by_slot(dispatch.back(d_rows))
-      .view({dy.size(0), call.per_token, dy.size(1)})
+      .view({dy.size(0), call.per_token(), dy.size(1)})
       .sum(1);
 }
 
@@ -194,11 +225,6 @@ class ExpertsFunction : public torch::autograd::Function<ExpertsFunction> {
 
 }  // namespace
 
-Tensor choose(const Tensor& logits, std::int64_t k) {
-  const auto sorted = at::sort(logits, /*stable=*/true, /*dim=*/1, /*descending=*/true);
-  return std::get<1>(sorted).narrow(1, 0, k).contiguous();
-}
-
 Tensor experts(const Frame& frame, const Layer& layer, const Tensor& x) {
   const auto call = c10::make_intrusive<ExpertsCall>(frame, layer);
   POLYPHONY_CHECK(call->cut || call->own || call->tensor().size() == 1,
@@ -208,8 +234,8 @@ Tensor experts(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Tensor routed = ExpertsFunction::apply(x, frame.pass.anchor_of(*call->router), call);
   chosen = call->chosen;
   if (frame.module.shared_ffn == 0) return routed;
-  const Tensor inner =
-      swiglu(column_linear(frame.pass, x, layer.at("shared.gate_up.weight"), nullptr));
+  const Tensor inner = glu(column_linear(frame.pass, x, layer.at("shared.gate_up.weight"), nullptr),
+                           frame.module.activation);
   return routed + row_linear(frame.pass, inner, layer.at("shared.down.weight"), nullptr);
 }
 

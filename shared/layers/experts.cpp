@@ -12,7 +12,8 @@ void Experts::parameters(LayerParameters& add) {
   add.experts("experts.gate_up.weight", inner, m.hidden, Cut::rows);
   if (m.expert_bias) add.expert_bias("experts.gate_up.bias", inner, Cut::rows);
   add.experts("experts.down.weight", m.hidden, m.expert_ffn, Cut::columns);
-  if (m.expert_bias) add.expert_bias("experts.down.bias", m.hidden, Cut::replicated);
+  if (m.expert_bias)
+    add.expert_bias("experts.down.bias", m.hidden, Cut::replicated).partial = Partial::never;
   if (m.shared_ffn == 0) return;
   add.adapted("shared.gate_up", 2 * std::int64_t{m.shared_ffn}, m.hidden, Cut::rows, false);
   add.adapted("shared.down", m.hidden, m.shared_ffn, Cut::columns, false);
@@ -20,16 +21,18 @@ void Experts::parameters(LayerParameters& add) {
 
 // One product for each expert here, evenly loaded.
 void Experts::expert_gemms(std::int64_t out, std::int64_t in, bool weight) {
-  const std::int64_t local = module_.experts / context_.ep, rows = (slots() + local - 1) / local;
+  const std::int64_t local = local_experts(), rows = (slots() + local - 1) / local;
   const double flops =
       2.0 * static_cast<double>(slots()) * static_cast<double>(out) * static_cast<double>(in);
   const std::int64_t moved = slots() * (in + out) * element();
   const auto launches = static_cast<int>(local);
-  if (weight)
-    add(KernelKind::gemm, flops, moved + 2 * local * in * out * wide_element(), launches, out, in,
-        rows);
-  else
+  if (!weight) {
     add(KernelKind::gemm, flops, moved + local * in * out * element(), launches, rows, out, in);
+    return;
+  }
+  add(KernelKind::gemm, flops, moved + 2 * local * in * out * wide_element(), launches, out, in,
+      rows);
+  if (module_.expert_bias) passes(slots() * out, 1, 2 * launches);  // column sums, added
 }
 
 void Experts::exchange() {
@@ -64,7 +67,8 @@ void Experts::forward() {
   route();
   exchange();
   expert_gemms(2 * expert_width(), hidden(), false);
-  passes(slots() * expert_width(), 5, 2);  // SwiGLU, as in a dense block
+  const GatePasses gate = gate_passes(module_.activation);  // as in a dense block
+  passes(slots() * expert_width(), gate.forward, gate.forward_launches);
   expert_gemms(hidden(), expert_width(), false);
   exchange();
   // Slots in the order of tokens (2), weighted (2), summed over the choices.
@@ -72,15 +76,16 @@ void Experts::forward() {
   if (cut_experts()) sum(size_.tokens, hidden());
   if (module_.shared_ffn == 0) return;
   forward_column(shared_in());
-  passes(size_.tokens * shared_width(), 5, 2);
+  passes(size_.tokens * shared_width(), gate.forward, gate.forward_launches);
   forward_row(shared_out());
   passes(own(size_.tokens) * hidden(), 3, 1);
 }
 
 void Experts::backward_input() {
+  const GatePasses gate = gate_passes(module_.activation);
   if (module_.shared_ffn > 0) {
     input_gradient_row(shared_out());
-    passes(size_.tokens * shared_width(), 13, 4);
+    passes(size_.tokens * shared_width(), gate.backward, gate.backward_launches);
     input_gradient_column(shared_in());
     passes(own(size_.tokens) * hidden(), 3, 1);
   }
@@ -90,7 +95,7 @@ void Experts::backward_input() {
   if (cut_experts()) reduce(CollectiveKind::all_reduce, slots() * wide_element());
   exchange();
   expert_gemms(expert_width(), hidden(), false);
-  passes(slots() * expert_width(), 13, 4);
+  passes(slots() * expert_width(), gate.backward, gate.backward_launches);
   expert_gemms(hidden(), 2 * expert_width(), false);
   exchange();
   passes(slots() * hidden(), 3, 2);  // in the order of tokens, summed over the choices
@@ -100,7 +105,7 @@ void Experts::backward_input() {
 
 void Experts::router_backward() {
   const std::int64_t rows = own(size_.tokens), experts = module_.experts, wide = wide_element();
-  // Through the softmax of the chosen, and scattered.
+  // Through the softmax or the sigmoids of the chosen, and scattered.
   add(KernelKind::elementwise, 0, (rows * module_.experts_per_token * 7 + rows * experts) * wide,
       6);
   if (module_.balance_weight > 0) {

@@ -6,9 +6,13 @@
 //   went out: this rank's own tokens. Experts cut over the tensor group add what a dense
 //   row-parallel and, backward, a column-parallel layer moves, and the sum of the weights'
 //   gradient, a number a slot. The balance term sums its counts (int64, samples × experts) over the
-//   ranks of a sequence, in the backward. Groups of experts, sigmoids and biases cost nothing here.
+//   ranks of a sequence, in the backward. Groups of experts and sigmoids cost nothing here: a
+//   few passes over [T, E] at most, beside the sort of the same.
 //   parameters  router [E, H] whole on every rank; experts' gate_up [E, 2X, H] and down [E, H, X];
-//               of the expert that all tokens visit shared.gate_up and shared.down
+//               of the expert that all tokens visit shared.gate_up and shared.down; with expert_bias
+//               router.bias [E] whole, gate_up.bias [E, 2X] cut as its rows are, down.bias [E, H] whole
+//               on every rank that has a part of the expert: added on the first of them alone, while
+//               each makes its whole gradient
 //   tape        its input; S rows, t' ranks that cut an expert: e·S·(2H + 3·X/t') + w·S + 32·S (with
 //               ep > 1 48·S): rows at the experts and what they answered, the activation's inputs,
 //               weights, indices; with a balance term w·q·E logits; shared e·T·3·F_shared/t. Frozen:
@@ -48,6 +52,7 @@ class Experts : public LayerKernels {
   void exchange();
   void expert_gemms(std::int64_t out, std::int64_t in, bool weight);
   void router_backward();
+  std::int64_t local_experts() const { return module_.experts / context_.ep; }
 };
 
 // (token, choice) pairs that a rank routes: of all rows, or with uncut experts of its own.

@@ -27,10 +27,10 @@ Linear FeedForward::out() const {
 
 void FeedForward::forward() {
   forward_column(in());
-  // SwiGLU: silu(gate) (2), product (3). GELU: 2.
   if (has_gate(module_)) {
-    passes(size_.tokens * ffn(), 5, 2);
-  } else {
+    const GatePasses gate = gate_passes(module_.activation);
+    passes(size_.tokens * ffn(), gate.forward, gate.forward_launches);
+  } else {  // GELU
     passes(size_.tokens * ffn(), 2, 1);
   }
   forward_row(out());
@@ -38,11 +38,10 @@ void FeedForward::forward() {
 
 void FeedForward::backward_input() {
   input_gradient_row(out());
-  // SwiGLU: the up gradient (3), the gate gradient before silu (3), silu's backward (3), both
-  // joined (2 × 2). GELU: 3.
   if (has_gate(module_)) {
-    passes(size_.tokens * ffn(), 13, 4);
-  } else {
+    const GatePasses gate = gate_passes(module_.activation);
+    passes(size_.tokens * ffn(), gate.backward, gate.backward_launches);
+  } else {  // GELU
     passes(size_.tokens * ffn(), 3, 1);
   }
   input_gradient_column(in());
@@ -51,6 +50,16 @@ void FeedForward::backward_input() {
 void FeedForward::backward_weight() {
   weight_gradient(out());
   weight_gradient(in());
+}
+
+// silu(gate) or gelu(gate) (2), product (3); backward: the up gradient (3), the gate gradient before
+// the function (3), its backward (3), both joined (2 × 2).
+// Clamped: of the gate cut off (2) and scaled (2) silu (2), scaled back (2), up cut off (2), product
+// (3); backward: up cut off (2), the gradient before silu (3), the gate as before (4), silu's backward
+// (3), silu (2), the up gradient (3 + 2), both cut off (2 × 3), joined (2 × 2).
+GatePasses gate_passes(Activation activation) {
+  if (activation == Activation::clamped) return {13, 6, 29, 12};
+  return {5, 2, 13, 4};
 }
 
 std::int64_t activation_bytes(const LayerBytes& bytes, std::int64_t ffn, bool gated) {

@@ -65,8 +65,10 @@ class LayerParameters {
   void experts(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut) {
     of_experts(matrix(suffix, rows, columns, cut, Rows::slots));
   }
-  void expert_bias(const std::string& suffix, std::int64_t size, Cut cut) {
-    of_experts(vector(suffix, size, cut, Initial::zeros));
+  Parameter& expert_bias(const std::string& suffix, std::int64_t size, Cut cut) {
+    Parameter& bias = vector(suffix, size, cut, Initial::zeros);
+    of_experts(bias);
+    return bias;
   }
   Parameter& table(const std::string& suffix, std::int64_t rows, std::int64_t columns, Cut cut,
                    double deviation, Rows met) {  // embeddings: no decay

@@ -103,6 +103,10 @@ void read_deepseek(const JsonValue& config, const std::string& type, HfModule& r
 void read_gemma(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
   m.activation = Activation::gelu;
+  const std::string gate = text_or(config, "hidden_activation", "gelu_pytorch_tanh");
+  if (gate != "gelu_pytorch_tanh")
+    config.refuse_at("hidden_activation", "gates of \"" + gate + "\" are not described",
+                     "Gemma's are \"gelu_pytorch_tanh\"");
   m.post_norms = true;
   m.sliding_window = whole(config, "sliding_window", kMostTokens);
   m.local_rope_theta = number_or(config, "rope_local_base_freq", 1e4);

@@ -35,12 +35,12 @@ enum class Norm : std::uint8_t { rms, layer };
 enum class Mixer : std::uint8_t { full, window, linear, convolution };
 inline constexpr Mixer kLastMixer = Mixer::convolution;
 
-// Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g); GPT-OSS' (u + 1)·g·σ(1.702 g)
-// with g at most 7 and u in [−7, 7]. Without a gate it is GELU.
+// Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g), in Gemma's form by tanh; GPT-OSS'
+// (u + 1)·g·σ(1.702 g) with g at most 7 and u in [−7, 7]. Without a gate it is GELU by erf.
 enum class Activation : std::uint8_t { silu, gelu, clamped };
 
 // What makes a token's weights of the experts out of router logits: softmax over those chosen; or
-// their sigmoids, divided by their sum (DeepSeek-V3, arXiv 2412.19437, §2.1.2).
+// their sigmoids, divided by their sum (DeepSeek-V3, arXiv 2412.19437, §2.1.2, without its biases of the choice).
 enum class RouterScores : std::uint8_t { softmax, sigmoid };
 
 enum class LayerKind : std::uint8_t {

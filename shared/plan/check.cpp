@@ -42,25 +42,7 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   return checks::check_own_turns(scenario, layout);
 }
 
-namespace {
-
-// What the executor does not play yet, by name; empty: it plays the module.
-std::string simulated_alone(const Module& module) {
-  if (module.gated && module.activation != Activation::silu)
-    return std::string("a gate of ") + name(module.activation);
-  if (module.router_scores != RouterScores::softmax) return "routing by sigmoids";
-  if (module.routed_scale != 1) return "a scaled sum of experts";
-  if (module.expert_groups > 0) return "routing limited to groups of experts";
-  if (module.expert_bias) return "biases of experts";
-  return "";
-}
-
-}  // namespace
-
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
-  for (const Module& module : scenario.model.modules)
-    if (const std::string what = simulated_alone(module); !what.empty())
-      return refuse(module.name + ": " + what + " is simulation only");
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)

@@ -78,6 +78,7 @@ TEST_SUITE("experts") {
     for (const bool lora : {false, true}) {
       Module module = sparse_language();
       module.shared_ffn = 8;
+      bias_experts(module);
       if (lora) module.trainable = Trainable::lora, module.lora_rank = 3;
       const TestWork work = uneven_work(torch::kFloat32);
       exec::Chunk chunk(module, {1, 2}, {}, {}, options_of(torch::kFloat32));

@@ -1,5 +1,6 @@
 #include "exec/layers/experts.h"
 
+#include "exec/layers/routing.h"
 #include "exec/transport/in_process.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/sparse_layer.h"
@@ -131,10 +132,22 @@ TEST_SUITE("experts") {
     }
   }
 
+  TEST_CASE("other routing, biases and gates, over ranks") {
+    const std::vector<SparseWork> works = {sparse_work({9, 2}, 16, 11),
+                                           sparse_work({1, 0, 30}, 16, 12)};
+    for (const Module& module : variants_of_experts()) {
+      for (const int tp : {1, 2, 4}) {
+        check_lanes(module, tp, {works[0]}, whole_values(module));
+        check_lanes(module, tp, works, whole_values(module));
+      }
+    }
+  }
+
   TEST_CASE("no tokens at all") {
-    const Module module = sparse_language();
-    const std::vector<SparseWork> works(2, sparse_work({}, module.hidden, 1));
-    check_lanes(module, 2, works, whole_values(module));
+    for (const Module& module : variants_of_experts()) {
+      const std::vector<SparseWork> works(2, sparse_work({}, module.hidden, 1));
+      check_lanes(module, 2, works, whole_values(module));
+    }
   }
 
   TEST_CASE("ties go to the lowest experts; most experts then have no tokens") {
@@ -224,39 +237,39 @@ TEST_SUITE("experts") {
   // As tests/exec/layers/bf16_test.cpp argues: bf16 rounds where fp32 does, to 2¹⁶ times as much, both one
   // draw of random signs. From equal weights and the same choice of experts.
   TEST_CASE("bf16 rounds where fp32 does") {
-    Module module = sparse_language();
-    module.shared_ffn = 8;
-    SparseWork work = sparse_work({9, 14}, module.hidden, 4);
-    work.x = work.x.to(torch::kBFloat16).to(torch::kFloat64);
-    work.seed = work.seed.to(torch::kBFloat16).to(torch::kFloat64);
-    std::vector<Outcome> outcomes;
-    Tensor chosen;
-    for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16}) {
-      SparseLayer layer(module, {}, {}, true, dtype);
-      for (LocalParameter& parameter : layer.parameters())
-        parameter.value.copy_(initial_value(parameter.spec, {}, 7, torch::kBFloat16, true));
-      Choices choices;
-      if (!chosen.defined()) {
-        layer.forward(work.x, work.input, choices);
-        chosen = choices.begin()->second;
+    for (const Module& module : variants_of_experts()) {
+      SparseWork work = sparse_work({9, 14}, module.hidden, 4);
+      work.x = work.x.to(torch::kBFloat16).to(torch::kFloat64);
+      work.seed = work.seed.to(torch::kBFloat16).to(torch::kFloat64);
+      std::vector<Outcome> outcomes;
+      Tensor chosen;
+      for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16}) {
+        SparseLayer layer(module, {}, {}, true, dtype);
+        for (LocalParameter& parameter : layer.parameters())
+          parameter.value.copy_(initial_value(parameter.spec, {}, 7, torch::kBFloat16, true));
+        Choices choices;
+        if (!chosen.defined()) {
+          layer.forward(work.x, work.input, choices);
+          chosen = choices.begin()->second;
+        }
+        choices = layer.choices_of(chosen);
+        outcomes.push_back(run_layer_once(layer, work, choices, dtype));
       }
-      choices = layer.choices_of(chosen);
-      outcomes.push_back(run_layer_once(layer, work, choices, dtype));
-    }
-    const auto check = [&](const auto& of) {
-      const Tensor exact = of(outcomes[0]);
-      if (exact.norm().template item<double>() == 0) return;  // the block's attention
-      const auto error = [&](const Outcome& outcome) {
-        return ((of(outcome).to(torch::kFloat64) - exact).norm() / exact.norm())
-            .template item<double>();
+      const auto check = [&](const auto& of) {
+        const Tensor exact = of(outcomes[0]);
+        if (exact.norm().template item<double>() == 0) return;  // the block's attention
+        const auto error = [&](const Outcome& outcome) {
+          return ((of(outcome).to(torch::kFloat64) - exact).norm() / exact.norm())
+              .template item<double>();
+        };
+        CHECK(error(outcomes[2]) < 4 * 0x1p16 * error(outcomes[1]));
       };
-      CHECK(error(outcomes[2]) < 4 * 0x1p16 * error(outcomes[1]));
-    };
-    check([](const Outcome& outcome) { return outcome.y; });
-    check([](const Outcome& outcome) { return outcome.dx; });
-    for (std::size_t p = 0; p < outcomes[0].gradients.size(); ++p)
-      check([&](const Outcome& outcome) { return outcome.gradients[p]; });
-    CHECK((outcomes[2].y.scalar_type() == torch::kBFloat16));
-    CHECK((outcomes[2].gradients[0].scalar_type() == torch::kFloat32));
+      check([](const Outcome& outcome) { return outcome.y; });
+      check([](const Outcome& outcome) { return outcome.dx; });
+      for (std::size_t p = 0; p < outcomes[0].gradients.size(); ++p)
+        check([&](const Outcome& outcome) { return outcome.gradients[p]; });
+      CHECK((outcomes[2].y.scalar_type() == torch::kBFloat16));
+      CHECK((outcomes[2].gradients[0].scalar_type() == torch::kFloat32));
+    }
   }
 }

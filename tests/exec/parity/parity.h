@@ -41,9 +41,23 @@ struct Case {
 // All layouts × conditions (tests/exec/parity/parity_cases.cpp); those of fp32; long ones; those to run
 // over processes too.
 std::vector<Case> parity_cases();
+// Published language models, scaled down, each on layouts of every kind.
+std::vector<Case> published_cases();
+// Their layouts: of a chain of 3 + 4 blocks, or of 4 behind an encoder elsewhere; with experts also
+// those that deal them out, with tied embeddings none that shards parameters.
+std::vector<Case> model_layouts(bool sparse, bool tied);
 std::vector<Case> single_precision_cases();
 std::vector<Case> curve_cases();
 std::vector<Case> gloo_cases();
+
+// A change of the language module, which then has so many experts (0: as before), that the matrix
+// pairs with every other feature (tests/exec/parity/parity_models.cpp).
+struct ModelFeature {
+  std::string name;
+  int experts;
+  std::function<void(Module&)> change;
+};
+const std::vector<ModelFeature>& model_features();
 
 // Every feature alone and in pairs (tests/exec/parity/parity_matrix.cpp); `refused`: pairs that no layout
 // can have.

@@ -218,6 +218,42 @@ std::vector<Case> parity_cases() {
   add_own_turns(cases);
   return cases;
 }
+std::vector<Case> model_layouts(bool sparse, bool tied) {
+  const auto with = [](Case c, const char* what, const std::function<void(ModuleLayout&)>& change) {
+    for (ModuleLayout& layout : c.layout.modules) change(layout);
+    c.name += std::string(", ") + what;
+    return c;
+  };
+  const auto sequence = [](ModuleLayout& l) { l.sp = l.tp > 1; };
+  std::vector<Case> cases = {
+      homogeneous({}, k1f1b, 2),
+      homogeneous({4, 1, 1}, k1f1b, 2),
+      with(recompute(homogeneous({2, 2, 2}, k1f1b, 3)), "sp", sequence),
+      homogeneous({2, 2, 1}, ScheduleKind::zero_bubble, 4),
+      with(homogeneous({2, 1, 2}, k1f1b, 2), "optimizer sharded, selective recomputation",
+           [](ModuleLayout& l) {
+             l.shard = Shard::optimizer;
+             l.recompute = Recompute::selective;
+           }),
+      frozen(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2), kVision)};
+  cases.back().lora = kLanguage;
+  cases.back().name += ", lora";
+  if (!tied)
+    cases.push_back(with(homogeneous({1, 2, 2}, k1f1b, 2), "fully sharded",
+                         [](ModuleLayout& l) { l.shard = Shard::full; }));
+  if (!sparse) return cases;
+  const auto dealt = [](Case c, int ep, int expert_tp) {
+    ModuleLayout& language = c.layout.modules.back();
+    language.ep = ep;
+    language.expert_tp = expert_tp;
+    c.name += ", ep" + std::to_string(ep) + " expert tp" + std::to_string(expert_tp);
+    return c;
+  };
+  cases.push_back(dealt(apart({}, {2, 1, 2}, k1f1b, 2), 2, 2));
+  cases.push_back(dealt(with(apart({1, 1, 2}, {2, 1, 2}, k1f1b, 2), "sp", sequence), 4, 1));
+  cases.push_back(dealt(with(homogeneous({2, 1, 2}, k1f1b, 2), "sp", sequence), 4, 1));
+  return cases;
+}
 std::vector<Case> single_precision_cases() {
   return {single_precision(homogeneous({2, 2, 2}, k1f1b, 2)),
           single_precision(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2)),

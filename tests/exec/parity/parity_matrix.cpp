@@ -175,21 +175,6 @@ std::vector<Feature> make_features() {
          if (m.kind != ModuleKind::projector && m.kind != ModuleKind::diffusion)
            m.qk_norm = m.qkv_bias = true;
        })},
-      {"time, row and column", on_decoder([](Module& m) { m.rope_sections = {1, 1, 1}; })},
-      {"latent attention", on_decoder([](Module& m) { make_latent(m, 12); })},
-      {"latent attention, whole queries", on_decoder([](Module& m) { make_latent(m, 0); })},
-      {"windows over rows, sinks", on_decoder(make_sliding)},
-      {"delta rule", on_decoder(make_linear)},
-      {"short convolution", on_decoder(make_convolution)},
-      {"gates of heads, norms of what is added", on_decoder(make_gated)},
-      {"a dense block before experts",
-       [](Draft& d) {
-         d.rest.experts = 4;
-         on_decoder([](Module& m) {
-           m.dense_blocks = 1;
-           m.ffn = 12;
-         })(d);
-       }},
       {"tp4 over 2 key heads",
        [](Draft& d) {
          d.language.tp = 4;
@@ -199,6 +184,13 @@ std::vector<Feature> make_features() {
          if (m.kind == ModuleKind::projector) m.projector_hidden = 0;
        })},
   };
+  for (const ModelFeature& feature : model_features())
+    list.push_back({feature.name, [&feature](Draft& draft) {
+                      if (feature.experts > 0) draft.rest.experts = feature.experts;
+                      on_modules([&feature](Module& m) {
+                        if (m.kind == ModuleKind::language) feature.change(m);
+                      })(draft);
+                    }});
   for (const Schedule& row : kSchedules)
     if (row.kind != ScheduleKind::one_f_one_b && row.kind != ScheduleKind::interleaved)
       list.push_back(scheduled(row));

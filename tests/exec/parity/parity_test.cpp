@@ -41,6 +41,9 @@ TEST_SUITE("parity") {
     CHECK(matrix.cases.size() > 200);
     check_all(matrix.cases);
   }
+  TEST_CASE("published models, scaled down, compute the reference's step") {
+    check_all(published_cases());
+  }
   TEST_CASE("fp32 stays within 1e-5 of the reference") { check_all(single_precision_cases()); }
   TEST_CASE("ten steps follow the reference's loss curve") { check_all(curve_cases()); }
 
@@ -139,8 +142,8 @@ TEST_SUITE("parity") {
                 "layout");
     int failed = 0;
     const Matrix matrix = parity_matrix();
-    for (const std::vector<Case>& cases :
-         {parity_cases(), single_precision_cases(), curve_cases(), matrix.cases}) {
+    for (const std::vector<Case>& cases : {parity_cases(), published_cases(),
+                                           single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
         const auto begin = std::chrono::steady_clock::now();
         Outcome outcome;

@@ -75,7 +75,7 @@ Tensor SampleModel::feed_forward(const Module& m, const std::string& block, cons
   const Tensor gate_up = linear(block + "gate_up", x);
   const Tensor gate = gate_up.slice(1, 0, c10::nullopt, 2),
                up = gate_up.slice(1, 1, c10::nullopt, 2);
-  return linear(block + "down", gate * torch::sigmoid(gate) * up);
+  return linear(block + "down", reference_gate(m, gate, up));
 }
 
 Tensor SampleModel::attention(const Module& m, const std::string& block, const Tensor& x,

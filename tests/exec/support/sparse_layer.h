@@ -9,6 +9,7 @@
 #include "exec/autograd/wide_gradient.h"
 #include "exec/layers/experts.h"
 #include "tests/exec/reference/reference_experts.h"
+#include "tests/exec/support/routed.h"
 #include "tests/exec/support/tiny_model.h"
 
 namespace polyphony::exec::testing {
@@ -21,6 +22,24 @@ inline Module sparse_language() {
   m.expert_ffn = 12;
   m.balance_weight = 0.3;
   return m;
+}
+
+// Softmax as it comes; by sigmoids, scaled, in groups, alone and together; GPT-OSS' biases and gates;
+// everything.
+inline std::vector<Module> variants_of_experts() {
+  const Module plain = sparse_language();
+  std::vector<Module> list(8, plain);
+  list[1].router_scores = RouterScores::sigmoid;
+  list[2].routed_scale = 2.5;
+  list[3].expert_groups = 4;
+  list[3].groups_per_token = 2;
+  route_by_sigmoids(list[4]);
+  bias_experts(list[5]);
+  list[6].activation = Activation::gelu;
+  route_by_sigmoids(list[7]);
+  bias_experts(list[7]);
+  list[4].shared_ffn = list[7].shared_ffn = 8;
+  return list;
 }
 
 inline const std::string kSparseBlock = "language.block0.";

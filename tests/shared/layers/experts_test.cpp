@@ -92,6 +92,53 @@ TEST_CASE("experts over ranks") {
   CHECK(named(all, "shared.down.weight").local_shape(shard) == std::vector<std::int64_t>{4096, 32});
 }
 
+TEST_CASE("biases of experts over ranks") {
+  Module module = mixtral();
+  module.expert_bias = true;
+  const std::vector<Parameter> all = parameters(module, kFirstBlock);
+  const ShardIndex shard{.tensor = 2, .tensor_index = 1, .expert = 4, .expert_index = 3};
+  const Parameter &router = named(all, "router.bias"),
+                  &gate_up = named(all, "experts.gate_up.bias"),
+                  &down = named(all, "experts.down.bias");
+  CHECK(router.local_shape(shard) == std::vector<std::int64_t>{8});
+  CHECK(gate_up.local_shape(shard) == std::vector<std::int64_t>{2, 14336});
+  CHECK(gate_up.runs(shard) ==
+        std::vector<ElementRun>{{0, 6 * 28672 + 14336, 14336}, {14336, 7 * 28672 + 14336, 14336}});
+  // Whole on both tensor ranks, each with its whole gradient; owned by the first.
+  CHECK(down.local_shape(shard) == std::vector<std::int64_t>{2, 4096});
+  CHECK(down.runs(shard) == std::vector<ElementRun>{{0, 6 * 4096, 2 * 4096}});
+  CHECK(down.owned_runs(shard).empty());
+  for (const bool sequence : {false, true}) {
+    CHECK_FALSE(down.sums_over_tensor(shard, sequence));
+    CHECK_FALSE(gate_up.sums_over_tensor(shard, sequence));
+    CHECK(router.sums_over_tensor(shard, sequence) == sequence);  // each sees its own rows
+  }
+}
+
+TEST_CASE("what gates and biases of experts read and write") {
+  Module module = mixtral();
+  const WorkSize size = text(1024);
+  const auto bytes = [&](Phase phase) {
+    std::int64_t sum = 0;
+    for (const Kernel& kernel : expand(module, kFirstBlock, phase, size, {}).kernels)
+      sum += kernel.bytes.value;
+    return sum;
+  };
+  const std::int64_t slots = 2 * 1024, forward = bytes(Phase::forward),
+                     input = bytes(Phase::backward_input), weight = bytes(Phase::backward_weight);
+  module.activation = Activation::gelu;
+  CHECK(bytes(Phase::forward) == forward);
+  CHECK(bytes(Phase::backward_input) == input);
+  // 13 for 5 passes over the slots' features, and 29 for 13.
+  module.activation = Activation::clamped;
+  CHECK(bytes(Phase::forward) - forward == 8 * slots * 14336 * 4);
+  CHECK(bytes(Phase::backward_input) - input == 16 * slots * 14336 * 4);
+  CHECK(bytes(Phase::backward_weight) == weight);
+  // Sums over the rows that met each matrix.
+  module.expert_bias = true;
+  CHECK(bytes(Phase::backward_weight) - weight == slots * (2 * 14336 + 4096) * 4);
+}
+
 TEST_CASE("kernels of a block with experts") {
   const Module module = mixtral();
   const WorkSize size = text(1024);

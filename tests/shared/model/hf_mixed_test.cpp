@@ -109,4 +109,13 @@ TEST_CASE("what no module can say is refused by name") {
     CHECK(std::string(error.what()).find("/topk_method: routing by \"group_limited_greedy\"") !=
           std::string::npos);
   }
+  std::string exact = kGemma;
+  exact.replace(exact.find("\"sliding_window\""), 0, "\"hidden_activation\": \"gelu\", ");
+  try {
+    read(exact.c_str());
+    FAIL("read");
+  } catch (const InputError& error) {
+    CHECK(std::string(error.what()).find("/hidden_activation: gates of \"gelu\"") !=
+          std::string::npos);
+  }
 }

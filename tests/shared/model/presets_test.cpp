@@ -6,6 +6,7 @@
 #include <set>
 
 #include "shared/layers/parameters.h"
+#include "shared/plan/plan.h"
 
 using namespace polyphony;
 
@@ -113,6 +114,17 @@ TEST_CASE("our parameter list has the matrices, and little more") {
     const double matrices = matrix_parameters(preset.module);
     CHECK(count > matrices);
     CHECK(count < matrices * 1.01);  // norms, biases, patch and position embedding, convolutions
+  }
+}
+
+TEST_CASE("the executor runs every preset") {
+  for (const ModelPreset& preset : model_presets()) {
+    CAPTURE(preset.name);
+    Scenario scenario;
+    scenario.model.modules = {preset.module};
+    CHECK_FALSE(check_runnable(scenario, {}).has_value());
+    scenario.training.precision = NumberFormat::fp8;
+    CHECK(check_runnable(scenario, {}).has_value());
   }
 }
 

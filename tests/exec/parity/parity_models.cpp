@@ -1,0 +1,51 @@
+// What the generated part of the parity matrix changes in the language module alone; published models.
+#include "tests/exec/parity/parity.h"
+#include "tests/exec/support/routed.h"
+#include "tests/exec/support/scaled_down.h"
+#include "tests/exec/support/tiny_model.h"
+
+namespace polyphony::exec::testing {
+
+const std::vector<ModelFeature>& model_features() {
+  static const std::vector<ModelFeature> list = {
+      {"time, row and column", 0, [](Module& m) { m.rope_sections = {1, 1, 1}; }},
+      {"latent attention", 0, [](Module& m) { make_latent(m, 12); }},
+      {"latent attention, whole queries", 0, [](Module& m) { make_latent(m, 0); }},
+      {"windows over rows, sinks", 0, make_sliding},
+      {"delta rule", 0, make_linear},
+      {"short convolution", 0, make_convolution},
+      {"gates of heads, norms of what is added", 0, make_gated},
+      {"a dense block before experts", 4,
+       [](Module& m) {
+         m.dense_blocks = 1;
+         m.ffn = 12;
+       }},
+      {"gates of gelu", 0, [](Module& m) { m.activation = Activation::gelu; }},
+      {"experts by sigmoids, in groups", 8, route_by_sigmoids},
+      {"clamped gates and biases of experts", 4, bias_experts},
+  };
+  return list;
+}
+
+std::vector<Case> published_cases() {
+  std::vector<Case> cases;
+  for (const char* name : {"deepseek-v3", "kimi-k2", "moonlight-16b-a3b", "gpt-oss-20b",
+                           "gemma-3-4b", "qwen3-next-80b-a3b"}) {
+    const Module model = scaled_down(name);
+    for (Case c : model_layouts(model.experts > 0, model.tied)) {
+      c.name = std::string(name) + ": " + c.name;
+      c.variant = [model](Model& all) {
+        Module& language = all.modules[language_module(all).value];
+        Module mine = model;
+        mine.trainable = language.trainable;
+        mine.lora_rank = language.lora_rank;
+        mine.lora_alpha = language.lora_alpha;
+        language = mine;
+      };
+      cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
+}  // namespace polyphony::exec::testing
