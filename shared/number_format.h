@@ -8,6 +8,7 @@
 namespace polyphony {
 
 enum class NumberFormat : std::uint8_t { fp64, fp32, tf32, bf16, fp16, fp8, nvfp4 };
+constexpr NumberFormat last_of(NumberFormat) { return NumberFormat::nvfp4; }
 const char* name(NumberFormat format);
 Bytes size_of(NumberFormat format);  // of one element
 

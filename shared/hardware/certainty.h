@@ -21,7 +21,8 @@
 namespace polyphony {
 
 enum class ActivityKind : std::uint8_t { compute, message, collective };
-inline constexpr std::size_t kActivityKinds = 3;
+constexpr ActivityKind last_of(ActivityKind) { return ActivityKind::collective; }
+inline constexpr std::size_t kActivityKinds = static_cast<std::size_t>(last_of(ActivityKind{})) + 1;
 const char* name(ActivityKind kind);
 
 // Log-normal: a repeated op lasts its median · exp(step · Z + op · z), Z one standard normal number

@@ -20,7 +20,6 @@ constexpr RangeKey kRanges[] = {
     {"collective_bytes", &FittedRanges::collective_bytes, true, "of a collective's whole array"},
     {"ranks", &FittedRanges::ranks, false, "of a collective's group"},
 };
-constexpr ActivityKind kLastKind = ActivityKind::collective;
 
 constexpr double kMost = 100;  // a relative deviation beyond it is a typing error
 Form deviation_form() { return number_form(0, kMost); }
@@ -56,7 +55,7 @@ ordered_json write_range(const FittedRange& range, bool bytes) {
 ObjectForm jitter_form(const ObjectForm& spreading) {
   ObjectForm form{"jitter", "spread of repeated ops", {}, {}};
   form.fields.push_back({"steps", integer_form(2), "measured", true});
-  for (const std::string& kind : enum_names(kLastKind))
+  for (const std::string& kind : enum_names<ActivityKind>())
     form.fields.push_back({kind, object_form(spreading), "ops of this kind"});
   return form;
 }
@@ -64,9 +63,9 @@ ObjectForm jitter_form(const ObjectForm& spreading) {
 Jitter read_jitter(const JsonValue& json) {
   Jitter jitter;
   json.read("steps", jitter.steps);
-  for (const std::string& kind : enum_names(kLastKind)) {
+  for (const std::string& kind : enum_names<ActivityKind>()) {
     if (!json.has(kind)) continue;
-    Spreading& spreading = jitter.of[static_cast<std::size_t>(enum_named(kind, kLastKind))];
+    Spreading& spreading = jitter.of[static_cast<std::size_t>(enum_named<ActivityKind>(kind))];
     json.at(kind).read("step", spreading.step);
     json.at(kind).read("op", spreading.op);
   }

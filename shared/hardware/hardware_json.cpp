@@ -76,10 +76,7 @@ constexpr StackKey kStackNumbers[] = {
     {"taken_between", &SoftwareStack::taken_between, 0, 0.9,
      "of the device, by a collective between nodes, from the compute beside it"},
 };
-constexpr NumberFormat kLastFormat = NumberFormat::nvfp4;
 
-constexpr LayerKind kLastLayer = LayerKind::diffusion_head;
-constexpr Phase kLastPhase = Phase::recompute;
 const std::string kStackPath = "stack.", kCorrectionsPath = "corrections.";
 
 ObjectForm device_form() {
@@ -109,7 +106,7 @@ ObjectForm stack_form() {
   form.fields.push_back(
       {"early_attention", boolean_form(), "flash kernels of before the GPU's own"});
   form.fields.push_back(
-      {"matrix", choice_form(enum_names(kLastFormat)), "format of the blocks' weight products"});
+      {"matrix", choice_form(enum_names<NumberFormat>()), "format of the blocks' weight products"});
   return form;
 }
 
@@ -124,7 +121,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   json.read("one_copy", stack.one_copy);
   json.read("fused_experts", stack.fused_experts);
   json.read("scattered_messages", stack.scattered_messages);
-  if (json.has("matrix")) stack.matrix = enum_named(json.at("matrix").text(), kLastFormat);
+  if (json.has("matrix")) stack.matrix = enum_named<NumberFormat>(json.at("matrix").text());
   return stack;
 }
 
@@ -143,7 +140,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
 
 ObjectForm layer_corrections_form() {
   ObjectForm form{"layer_corrections", "measured ÷ modelled time by phase", {}, {}};
-  for (const std::string& phase : enum_names(kLastPhase)) {
+  for (const std::string& phase : enum_names<Phase>()) {
     form.fields.push_back({phase, number_form(1e-3, 1e3), "measured ÷ modelled"});
   }
   return form;
@@ -151,7 +148,7 @@ ObjectForm layer_corrections_form() {
 
 ObjectForm corrections_form(const ObjectForm& by_phase) {
   ObjectForm form{"corrections", "measured ÷ modelled time by layer", {}, {}};
-  for (const std::string& layer : enum_names(kLastLayer)) {
+  for (const std::string& layer : enum_names<LayerKind>()) {
     form.fields.push_back({layer, object_form(by_phase), "of this layer"});
   }
   return form;
@@ -223,8 +220,8 @@ const std::vector<std::string>& parameter_keys() {
     for (const TimeKey& time : kTimes) list.emplace_back(time.key);
     for (const StackKey& number : kStackNumbers) list.push_back(kStackPath + number.key);
     list.push_back(kStackPath + "host");
-    for (const std::string& layer : enum_names(kLastLayer))
-      for (const std::string& phase : enum_names(kLastPhase))
+    for (const std::string& layer : enum_names<LayerKind>())
+      for (const std::string& phase : enum_names<Phase>())
         list.push_back(kCorrectionsPath + layer + "." + phase);
     return list;
   }();
@@ -243,7 +240,7 @@ void scale_parameter(HardwareProfile& profile, const std::string& key, double fa
   POLYPHONY_CHECK(key.starts_with(kCorrectionsPath) && dot != std::string::npos, key);
   const std::string layer = key.substr(kCorrectionsPath.size(), dot - kCorrectionsPath.size());
   const auto where =
-      std::pair(enum_named(layer, kLastLayer), enum_named(key.substr(dot + 1), kLastPhase));
+      std::pair(enum_named<LayerKind>(layer), enum_named<Phase>(key.substr(dot + 1)));
   profile.corrections.try_emplace(where, 1).first->second *= factor;
 }
 
@@ -267,7 +264,7 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
     for (const std::string& layer : layers_json.keys()) {
       const JsonValue phases = layers_json.at(layer);
       for (const std::string& phase : phases.keys()) {
-        profile.corrections[{enum_named(layer, kLastLayer), enum_named(phase, kLastPhase)}] =
+        profile.corrections[{enum_named<LayerKind>(layer), enum_named<Phase>(phase)}] =
             phases.at(phase).number();
       }
     }

@@ -7,6 +7,7 @@
 namespace polyphony {
 
 enum class Phase : std::uint8_t { forward, backward, backward_input, backward_weight, recompute };
+constexpr Phase last_of(Phase) { return Phase::recompute; }
 // context: ranks that share a sequence; expert: ranks that share a layer's experts; cell: all that
 // run a compute op in step, the union of its tensor, context and expert groups.
 enum class GroupKind : std::uint8_t { tensor, context, expert, cell, data, world };

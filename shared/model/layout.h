@@ -28,20 +28,26 @@ namespace polyphony {
 struct Model;
 
 enum class Placement : std::uint8_t { homogeneous, colocated, non_colocated, mixed };
+constexpr Placement last_of(Placement) { return Placement::mixed; }
 enum class Shard : std::uint8_t { none, optimizer, gradients, full };
+constexpr Shard last_of(Shard) { return Shard::full; }
 // selective: the attention between q, k, v and its output; full: all of a block but its input.
 enum class Recompute : std::uint8_t { none, selective, full };
+constexpr Recompute last_of(Recompute) { return Recompute::full; }
 // How the tokens of a sequence module's work are dealt to its context-parallel ranks: equal runs;
 // 2·cp equal runs, the first and the last to the first rank and so on; blocks of tokens, so that
 // attention and linear work together are even.
 enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced };
+constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::balanced; }
 // What an encoder's ranks divide among them: samples with their images, or images one by one.
 enum class Spread : std::uint8_t { samples, images };
+constexpr Spread last_of(Spread) { return Spread::images; }
 // Rows between grids: from every tensor-parallel rank straight to where they are wanted; or from
 // the first tensor-parallel rank to the first, which passes them on to the others. Under sequence
 // parallelism every rank has rows of its own: each sends them to the first of the others, which
 // collects all and gives each its part.
 enum class Bridge : std::uint8_t { sharded, leader };
+constexpr Bridge last_of(Bridge) { return Bridge::leader; }
 
 struct ModuleLayout {
   int tp = 1;

@@ -23,25 +23,30 @@
 namespace polyphony {
 
 enum class ModuleKind : std::uint8_t { vision, audio, language, diffusion, projector };
+constexpr ModuleKind last_of(ModuleKind) { return ModuleKind::projector; }
 enum class Trainable : std::uint8_t { full, frozen, lora };
+constexpr Trainable last_of(Trainable) { return Trainable::lora; }
 
 // LayerNorm has a bias, RMSNorm none.
 enum class Norm : std::uint8_t { rms, layer };
+constexpr Norm last_of(Norm) { return Norm::layer; }
 
 // How the rows of a sequence meet in a block: every row sees itself and all before it; itself and
 // those just before it (Module::sliding_window); a running state that each row reads and corrects
 // (the gated delta rule, arXiv 2412.06464); a convolution over a few rows between two gates (LFM2,
 // arXiv 2511.23404).
 enum class Mixer : std::uint8_t { full, window, linear, convolution };
-inline constexpr Mixer kLastMixer = Mixer::convolution;
+constexpr Mixer last_of(Mixer) { return Mixer::convolution; }
 
 // Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g), in Gemma's form by tanh; GPT-OSS'
 // (u + 1)·g·σ(1.702 g) with g at most 7 and u in [−7, 7]. Without a gate it is GELU by erf.
 enum class Activation : std::uint8_t { silu, gelu, clamped };
+constexpr Activation last_of(Activation) { return Activation::clamped; }
 
 // What makes a token's weights of the experts out of router logits: softmax over those chosen; or
 // their sigmoids, divided by their sum (DeepSeek-V3, arXiv 2412.19437, §2.1.2, without its biases of the choice).
 enum class RouterScores : std::uint8_t { softmax, sigmoid };
+constexpr RouterScores last_of(RouterScores) { return RouterScores::sigmoid; }
 
 enum class LayerKind : std::uint8_t {
   patch_embedding,
@@ -57,7 +62,8 @@ enum class LayerKind : std::uint8_t {
   diffusion_block,
   diffusion_head,
 };
-inline constexpr std::size_t kLayerKinds = 12;
+constexpr LayerKind last_of(LayerKind) { return LayerKind::diffusion_head; }
+inline constexpr std::size_t kLayerKinds = static_cast<std::size_t>(last_of(LayerKind{})) + 1;
 
 // Half-open interval of a module's layer stack.
 struct LayerRange {

@@ -30,14 +30,14 @@ const ObjectForm& module_form() {
         "module",
         "A part of the model: a stack of layers. Dimensions come from a preset, a Hugging Face "
         "configuration, or the keys here",
-        {{"kind", choice_form(enum_names(ModuleKind::projector)),
+        {{"kind", choice_form(enum_names<ModuleKind>()),
           "what it is; the module's own name when absent"},
          {"from",
           any_form({text_form("vision"), object_form(edge_form()), list_form(source, 1, 16)}),
           "the module or modules whose output it reads"},
          {"preset", choice_form(all_preset_names()), "a published model by name"},
          {"hf", text_form("llama-3.1-70b/config.json"), "path of a Hugging Face config.json"},
-         {"train", choice_form(enum_names(Trainable::lora)),
+         {"train", choice_form(enum_names<Trainable>()),
           "which weights are trained; full when absent"},
          {"merge", any_form({choice_form({"1x1", "2x2", "3x3", "4x4"}), integer_form(1, 64)}),
           "neighbouring patches, or neighbouring frames of audio, that a projector joins into one "

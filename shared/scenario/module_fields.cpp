@@ -180,21 +180,6 @@ constexpr std::size_t members() {
 }
 static_assert(members<Module>() == std::size(kFields) + kOthers, "a row for each member");
 
-template <class Enum>
-constexpr Enum last();
-template <>
-constexpr Norm last<Norm>() {
-  return Norm::layer;
-}
-template <>
-constexpr Activation last<Activation>() {
-  return Activation::clamped;
-}
-template <>
-constexpr RouterScores last<RouterScores>() {
-  return RouterScores::sigmoid;
-}
-
 // What a member's type says of its form, and how its value is read.
 struct FormOf {
   const ModuleField& field;
@@ -208,11 +193,11 @@ struct FormOf {
     return list_form(integer_form(field.least, field.most), 0, blocks ? kMostLayers : 3);
   }
   Form operator()(std::vector<Mixer> Module::*) const {
-    return list_form(choice_form(enum_names(kLastMixer)), field.least, field.most);
+    return list_form(choice_form(enum_names<Mixer>()), field.least, field.most);
   }
   template <class Enum>
   Form operator()(Enum Module::*) const {
-    return choice_form(enum_names(last<Enum>()));
+    return choice_form(enum_names<Enum>());
   }
 };
 
@@ -223,13 +208,13 @@ struct Reader {
   template <class T>
   void operator()(T Module::* member) const {
     if constexpr (std::is_enum_v<T>) {
-      if (value.has(key)) module.*member = enum_named(value.at(key).text(), last<T>());
+      if (value.has(key)) module.*member = enum_named<T>(value.at(key).text());
     } else if constexpr (std::is_same_v<T, std::vector<Mixer>>) {
       if (!value.has(key)) return;
       const JsonValue list = value.at(key);
       (module.*member).clear();
       for (std::size_t i = 0; i < list.size(); ++i)
-        (module.*member).push_back(enum_named(list.at(i).text(), kLastMixer));
+        (module.*member).push_back(enum_named<Mixer>(list.at(i).text()));
     } else {
       value.read(key, module.*member);
     }

@@ -105,7 +105,7 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
 Training read_training(const JsonValue& value) {
   Training training;
   if (value.has("precision"))
-    training.precision = enum_named(value.at("precision").text(), NumberFormat::nvfp4);
+    training.precision = enum_named<NumberFormat>(value.at("precision").text());
   value.read("learning_rate", training.learning_rate);
   value.read("weight_decay", training.weight_decay);
   value.read("beta1", training.beta1);

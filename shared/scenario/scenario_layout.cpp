@@ -43,15 +43,13 @@ ModuleLayout read_grid(const JsonValue& value) {
   value.read("vpp", grid.vpp);
   value.read("ep", grid.ep);
   value.read("sp", grid.sp);
-  if (value.has("shard")) grid.shard = enum_named(value.at("shard").text(), Shard::full);
+  if (value.has("shard")) grid.shard = enum_named<Shard>(value.at("shard").text());
   value.read("shard_ranks", grid.shard_ranks);
-  if (value.has("recompute"))
-    grid.recompute = enum_named(value.at("recompute").text(), Recompute::full);
+  if (value.has("recompute")) grid.recompute = enum_named<Recompute>(value.at("recompute").text());
   value.read("recompute_blocks", grid.recompute_blocks);
   value.read("expert_tp", grid.expert_tp);
-  if (value.has("tokens"))
-    grid.tokens = enum_named(value.at("tokens").text(), TokenAssignment::balanced);
-  if (value.has("spread")) grid.spread = enum_named(value.at("spread").text(), Spread::images);
+  if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
+  if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
@@ -186,8 +184,8 @@ std::vector<std::string> texts(const JsonValue& value, const std::string& key) {
   return all;
 }
 template <class Enum>
-void read_choices(const JsonValue& value, const std::string& key, Enum last,
-                  std::vector<Enum>& out) {
+void read_choices(const JsonValue& value, const std::string& key, std::vector<Enum>& out,
+                  Enum last = last_of(Enum{})) {
   for (const std::string& text : texts(value, key)) out.push_back(enum_named(text, last));
 }
 void read_choices(const JsonValue& value, const std::string& key, std::vector<int>& out) {
@@ -214,7 +212,7 @@ ModuleId module_named(const JsonValue& value, const std::string& key, const Mode
 
 Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster) {
   Layout layout;
-  layout.placement = enum_named(value.at("placement").text(), Placement::mixed);
+  layout.placement = enum_named<Placement>(value.at("placement").text());
   if (value.has("schedule"))
     layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
   if (value.has("turns"))
@@ -224,7 +222,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
     }
   value.read("microbatches", layout.microbatches);
   value.read("encoder_microbatches", layout.encoder_microbatches);
-  if (value.has("bridge")) layout.bridge = enum_named(value.at("bridge").text(), Bridge::leader);
+  if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);
   } else {
@@ -236,8 +234,8 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
 Search read_search(const JsonValue& value, const Model& model) {
   Search search;
   search.modules.resize(model.modules.size());
-  read_choices(value, "placement", Placement::non_colocated, search.placement);
-  read_choices(value, "schedule", kLastSchedule, search.schedule);
+  read_choices(value, "placement", search.placement, Placement::non_colocated);
+  read_choices(value, "schedule", search.schedule, kLastSchedule);
   read_choices(value, "microbatch", search.microbatch);
   for (const std::string& key : module_words(value)) {
     if (key == "all")
@@ -248,8 +246,8 @@ Search read_search(const JsonValue& value, const Model& model) {
     read_choices(choices, "pp", module.pp);
     read_choices(choices, "dp", module.dp);
     read_choices(choices, "ranks", module.ranks);
-    read_choices(choices, "recompute", Recompute::full, module.recompute);
-    read_choices(choices, "shard", Shard::full, module.shard);
+    read_choices(choices, "recompute", module.recompute);
+    read_choices(choices, "shard", module.shard);
   }
   return search;
 }

@@ -29,13 +29,13 @@ void check_name(const JsonValue& value, const std::string& key) {
 }
 
 ModuleKind read_kind(const JsonValue& value, const std::string& key) {
-  const std::vector<std::string> kinds = enum_names(ModuleKind::projector);
+  const std::vector<std::string> kinds = enum_names<ModuleKind>();
   std::string kind = key;
   value.read("kind", kind);
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
     value.refuse("key \"kind\" is missing",
                  "needed where the name is not itself one of: " + joined(kinds));
-  return enum_named(kind, ModuleKind::projector);
+  return enum_named<ModuleKind>(kind);
 }
 
 void check_keys(const JsonValue& value, ModuleKind kind) {
@@ -140,7 +140,7 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
   check_keys(value, kind);
   Module module = base_module(value, kind, key, files, notes);
   module.name = key;
-  if (value.has("train")) module.trainable = enum_named(value.at("train").text(), Trainable::lora);
+  if (value.has("train")) module.trainable = enum_named<Trainable>(value.at("train").text());
   if (kind == ModuleKind::projector) {
     if (!value.read("hidden", module.projector_hidden)) module.projector_hidden = kSizeNotSaid;
     if (value.has("merge")) {

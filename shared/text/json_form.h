@@ -72,16 +72,16 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 // "did you mean "x"?" or "one of a, b, c".
 std::string suggest(const std::string& word, const std::vector<std::string>& candidates);
 
-// The names of enumerators, and the one with a given name: `first` to `last` in declaration order,
-// named by name().
+// The names of enumerators up to `last`, and the one with a given name; name() and last_of() stand
+// beside the enum.
 template <class Enum>
-std::vector<std::string> enum_names(Enum last) {
+std::vector<std::string> enum_names(Enum last = last_of(Enum{})) {
   std::vector<std::string> names;
   for (int i = 0; i <= static_cast<int>(last); ++i) names.emplace_back(name(static_cast<Enum>(i)));
   return names;
 }
 template <class Enum>
-Enum enum_named(const std::string& text, Enum last) {
+Enum enum_named(const std::string& text, Enum last = last_of(Enum{})) {
   for (int i = 0; i <= static_cast<int>(last); ++i) {
     if (text == name(static_cast<Enum>(i))) return static_cast<Enum>(i);
   }

@@ -126,7 +126,7 @@ namespace {
 void read_mixers(const PublishedRow& row, Module& module) {
   for (std::size_t begin = 0; begin < row.mixers.size();) {
     const std::size_t end = std::min(row.mixers.find('+', begin), row.mixers.size());
-    const Mixer mixer = enum_named(row.mixers.substr(begin, end - begin), kLastMixer);
+    const Mixer mixer = enum_named<Mixer>(row.mixers.substr(begin, end - begin));
     if (mixer == Mixer::window) module.sliding_window = need(row.sliding_window, "sliding_window");
     if (mixer != Mixer::window && mixer != Mixer::full)
       skip("mixers " + row.mixers + ": the dimensions of its blocks are not stated");
