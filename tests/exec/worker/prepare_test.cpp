@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "exec/transport/in_process.h"
+#include "exec/worker/train.h"
 #include "shared/cost/cost_model.h"
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
@@ -122,4 +124,25 @@ TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never any
   MESSAGE(ready << " prepared, " << infeasible << " infeasible, " << refused << " refused");
   CHECK(ready > 50);
   CHECK(refused > 1000);
+}
+
+TEST_CASE("one rank plans for all: training ends where it does when every rank plans for itself") {
+  const auto outcome = prepare_file("scenarios/tiny_non_colocated.json", 3);
+  const auto* ready = std::get_if<Prepared>(&outcome);
+  REQUIRE(ready);
+  const auto loss = [&](Planner planner) {
+    double last = 0;
+    run_in_process(3, [&](Transport& transport) {
+      TrainOptions options;
+      options.steps = 4;
+      options.planner = planner;
+      const TrainResult result =
+          train(transport, ready->scenario, *ready->scenario.layout, *ready->dataset, options);
+      if (transport.rank() == Rank(0)) last = result.loss;
+    });
+    return last;
+  };
+  const double each = loss(Planner::each);
+  CHECK(each > 0);
+  CHECK(loss(Planner::first) == each);
 }
