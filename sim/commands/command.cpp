@@ -158,6 +158,10 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
   const std::vector<std::string> names = enum_names(kLastSchedule);
   if (std::find(names.begin(), names.end(), given) != names.end()) {
     layout.schedule = enum_named(given, kLastSchedule);
+  } else if (!std::filesystem::exists(given)) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    throw InputError(given, "", "is no schedule and no file", "schedules are " + all);
   } else {
     layout.turns = read_orders(read_file(given), given);
     int stages = 0;

@@ -62,13 +62,19 @@ bool ends_with(const std::string& text, const std::string& end) {
 }  // namespace
 
 int schedules_command(int argc, char** argv) {
+  std::string names;
+  for (const Schedule& row : kSchedules)
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
   Arguments args(
       "schedules",
       "An order of turns for a scenario's layout: verified, simulated, drawn, written.\n"
-      "ORDER is a schedule's name, or a file: our own form (shared/schedule/turn_text.h), or the "
-      "CSV "
-      "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in by "
-      "us.\nA forward may say what its backward makes again: 0F3:full, :selective, :none.",
+      "ORDER is a schedule's name (" +
+          names +
+          "), or a file: our own form (shared/schedule/turn_text.h), or the "
+          "CSV "
+          "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in "
+          "by "
+          "us.\nA forward may say what its backward makes again: 0F3:full, :selective, :none.",
       "ORDER",
       "  polyphony schedules zb-v --scenario scenarios/rehearse_8.json --set layout.language.vpp=2 "
       "--out order.csv\n"
