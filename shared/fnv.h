@@ -11,6 +11,8 @@ namespace polyphony {
 
 class Fnv {
  public:
+  constexpr Fnv() = default;
+  constexpr explicit Fnv(std::uint64_t state) : state_(state) {}  // goes on from another's value()
   // A byte; or, for other uses than the published digest, a whole word at once.
   constexpr void add(std::uint64_t unit) { state_ = (state_ ^ unit) * 0x100000001b3ull; }
   constexpr void add(std::string_view bytes) {

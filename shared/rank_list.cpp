@@ -23,9 +23,8 @@ std::optional<std::size_t> RankList::find(Rank rank) const {
     return static_cast<std::size_t>(found - each_.begin());
   }
   // Unsigned: a falling list's stride wraps round.
-  for (std::size_t i = 0; stride_ == 0 && i < count_; ++i)
-    if (rank.value == first_) return i;
-  if (stride_ == 0) return {};
+  if (stride_ == 0)
+    return count_ > 0 && rank.value == first_ ? std::optional<std::size_t>(0) : std::nullopt;
   const bool falls = stride_ > 0x7fffffffu;
   const std::uint32_t distance = falls ? first_ - rank.value : rank.value - first_,
                       step = falls ? 0u - stride_ : stride_;

@@ -16,12 +16,16 @@ Tensor without_mean(const Tensor& d, const Tensor& shares) {
 
 Tensor normed(const Tensor& scores) { return scores.div(scores.sum(1, /*keepdim=*/true)); }
 
+// σ of each, or the softmax of each row.
+Tensor scores_of(const Tensor& logits, RouterScores kind) {
+  return kind == RouterScores::sigmoid ? logits.sigmoid() : logits.softmax(1);
+}
+
 // Logits of experts in groups that a token does not choose made −∞.
 Tensor in_chosen_groups(const Tensor& logits, const Module& module) {
   const std::int64_t rows = logits.size(0), groups = module.expert_groups,
                      each = logits.size(1) / groups;
-  const Tensor scores =
-      module.router_scores == RouterScores::sigmoid ? at::sigmoid(logits) : logits.softmax(1);
+  const Tensor scores = scores_of(logits, module.router_scores);
   const Tensor best =
       std::get<0>(scores.view({rows, groups, each}).topk(std::min<std::int64_t>(2, each), 2));
   Tensor left_out = at::ones({rows, groups}, logits.options().dtype(torch::kBool));
@@ -44,8 +48,7 @@ Tensor choose(const Tensor& logits, const Module& module) {
 }
 
 Tensor chosen_scores(const Tensor& logits, const Tensor& chosen, RouterScores kind) {
-  const Tensor mine = logits.gather(1, chosen);
-  return kind == RouterScores::sigmoid ? mine.sigmoid() : mine.softmax(1);
+  return scores_of(logits.gather(1, chosen), kind);
 }
 
 Tensor routing_weights(const Tensor& scores, const Module& module) {

@@ -9,21 +9,21 @@
 #include <sstream>
 
 #include "shared/error.h"
+#include "shared/fnv.h"
 
 namespace polyphony::exec {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // a multiple of the checksum's 8-byte words
-constexpr std::uint64_t kFnvBasis = 0xcbf29ce484222325ull,
-                        kFnvPrime = 0x100000001b3ull;  // draft-eastlake-fnv
 
 std::uint64_t checksum_block(std::uint64_t state, const char* data, std::size_t size) {
+  Fnv checksum(state);
   for (std::size_t i = 0; i < size; i += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, data + i, std::min<std::size_t>(8, size - i));
-    state = (state ^ word) * kFnvPrime;
+    checksum.add(word);
   }
-  return state;
+  return checksum.value();
 }
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error) {
@@ -38,7 +38,7 @@ std::uint64_t checksum_block(std::uint64_t state, const char* data, std::size_t 
 FileDigest digest(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(path, "", "cannot be opened", "restore the file");
-  FileDigest result{Bytes(0), kFnvBasis};
+  FileDigest result{Bytes(0), Fnv().value()};
   std::string block(kBlock, '\0');
   while (file) {
     file.read(block.data(), static_cast<std::streamsize>(kBlock));
@@ -61,7 +61,7 @@ std::string read_bytes(const std::string& path, const std::string& hint) {
 SyncedFile::SyncedFile(const std::string& path) : path_(path) {
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(path_, "cannot be created", errno);
-  digest_.checksum = kFnvBasis;
+  digest_.checksum = Fnv().value();
   block_.reserve(kBlock);
 }
 

@@ -40,12 +40,6 @@ class Checking {
     if (faults_.size() < kMostFaults && !std::count(faults_.begin(), faults_.end(), fault))
       faults_.push_back(std::move(fault));
   }
-  bool holds(Rank rank, std::size_t branch, std::size_t stage) const {
-    const ModuleLayout& grid = plan_.branches[branch].grid;
-    const int place = static_cast<int>(rank.value) - grid.first_rank;
-    return place >= 0 && place < grid.ranks &&
-           place / (grid.ranks / grid.pp) == plan_.branches[branch].rank_of_stage[stage];
-  }
   bool trains(std::size_t branch, std::size_t stage, bool weights) const {
     const auto& chunks = plan_.branches[branch].stages[stage].chunks;
     return std::any_of(chunks.begin(), chunks.end(), [&](const Chunk& chunk) {
@@ -73,7 +67,7 @@ class Checking {
             " microbatches");
         continue;
       }
-      if (!holds(rank, turn.branch, turn.stage)) {
+      if (!branch.holds(rank, turn.stage)) {
         add(who + turn_name + ": the stage is on other ranks, index " +
             std::to_string(branch.rank_of_stage[turn.stage]) + " of the pipeline");
         continue;
@@ -89,7 +83,7 @@ class Checking {
     }
     for (std::size_t b = 0; b < plan_.branches.size(); ++b)
       for (std::size_t s = 0; s < plan_.branches[b].stages.size(); ++s) {
-        if (!holds(rank, b, s)) continue;
+        if (!plan_.branches[b].holds(rank, s)) continue;
         for (int w = 0; w < plan_.branches[b].microbatches; ++w)
           check_counts(who, b, s, static_cast<std::size_t>(w),
                        counts[{b, s, static_cast<std::size_t>(w)}]);

@@ -60,11 +60,7 @@ void Builder::make_works() {
 }
 
 bool Builder::here(const ChunkPlace& place) const {
-  if (!step_.only.valid()) return true;
-  const Branch& branch = plan_.branches[place.branch];
-  const int at = static_cast<int>(step_.only.value) - branch.grid.first_rank;
-  return at >= 0 && at < branch.grid.ranks &&
-         at / (branch.grid.ranks / branch.grid.pp) == branch.rank_of_stage[place.stage];
+  return !step_.only.valid() || plan_.branches[place.branch].holds(step_.only, place.stage);
 }
 
 BufferId Builder::add_buffer(Rank rank, BufferKind kind, Bytes bytes) {

@@ -41,10 +41,9 @@ class StageGroups {
       : b_(builder),
         grid_(branch.grid),
         stage_(stage),
-        width_(grid_.ranks / grid_.pp),
+        width_(branch.stage_ranks()),
         groups_(groups) {
-    if (b_.step_.only.valid())
-      own_ = (static_cast<int>(b_.step_.only.value) - grid_.first_rank) % width_;
+    if (b_.step_.only.valid()) own_ = branch.place_of(b_.step_.only) % width_;
   }
 
   void make(bool partials);
@@ -182,20 +181,15 @@ std::pair<int, int> tied_stages(const Model& model, const Branch& branch) {
 
 void Builder::make_groups(const Branch& branch) {
   std::vector<RankGroups>& groups = groups_.emplace_back();
-  const int width = branch.grid.ranks / branch.grid.pp;
-  int first = 0, end = branch.grid.pp;
-  if (step_.only.valid()) {
-    const int place = static_cast<int>(step_.only.value) - branch.grid.first_rank;
-    if (place < 0 || place >= branch.grid.ranks) return;
-    first = place / width;
-    end = first + 1;
-  }
-  groups.resize(step_.only.valid() ? 1 : static_cast<std::size_t>(branch.grid.ranks));
+  const bool part = step_.only.valid();
+  const int first = part ? branch.index_of(step_.only) : 0, end = part ? first + 1 : branch.grid.pp;
+  if (first < 0) return;
+  groups.resize(part ? 1 : static_cast<std::size_t>(branch.grid.ranks));
   const bool partials = partial_sums(branch);
   for (int stage = first; stage < end; ++stage)
     StageGroups(*this, branch, stage, groups).make(partials);
   const auto [embeds, heads] = tied_stages(program_.model, branch);
-  const bool mine = !step_.only.valid() || embeds == first || heads == first;
+  const bool mine = !part || embeds == first || heads == first;
   if (embeds != heads && mine) StageGroups(*this, branch, embeds, groups).make_tied(heads);
 }
 

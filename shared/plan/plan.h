@@ -34,6 +34,18 @@ struct Branch {
   std::vector<int> rank_of_stage = {};  // by stage: index along the pipeline
   int lanes() const { return folded ? 1 : grid.dp(); }
   int work_items() const { return microbatches * lanes() * grid.cp; }
+  // A rank's place in the grid, t + tp·(c + cp·(d + dp·p)); negative: it has none.
+  int place_of(Rank rank) const {
+    const int place = static_cast<int>(rank.value) - grid.first_rank;
+    return place < grid.ranks ? place : -1;
+  }
+  int stage_ranks() const { return grid.ranks / grid.pp; }
+  // Its index along the pipeline; -1: it has none.
+  int index_of(Rank rank) const {
+    const int place = place_of(rank);
+    return place < 0 ? -1 : place / stage_ranks();
+  }
+  bool holds(Rank rank, std::size_t stage) const { return index_of(rank) == rank_of_stage[stage]; }
 };
 struct Plan {
   std::vector<Branch> branches;  // in the model's order; data flows from earlier to later ones

@@ -45,11 +45,8 @@ void RankLowering::emit() {
 void RankLowering::find_roles() {
   for (std::size_t branch = 0; branch < b_.plan_.branches.size(); ++branch) {
     const Branch& br = b_.plan_.branches[branch];
-    const int place = static_cast<int>(rank_.value) - br.grid.first_rank;
-    if (place < 0 || place >= br.grid.ranks) continue;
-    const int index = place / (br.grid.ranks / br.grid.pp);
     for (std::size_t s = 0; s < br.stages.size(); ++s)
-      if (br.rank_of_stage[s] == index) add_role(branch, place, s);
+      if (br.holds(rank_, s)) add_role(branch, br.place_of(rank_), s);
   }
   for (Role& role : roles_) join_ports(role);
 }
@@ -182,8 +179,7 @@ void RankLowering::add_standing() {
 
 const RankGroups& RankLowering::groups(const Role& role) const {
   const Branch& branch = b_.plan_.branches[role.branch];
-  const std::size_t place =
-      b_.step_.only.valid() ? 0 : rank_.value - static_cast<std::size_t>(branch.grid.first_rank);
+  const auto place = static_cast<std::size_t>(b_.step_.only.valid() ? 0 : branch.place_of(rank_));
   return b_.groups_[role.branch][place];
 }
 

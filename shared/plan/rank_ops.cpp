@@ -123,9 +123,9 @@ OpId RankLowering::arrive(const Role& role, Port& port, bool backward, int micro
     const std::size_t i = entry(role, microbatch, end);
     buffer = end.buffers[i];
     const Side::Led* led = end.led.empty() || role.tensor > 0 ? nullptr : &end.led[i / end.tp];
-    OpId there = slot;
     if (led) {
-      there = add_exchange(port, backward, Way::receive, led->messages, slot, led->buffer);
+      const OpId there =
+          add_exchange(port, backward, Way::receive, led->messages, slot, led->buffer);
       if (there.valid())
         add_exchange(port, backward, Way::relay, end.relays[i], there, led->buffer, true);
     }

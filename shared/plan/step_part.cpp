@@ -18,12 +18,6 @@ void sort_unique(std::vector<T>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-// A rank's place in the grid of a branch; negative: it is not there.
-int place_of(const Branch& branch, Rank rank) {
-  const int place = static_cast<int>(rank.value) - branch.grid.first_rank;
-  return place < branch.grid.ranks ? place : -1;
-}
-
 }  // namespace
 
 StepParts::StepParts(const Model& model, const Plan& plan, const StepPlan& step, const Batch& batch)
@@ -49,12 +43,9 @@ StepParts::StepParts(const Model& model, const Plan& plan, const StepPlan& step,
 std::vector<bool> StepParts::branches_met(Rank rank) const {
   std::vector<bool> met(plan_.branches.size(), false);
   const auto here = [&](const ChunkPlace& at) {
-    const Branch& branch = plan_.branches[at.branch];
-    const int place = place_of(branch, rank);
-    return place >= 0 &&
-           place / (branch.grid.ranks / branch.grid.pp) == branch.rank_of_stage[at.stage];
+    return plan_.branches[at.branch].holds(rank, at.stage);
   };
-  for (std::size_t b = 0; b < met.size(); ++b) met[b] = place_of(plan_.branches[b], rank) >= 0;
+  for (std::size_t b = 0; b < met.size(); ++b) met[b] = plan_.branches[b].place_of(rank) >= 0;
   for (const ChunkLink& link : links_) {
     if (here(link.producer)) met[link.consumer.branch] = true;
     if (here(link.consumer)) met[link.producer.branch] = true;
@@ -68,7 +59,7 @@ StepPart StepParts::of(Rank rank) const {
   std::vector<std::uint32_t> works;
   for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
     const ModuleLayout& grid = plan_.branches[b].grid;
-    const int place = place_of(plan_.branches[b], rank);
+    const int place = plan_.branches[b].place_of(rank);
     if (place < 0) continue;
     const auto context = static_cast<std::uint32_t>(place / grid.tp % grid.cp),
                lane = static_cast<std::uint32_t>(place / (grid.tp * grid.cp) % grid.dp());

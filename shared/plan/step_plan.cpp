@@ -21,9 +21,8 @@ struct Carried {
 std::vector<Carried> carried(const Plan& plan, int rank) {
   std::vector<Carried> result;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
-    const ModuleLayout& grid = plan.branches[b].grid;
-    const int place = rank - grid.first_rank;
-    if (place >= 0 && place < grid.ranks) result.push_back({b, place / (grid.ranks / grid.pp)});
+    const int index = plan.branches[b].index_of(Rank(static_cast<std::size_t>(rank)));
+    if (index >= 0) result.push_back({b, index});
   }
   return result;
 }

@@ -12,13 +12,13 @@ std::string digits(double value) {
   return text.str();
 }
 
+}  // namespace
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
 }
-
-}  // namespace
 
 Form integer_form(std::int64_t least, std::int64_t most) {
   Form form{.kind = Form::Kind::integer};

@@ -67,6 +67,8 @@ struct ObjectForm {
 // "a whole number from 1 to 64": what the form accepts, in words.
 std::string wanted(const Form& form);
 
+// "a, b, c".
+std::string joined(const std::vector<std::string>& words);
 // The candidate nearest to `word` (edit distance at most a third of its length), or empty.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 // "did you mean "x"?" or "one of a, b, c".

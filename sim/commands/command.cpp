@@ -27,12 +27,6 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 bool of_profile(const Override& override) { return override.path.front() == kProfileKey; }
 
 HardwareProfile overridden(HardwareProfile profile, const std::vector<Override>& overrides) {
@@ -99,7 +93,7 @@ void Arguments::add_profile(const std::string& what_for) {
         cxxopts::value<std::string>()->default_value(""))(
       "stack",
       "software stack in place of the profile's; default: training.software where it is one of " +
-          listed(stack_names()),
+          joined(stack_names()),
       cxxopts::value<std::string>()->default_value(""));
 }
 
@@ -159,9 +153,7 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
   if (std::find(names.begin(), names.end(), given) != names.end()) {
     layout.schedule = enum_named(given, kLastSchedule);
   } else if (!std::filesystem::exists(given)) {
-    std::string all;
-    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    throw InputError(given, "", "is no schedule and no file", "schedules are " + all);
+    throw InputError(given, "", "is no schedule and no file", "schedules are " + joined(names));
   } else {
     layout.turns = read_orders(read_file(given), given);
     int stages = 0;

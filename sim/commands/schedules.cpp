@@ -8,6 +8,7 @@
 #include "shared/schedule/orders.h"
 #include "shared/schedule/turn_text.h"
 #include "shared/search/balanced_plan.h"
+#include "shared/text/json_form.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/prediction/figures.h"
@@ -62,14 +63,11 @@ bool ends_with(const std::string& text, const std::string& end) {
 }  // namespace
 
 int schedules_command(int argc, char** argv) {
-  std::string names;
-  for (const Schedule& row : kSchedules)
-    names += (names.empty() ? "" : ", ") + std::string(row.name);
   Arguments args(
       "schedules",
       "An order of turns for a scenario's layout: verified, simulated, drawn, written.\n"
       "ORDER is a schedule's name (" +
-          names +
+          joined(enum_names(kLastSchedule)) +
           "), or a file: our own form (shared/schedule/turn_text.h), or the "
           "CSV "
           "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in "

@@ -38,11 +38,8 @@ Device read_device(const PublishedRow& row, const ShippedDevice*& shipped) {
   const std::string name = part != "a100" ? part : has(text, "40gb") ? "a100-40" : "a100-80";
   shipped = find_device(name);
   if (shipped == nullptr)
-    skip("device \"" + row.gpu_type + "\" has no profile; profiles: those of " + [] {
-      std::string all;
-      for (const std::string& known : device_names()) all += (all.empty() ? "" : ", ") + known;
-      return all;
-    }());
+    skip("device \"" + row.gpu_type + "\" has no profile; profiles: those of " +
+         joined(device_names()));
   Device device = shipped->device;
   // H100 with 96 GB carries HBM2e stacks: 2.4 TB/s (data sheet of the H100 in its 96 GB form).
   if (name == "h100" && has(text, "96gb")) {

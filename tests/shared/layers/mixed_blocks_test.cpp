@@ -58,6 +58,17 @@ Module small_convolution() {
   return m;
 }
 
+// Of ten rows of block 0 in fp32, `row` numbers each; of these 8 are made again by selective
+// recomputation.
+void check_tape(const Module& m, std::int64_t row) {
+  const RankContext context(ChunkContext{});
+  CHECK(tape_bytes(m, block(0), one_sample(10), context) == Bytes(4 * 10 * row));
+  RankContext again = context;
+  again.recompute = Recompute::selective;
+  CHECK(tape_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * (row - 8)));
+  CHECK(workspace_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * 8));
+}
+
 }  // namespace
 
 TEST_CASE("unlike blocks: what each is follows from the pattern, repeated") {
@@ -175,12 +186,7 @@ TEST_CASE("short convolution: bytes of its tape by hand") {
   // A row in fp32: two norms' inputs and scales 2·(8 + 1), inputs of the two parts 2·8, the
   // feed-forward part 3·16; what the matrix made 24, what the output matrix reads 8.
   const std::int64_t row = 18 + 16 + 48 + 24 + 8;
-  const RankContext context(ChunkContext{});
-  CHECK(tape_bytes(m, block(0), one_sample(10), context) == Bytes(4 * 10 * row));
-  RankContext again = context;
-  again.recompute = Recompute::selective;
-  CHECK(tape_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * (row - 8)));
-  CHECK(workspace_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * 8));
+  check_tape(m, row);
 }
 
 TEST_CASE("short convolution: what no grid can cut is refused by name") {
@@ -208,12 +214,7 @@ TEST_CASE("latent attention: bytes of its tape by hand") {
   // 2·(6 + 2) and 2·5, two scales; of 2 heads q of 4 + 2, k and v of 4 + 3; the output 2·3 and 2
   // log-sum-exps.
   const std::int64_t row = 18 + 16 + 48 + 16 + 10 + 2 + 2 * (6 + 7) + 6 + 2;
-  const RankContext context(ChunkContext{});
-  CHECK(tape_bytes(m, block(0), one_sample(10), context) == Bytes(4 * 10 * row));
-  RankContext again = context;
-  again.recompute = Recompute::selective;
-  CHECK(tape_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * (row - 8)));
-  CHECK(workspace_bytes(m, block(0), one_sample(10), again) == Bytes(4 * 10 * 8));
+  check_tape(m, row);
 }
 
 TEST_CASE("a gate on attention is one matrix with the queries") {
