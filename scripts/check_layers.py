@@ -25,6 +25,7 @@ FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared
 ROOMS = {  # folder -> levels of rooms, lowest first
     "shared": [
         {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
+        {"files": "this machine's files: read whole, written to outlive a crash"},
         {"text": "quantities with units, forms of JSON values, strict JSON"},
         {"schedule": "pipeline schedules, one row each: which stage stands where, in which order a rank takes its turns"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
@@ -54,7 +55,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     ],
     "exec": [
         {"": "what every room includes: LibTorch's precompiled header, the input of a work item"},
-        {"system": "this process: who am I, cores, files that outlive a crash"},
+        {"system": "this process: who am I, cores"},
         {"transport": "the communicator's contract; ranks as threads of one process"},
         {"network": "ranks as processes: Gloo, NCCL, direct links, the store, who is lost; devices"},
         {"parameters": "initial values, what a rank holds of them, AdamW"},

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/system/files.h"
+#include "shared/files/files.h"
 #include "shared/layers/parameters.h"
 #include "shared/model/model.h"
 

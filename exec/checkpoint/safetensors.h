@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/system/files.h"
 #include "exec/torch_pch.h"
+#include "shared/files/files.h"
 
 namespace polyphony::exec {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "exec/system/files.h"
 #include "shared/error.h"
+#include "shared/files/files.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/data_set.h"
 

@@ -2,8 +2,8 @@
 
 #include <png.h>
 
-#include "exec/system/files.h"
 #include "shared/error.h"
+#include "shared/files/files.h"
 
 namespace polyphony::exec {
 namespace {

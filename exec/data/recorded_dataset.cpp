@@ -1,6 +1,6 @@
 #include "exec/data/recorded_dataset.h"
 
-#include "exec/system/files.h"
+#include "shared/files/files.h"
 #include "shared/program/data_set.h"
 
 namespace polyphony::exec {

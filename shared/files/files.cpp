@@ -1,4 +1,4 @@
-#include "exec/system/files.h"
+#include "shared/files/files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "shared/error.h"
 #include "shared/fnv.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // a multiple of the checksum's 8-byte words
@@ -111,4 +111,4 @@ void sync_folder(const std::string& path) {
   if (failed) fail(path, "cannot be written", error);
 }
 
-}  // namespace polyphony::exec
+}  // namespace polyphony

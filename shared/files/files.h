@@ -8,7 +8,7 @@
 
 #include "shared/units.h"
 
-namespace polyphony::exec {
+namespace polyphony {
 
 // FNV-1a over the file's little-endian 64-bit words, the last one filled up with zeros. Every step
 // maps states one to one, so damage inside one word always shows. Against accidents, not attacks.
@@ -46,4 +46,4 @@ class SyncedFile {
 // What was created, renamed or removed in the folder is on the disk when it returns.
 void sync_folder(const std::string& path);
 
-}  // namespace polyphony::exec
+}  // namespace polyphony
