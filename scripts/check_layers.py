@@ -25,8 +25,8 @@ FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared
 ROOMS = {  # folder -> levels of rooms, lowest first
     "shared": [
         {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
-        {"files": "this machine's files: read whole, written to outlive a crash"},
         {"text": "quantities with units, forms of JSON values, strict JSON"},
+        {"files": "this machine's files: read whole, with limits; written whole or not at all, to outlive a crash"},
         {"schedule": "pipeline schedules, one row each: which stage stands where, in which order a rank takes its turns"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
         {"layers": "what a layer holds, computes, keeps and says to other ranks: parameters, kernels, tapes, rows"},

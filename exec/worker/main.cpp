@@ -4,11 +4,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cxxopts.hpp>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "exec/data/dataset.h"
 #include "exec/network/device.h"
@@ -18,6 +15,7 @@
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
 #include "exec/worker/train.h"
+#include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/scenario/easy_vqa.h"
@@ -41,18 +39,9 @@ Examples
 Exit codes: 0 done, 1 failed (a lost rank is named), 2 bad input, 3 the layout cannot run here.
 )";
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || std::filesystem::is_directory(path))
-    throw InputError(path, "", "cannot be read", "check the path");
-  return text.str();
-}
-
 HardwareProfile load_profile(const std::string& name) {
   if (const HardwareProfile* shipped = find_profile(name)) return *shipped;
-  return parse_profile(read_text(name), name);
+  return parse_profile(read_file(name), name);
 }
 
 cxxopts::Options make_options() {
@@ -170,7 +159,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const torch::Device device = choose_device(args["device"].as<std::string>(), launch);
   const std::string data_path = args["data"].as<std::string>();
   const auto outcome =
-      prepare(args["scenario"].as<std::string>(), read_text, launch,
+      prepare(args["scenario"].as<std::string>(), read_file, launch,
               data_path.empty() ? download_folder(process_environment()) : data_path,
               memory_per_rank(device, launch),
               args.count("resume") ? args["out"].as<std::string>() + "/checkpoints" : "");
@@ -243,7 +232,8 @@ int main(int argc, char** argv) {
   std::signal(SIGINT, [](int) { exec::interrupted = 1; });
   std::signal(SIGTERM, [](int) { exec::interrupted = 1; });
   try {
-    return exec::run(argc, argv);
+    const int code = exec::run(argc, argv);
+    return finish_stdout() ? code : static_cast<int>(ExitCode::failed);
   } catch (const InputError& error) {
     std::cerr << error.what() << std::endl;
     return static_cast<int>(ExitCode::bad_input);

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "shared/error.h"
+#include "shared/files/whole.h"
 #include "shared/fnv.h"
 
 namespace polyphony {
@@ -50,12 +50,7 @@ FileDigest digest(const std::string& path) {
 }
 
 std::string read_bytes(const std::string& path, const std::string& hint) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
-  if (!file.is_open() || file.bad() || text.bad())
-    throw InputError(path, "", "cannot be read", hint);
-  return text.str();
+  return read_whole(path, kRecords, hint);
 }
 
 SyncedFile::SyncedFile(const std::string& path) : path_(path) {

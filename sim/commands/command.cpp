@@ -132,7 +132,7 @@ Scenario read_scenario_file(const std::string& path, const std::vector<Override>
 
 void read_samples(Scenario& scenario, const std::string& downloads) {
   load_samples(scenario, downloads.empty() ? download_folder(environment_variable) : downloads,
-               read_file);
+               read_records);
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides,
@@ -155,7 +155,7 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
   } else if (!std::filesystem::exists(given)) {
     throw InputError(given, "", "is no schedule and no file", "schedules are " + joined(names));
   } else {
-    layout.turns = read_orders(read_file(given), given);
+    layout.turns = read_orders(read_records(given), given);
     int stages = 0;
     for (const Turns& turns : layout.turns)
       for (const Turn& turn : turns) stages = std::max(stages, turn.stage + 1);

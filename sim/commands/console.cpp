@@ -4,12 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <sstream>
-
-#include "shared/error.h"
 
 namespace polyphony::sim {
 namespace {
@@ -72,32 +66,6 @@ void Progress::show(double share, const std::string& detail) {
                detail.c_str());
   std::fflush(stderr);
   shown_ = true;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || std::filesystem::is_directory(path))
-    throw InputError(path, "", "cannot be read", "check the path");
-  return text.str();
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    std::remove(partial.c_str());
-    throw InputError(path, "", "cannot be written", "check that the folder exists and has space");
-  }
-  std::error_code failed;
-  std::filesystem::rename(partial, path, failed);
-  if (failed) {
-    std::remove(partial.c_str());
-    throw InputError(path, "", "cannot be written: " + failed.message(), "name a file");
-  }
 }
 
 }  // namespace polyphony::sim

@@ -1,10 +1,10 @@
-// How commands talk: tables on stdout, progress on stderr (only on a terminal), files read and
-// written whole.
+// How commands talk: tables on stdout, progress on stderr (only on a terminal), whole files.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "shared/files/whole.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::sim {
@@ -34,10 +34,5 @@ class Progress {
   bool terminal_;
   bool shown_ = false;
 };
-
-// Errors: InputError naming the path.
-std::string read_file(const std::string& path);
-void write_file(const std::string& path,
-                const std::string& text);  // through a temporary name, renamed when whole
 
 }  // namespace polyphony::sim

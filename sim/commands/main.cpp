@@ -2,10 +2,12 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "shared/error.h"
+#include "shared/files/whole.h"
 #include "sim/commands/command.h"
 
 namespace {
@@ -48,31 +50,40 @@ void print_usage(std::ostream& out) {
          "cannot run here).\n";
 }
 
+int answer(const std::string& command, int argc, char** argv) {
+  if (command.empty()) {
+    print_usage(std::cerr);
+    return static_cast<int>(polyphony::ExitCode::bad_input);
+  }
+  if (command == "--help" || command == "-h" || command == "help") {
+    print_usage(std::cout);
+    return 0;
+  }
+  for (const Verb& verb : kVerbs)
+    if (command == verb.name) return verb.run(argc - 1, argv + 1);
+  std::cerr << "polyphony: there is no command \"" << command
+            << "\" (polyphony --help lists them)\n";
+  return static_cast<int>(polyphony::ExitCode::bad_input);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file over the size limit is then a write that fails, and is reported.
+  std::signal(SIGXFSZ, SIG_IGN);
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command.empty() || command == "--help" || command == "-h" || command == "help") {
-    print_usage(command.empty() ? std::cerr : std::cout);
-    return command.empty() ? static_cast<int>(polyphony::ExitCode::bad_input) : 0;
-  }
-  std::signal(SIGXFSZ,
-              SIG_IGN);  // a file over the size limit is then a write that fails, and is reported
   try {
-    for (const Verb& verb : kVerbs) {
-      if (command != verb.name) continue;
-      const int code = verb.run(argc - 1, argv + 1);
-      if (!std::cout.flush())
-        throw polyphony::InputError("stdout", "", "cannot be written",
-                                    "free some disk space, or write elsewhere");
-      return code;
-    }
-    std::cerr << "polyphony: there is no command \"" << command
-              << "\" (polyphony --help lists them)\n";
-    return static_cast<int>(polyphony::ExitCode::bad_input);
+    const int code = answer(command, argc, argv);
+    return polyphony::finish_stdout() ? code : static_cast<int>(polyphony::ExitCode::failed);
   } catch (const polyphony::InputError& error) {
     std::cerr << error.what() << "\n";
     return static_cast<int>(polyphony::ExitCode::bad_input);
+  } catch (const std::bad_alloc&) {
+    std::cerr
+        << "polyphony " << command
+        << ": needs more memory than this machine gives (ask for fewer microbatches, ranks, "
+           "samples or --jobs; what a layout without --trace and --gantt folds needs least)\n";
+    return static_cast<int>(polyphony::ExitCode::infeasible);
   } catch (const std::exception& error) {
     std::cerr << "polyphony " << command << ": " << error.what() << "\n";
     return static_cast<int>(polyphony::ExitCode::failed);

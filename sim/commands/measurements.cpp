@@ -9,7 +9,7 @@
 namespace polyphony::sim {
 
 traces::Files disk_files() {
-  return {read_file, [](const std::string& path) { return std::filesystem::exists(path); },
+  return {read_records, [](const std::string& path) { return std::filesystem::exists(path); },
           [](Scenario& scenario) { read_samples(scenario); }};
 }
 

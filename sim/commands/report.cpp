@@ -1,8 +1,9 @@
 // polyphony report: one self-contained HTML page of sweeps, runs, predictions before and after
 // calibration, Gantts, losses, memory.
 #include <algorithm>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
@@ -17,7 +18,7 @@ namespace {
 using nlohmann::json;
 
 json read_json(const std::string& path) {
-  json value = json::parse(read_file(path), nullptr, false);
+  json value = json::parse(read_records(path), nullptr, false);
   if (value.is_discarded())
     throw InputError(path, "", "is not JSON (cut off?)", "write it again with --format json");
   return value;
@@ -53,15 +54,24 @@ traces::Section sweep_section(const std::string& path) {
   return section;
 }
 
+// The lines of a run's metrics that are JSON objects; none when it kept none.
+std::vector<json> metrics(const std::string& folder) {
+  const std::string path = folder + "/metrics.jsonl";
+  std::vector<json> values;
+  if (!std::filesystem::exists(path)) return values;
+  std::istringstream text(read_records(path));
+  for (std::string line; std::getline(text, line);)
+    if (json value = json::parse(line, nullptr, false); value.is_object())
+      values.push_back(std::move(value));
+  return values;
+}
+
 // (step, loss) of a run's metrics; empty when it kept none.
 std::vector<std::pair<double, double>> losses(const std::string& folder) {
   std::vector<std::pair<double, double>> points;
-  std::ifstream file(folder + "/metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    const json value = json::parse(line, nullptr, false);
-    if (value.is_object() && value.contains("loss") && value["loss"].is_number())
+  for (const json& value : metrics(folder))
+    if (value.contains("loss") && value["loss"].is_number())
       points.emplace_back(value["step"].get<double>(), value["loss"].get<double>());
-  }
   return points;
 }
 
@@ -72,14 +82,11 @@ traces::Section accuracy_section(const std::vector<std::string>& folders) {
                       {},
                       ""};
   for (const std::string& folder : folders) {
-    std::ifstream file(folder + "/metrics.jsonl");
-    for (std::string line; std::getline(file, line);) {
-      const json value = json::parse(line, nullptr, false);
-      if (value.is_object() && value.contains("accuracy"))
+    for (const json& value : metrics(folder))
+      if (value.contains("accuracy"))
         table.rows.push_back({folder, std::to_string(value["step"].get<int>()),
                               percent_text(value["accuracy"].get<double>()),
                               std::to_string(value["held_out"].get<int>())});
-    }
   }
   return {"Training", {table}};
 }

@@ -53,7 +53,11 @@ void print_rejected(const Sweep& result, std::size_t most) {
 // Best of each placement, as scenarios of their own.
 void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
           const std::string& folder) {
-  std::filesystem::create_directories(folder);
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw InputError(folder, "", "cannot be made: " + failed.message(),
+                     "choose another folder for --save");
   std::set<Placement> seen;
   for (const Candidate& c : result.ranked) {
     if (!seen.insert(c.layout.placement).second) continue;

@@ -1,0 +1,130 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "shared/error.h"
+#include "shared/files/descriptor.h"
+#include "shared/files/whole.h"
+
+namespace polyphony {
+namespace {
+
+// The system's error, or 0.
+int write_all(int file, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ::ssize_t count = ::write(file, text.data() + done, text.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {  // a terminal or pipe that somebody made non-blocking
+      pollfd waiting{file, POLLOUT, 0};
+      ::poll(&waiting, 1, -1);
+      continue;
+    }
+    if (count < 0) return errno;
+    done += static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
+void write_as_it_is(int number, const std::string& text, const std::string& path) {
+  Descriptor file(number);
+  if (file < 0) fail_to_write(path, errno);
+  if (const int error = write_all(file, text)) fail_to_write(path, error);
+  if (file.close() != 0) fail_to_write(path, errno);
+}
+
+// A file of ours alone, made beside the target; removed unless it was renamed.
+class Partial {
+ public:
+  explicit Partial(const std::string& target) {
+    constexpr int kLeftBehind = 100;  // by writers that were killed
+    for (int i = 0; i < kLeftBehind; ++i) {
+      name_ = target + ".partial" + (i ? std::to_string(i) : "");
+      file_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (file_ >= 0 || errno != EEXIST) return;
+    }
+  }
+  ~Partial() {
+    if (file_ >= 0 && !renamed_) ::unlink(name_.c_str());
+  }
+  Partial(const Partial&) = delete;
+  Partial& operator=(const Partial&) = delete;
+  int file() const { return file_; }
+  int rename_to(const std::string& target) {
+    if (std::rename(name_.c_str(), target.c_str()) != 0) return errno;
+    renamed_ = true;
+    return 0;
+  }
+
+ private:
+  std::string name_;
+  int file_ = -1;
+  bool renamed_ = false;
+};
+
+int replace(const std::string& target, const std::string& text, const struct stat* old) {
+  if (old && ::access(target.c_str(), W_OK) != 0) return errno;
+  Partial partial(target);
+  if (partial.file() < 0) return errno;
+  Descriptor file(partial.file());
+  if (old) ::fchmod(file, old->st_mode & 07777);
+  if (const int error = write_all(file, text)) return error;
+  // Else a crash after the rename may leave neither the old text nor the new one.
+  if (::fsync(file) != 0 && errno != EINVAL) return errno;
+  if (file.close() != 0) return errno;
+  return partial.rename_to(target);
+}
+
+// What the path's links lead to, whether or not it is there.
+std::string followed(const std::string& path) {
+  constexpr int kLinks = 40;  // as Linux follows
+  std::filesystem::path place = path;
+  std::error_code failed;
+  for (int i = 0; i < kLinks && std::filesystem::is_symlink(place, failed); ++i) {
+    const std::filesystem::path next = std::filesystem::read_symlink(place, failed);
+    place = next.is_absolute() ? next : place.parent_path() / next;
+  }
+  return place.string();
+}
+
+}  // namespace
+
+void write_file(const std::string& path, const std::string& text) {
+  if (const int number = own_descriptor(path); number >= 0) {
+    if (number == STDOUT_FILENO) std::cout.flush();  // what was printed before
+    return write_as_it_is(::dup(number), text, path);
+  }
+  struct stat about{};
+  const bool exists = ::stat(path.c_str(), &about) == 0;
+  if (exists && S_ISDIR(about.st_mode)) throw InputError(path, "", "is a folder", "name a file");
+  if (exists && !S_ISREG(about.st_mode)) {
+    // A pipe that nobody reads must not hold up its opening.
+    const int number = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return write_as_it_is(number, text, path);
+  }
+  if (const int error = replace(followed(path), text, exists ? &about : nullptr))
+    fail_to_write(path, error);
+}
+
+bool finish_stdout() {
+  errno = 0;
+  std::cout.flush();
+  bool whole = std::cout.good() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  int error = errno;
+  if (whole) {  // network file systems tell of a full disk when a descriptor is closed
+    const int copy = ::dup(STDOUT_FILENO);
+    whole = copy < 0 || ::close(copy) == 0;  // started without a stdout: nothing is missed
+    error = errno;
+  }
+  if (whole) return true;
+  pollfd reader{STDOUT_FILENO, POLLOUT, 0};
+  if (error == EPIPE || (::poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR))) return false;
+  fail_to_write("stdout", error ? error : ENOSPC);
+}
+
+}  // namespace polyphony
