@@ -24,7 +24,7 @@ FOLDERS = {"shared": ["shared"], "traces": ["shared", "traces"], "sim": ["shared
            "exec": ["shared", "traces", "exec"]}
 ROOMS = {  # folder -> levels of rooms, lowest first
     "shared": [
-        {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics"},
+        {"": "units, ids, number formats, the three kinds of trouble, random numbers, statistics, patience"},
         {"text": "quantities with units, forms of JSON values, strict JSON"},
         {"files": "this machine's files: read whole, with limits; written whole or not at all, to outlive a crash"},
         {"schedule": "pipeline schedules, one row each: which stage stands where, in which order a rank takes its turns"},
@@ -55,7 +55,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     ],
     "exec": [
         {"": "what every room includes: LibTorch's precompiled header, the input of a work item"},
-        {"system": "this process: who am I, cores"},
+        {"system": "this process: who am I, cores, signals that stop it"},
         {"transport": "the communicator's contract; ranks as threads of one process"},
         {"network": "ranks as processes: Gloo, NCCL, direct links, the store, who is lost; devices"},
         {"parameters": "initial values, what a rank holds of them, AdamW"},

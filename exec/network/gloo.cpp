@@ -32,9 +32,11 @@ class GlooTransport : public Transport {
                               : address_of_interface(options.interface);
     context.liveness = std::make_unique<Liveness>(
         another_connection(launch, options.join_timeout), launch.rank, launch.world_size,
-        launch.store_host(), options.liveness, [weak = std::weak_ptr<GlooContext>(context_)] {
+        launch.store_host(), options.liveness,
+        [weak = std::weak_ptr<GlooContext>(context_)] {
           if (const auto shared = weak.lock()) shared->wake_all();
-        });
+        },
+        [&context] { context.look(); });
     guarded(context, "connecting", [&] {
       context.messages = connected(
           context_, [](const GlooContext& shared) { return shared.make_process_group(); });

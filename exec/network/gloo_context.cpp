@@ -1,62 +1,54 @@
 #include "exec/network/gloo_context.h"
 
 #include "exec/network/store.h"
+#include "exec/system/process.h"
 
 namespace polyphony::exec {
 
 namespace {
 
-std::chrono::milliseconds milliseconds(Seconds time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
-}
-
-// Registers works for wake_all() while they are waited for.
+// Registers works for wake_all() and look() while they are waited for.
 class Waiting {
  public:
   Waiting(GlooContext& context, const std::vector<GlooWork>& works)
-      : context_(context), works_(works) {
+      : context_(context), pending_{works, Patience(context.options.timeout, steady_now())} {
     const std::scoped_lock lock(context_.mutex);
-    context_.works.insert(works_.begin(), works_.end());
+    context_.pending.insert(&pending_);
   }
   ~Waiting() {
     const std::scoped_lock lock(context_.mutex);
-    for (const GlooWork& work : works_) context_.works.erase(work);
+    context_.pending.erase(&pending_);
   }
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
  private:
   GlooContext& context_;
-  const std::vector<GlooWork>& works_;
+  GlooContext::Pending pending_;
 };
+
+void abort(const GlooContext::Pending& pending) {
+  for (const GlooWork& work : pending.works) work->abort();
+}
 
 }  // namespace
 
-// In slices: a store cannot be woken when a peer is lost meanwhile.
 void await_key(const GlooContext& context, const std::string& key) {
-  constexpr Seconds kSlice{0.5};
-  const auto now = [] { return Seconds(std::chrono::steady_clock::now().time_since_epoch()); };
-  for (const Seconds end = now() + context.options.timeout; now() < end;) {
-    if (context.liveness->lost()) throw LostPeer(Rank(), "a peer is lost");
-    const Seconds began = now();
-    try {
-      context.letters->wait({key}, milliseconds(kSlice));
-      return;
-    } catch (const std::exception&) {
-      if (now() - began < 0.5 * kSlice) throw;  // no time-out: the connection is gone
-    }
-  }
-  throw LostPeer(Rank(), "nobody posted it");
+  Patience patience(context.options.timeout, steady_now());
+  if (!await_key(*context.letters, key, context.liveness->lost(), patience))
+    throw LostPeer(Rank(), "nobody posted it");
 }
 
 GlooContext::~GlooContext() {
+  const bool lost = liveness && liveness->lost();
+  liveness.reset();  // its guard looks at what follows
   // Destroying it would wait for work that a lost peer keeps from ending.
-  if (liveness && liveness->lost()) static_cast<void>(messages.release());
+  if (lost) static_cast<void>(messages.release());
 }
 
 GlooGroup GlooContext::make_process_group() const {
   const auto prefix = c10::make_intrusive<c10d::PrefixStore>("gloo", store);
-  const auto group_options = c10d::ProcessGroupGloo::Options::create(milliseconds(options.timeout));
+  const auto group_options = c10d::ProcessGroupGloo::Options::create(milliseconds(kForEver));
   group_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
   group_options->threads = 1;  // messages need none; barriers come one at a time
   return c10::make_intrusive<c10d::ProcessGroupGloo>(prefix, static_cast<int>(launch.rank.value),
@@ -78,7 +70,13 @@ std::unique_ptr<PeerLinks> GlooContext::make_links(const std::string& name,
 
 void GlooContext::wake_all() {
   const std::scoped_lock lock(mutex);
-  for (const GlooWork& work : works) work->abort();
+  for (const Pending* one : pending) abort(*one);
+}
+
+void GlooContext::look() {
+  const std::scoped_lock lock(mutex);
+  for (Pending* one : pending)
+    if (one->patience.over(steady_now())) abort(*one);
 }
 
 std::string first_line(const std::exception& error) {
@@ -108,7 +106,7 @@ void GlooContext::move(const std::vector<Transfer>& transfers) {
     } catch (const std::exception& error) {
       throw LostPeer(transfers[i].peer, first_line(error));
     }
-    if (!arrived) throw LostPeer(Rank(), "a message was aborted");
+    if (!arrived) throw LostPeer(Rank(), "a message did not arrive");
   }
 }
 

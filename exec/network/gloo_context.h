@@ -2,20 +2,20 @@
 // a blocking call ends when one is lost. Internal to exec/network/gloo.cpp.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "exec/network/gloo.h"
+#include "exec/network/own_thread.h"
 #include "exec/network/peer_links.h"
 #include "exec/transport/barrier.h"
 #include "shared/error.h"
+#include "shared/patience.h"
 
 namespace polyphony::exec {
 
@@ -32,8 +32,14 @@ struct GlooContext {
   c10::intrusive_ptr<c10d::Store> letters;
   std::unique_ptr<Liveness> liveness;
 
-  std::mutex mutex;          // of works
-  std::set<GlooWork> works;  // that a thread waits for
+  // What a thread waits for. Gloo's own time-outs run on while this process is stopped, so that it
+  // has none; look() ends what takes too long.
+  struct Pending {
+    const std::vector<GlooWork>& works;
+    Patience patience;
+  };
+  std::mutex mutex;  // of pending
+  std::set<Pending*> pending;
 
   GlooGroup messages;  // of all ranks
 
@@ -42,6 +48,7 @@ struct GlooContext {
   std::unique_ptr<PeerLinks> make_links(const std::string& name, const std::vector<Rank>& members,
                                         std::size_t index) const;
   void wake_all();
+  void look();  // several times a second
   // Starts messages to and from other ranks, all with bytes in them, and waits for all.
   void move(const std::vector<Transfer>& transfers);
 };
@@ -73,34 +80,13 @@ void guarded(GlooContext& context, const std::string& where, const Call& call) {
   }
 }
 
-// Makes connections on a thread of its own: neither Gloo nor the store can be woken when a peer is
-// lost meanwhile.
+// Makes connections, which a lost peer and the time-out end.
 template <class Make>
 auto connected(const std::shared_ptr<GlooContext>& context, const Make& make) {
-  struct Result {
-    std::atomic<std::uint32_t> ready{0};
-    decltype(make(*context)) made;
-    std::exception_ptr error;
-  };
-  const auto result = std::make_shared<Result>();
-  std::thread thread([result, context, make] {
-    try {
-      result->made = make(*context);
-    } catch (...) {
-      result->error = std::current_exception();
-    }
-    result->ready.store(1, std::memory_order_release);
-    futex_wake_all(result->ready);
-  });
-  const Waited waited =
-      wait_for_change(result->ready, 0, false, context->liveness->lost(), context->options.timeout);
-  if (waited != Waited::done) {
-    thread.detach();
-    throw LostPeer(Rank(), "connections were not made");
-  }
-  thread.join();
-  if (result->error) std::rethrow_exception(result->error);
-  return std::move(result->made);
+  auto made = on_own_thread([context, make] { return make(*context); }, context->liveness->lost(),
+                            context->options.timeout);
+  if (!made) throw LostPeer(Rank(), "connections were not made");
+  return std::move(*made);
 }
 
 }  // namespace polyphony::exec

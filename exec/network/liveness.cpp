@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "exec/system/process.h"
+#include "shared/patience.h"
 
 namespace polyphony::exec {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+constexpr Seconds kHostPatience{3};  // with those who have not read a verdict
 
 const std::string kLost = "lost";    // the verdict: "RANK what happened"; empty until there is one
 const std::string kAlarm = "alarm";  // not empty: some rank's call failed
@@ -36,7 +37,7 @@ struct Liveness::State {
   std::uint32_t world_size = 0;
   Rank host;
   LivenessOptions options;
-  std::function<void()> on_lost;
+  std::function<void()> on_lost, on_look;
 
   std::atomic<bool> lost{false};
   std::mutex mutex;  // of what follows
@@ -45,7 +46,8 @@ struct Liveness::State {
   std::string own_reason;
   Rank culprit;
   std::string reason;
-  Clock::time_point last_beat = Clock::now();
+  Rank suspect;
+  std::uint64_t beats_done = 0;
   // Of the beating thread.
   std::uint32_t watched = 0;
   std::string seen;
@@ -58,7 +60,7 @@ struct Liveness::State {
   void give_verdict(Rank rank, const std::string& what);
   void settle();
   void guard_until_stopped();
-  bool wait_settled(Seconds limit);
+  void wait_settled(int silence);
   LostPeer loss() const;  // under the mutex
 };
 
@@ -108,17 +110,13 @@ void Liveness::State::give_verdict(Rank rank, const std::string& what) {
 
 // The store dies with its host: the host stays until all who can have read the verdict.
 void Liveness::State::settle() {
-  constexpr Seconds kPatience{3};
   constexpr std::chrono::milliseconds kPoll{20};
   try {
     if (self != culprit) store->add(kRead, 1);
-    if (self == host) {
-      const auto start = Clock::now();
-      const std::int64_t others_than_culprit = world_size - 1;
-      while (Clock::now() - start < kPatience && store->add(kRead, 0) < others_than_culprit) {
-        std::this_thread::sleep_for(kPoll);
-      }
-    }
+    const std::int64_t others = world_size - 1;  // than the culprit
+    Patience patience(kHostPatience, steady_now());
+    while (self == host && !patience.over(steady_now()) && store->add(kRead, 0) < others)
+      std::this_thread::sleep_for(kPoll);
   } catch (const std::exception&) {
     // The host is gone too; the verdict stands.
   }
@@ -135,15 +133,18 @@ void Liveness::State::beat_until_stopped() {
     for (;;) {
       bool send_alarm = false;
       std::string report;
+      Rank suspected;
       {
         std::unique_lock lock(mutex);
-        last_beat = Clock::now();
+        ++beats_done;
+        changed.notify_all();
         changed.wait_for(lock, options.beat, [&] {
           return stop || finished || (alarm && !alarm_sent) || (!own_reason.empty() && !reported);
         });
         if (stop || finished) break;
         send_alarm = alarm && !alarm_sent;
         report = own_reason;
+        suspected = suspect;
       }
       if (!report.empty() && !reported) {
         reported = true;
@@ -152,6 +153,7 @@ void Liveness::State::beat_until_stopped() {
       if (send_alarm) {
         alarm_sent = true;
         store->set(kAlarm, to_bytes("raised"));
+        if (suspected.valid()) watch(suspected.value);
       }
       store->set(beat_key(self.value), to_bytes(std::to_string(++count)));
       look();
@@ -166,23 +168,27 @@ void Liveness::State::beat_until_stopped() {
 
 // Ends a process that does not end by itself, and notices a store that neither answers nor closes.
 void Liveness::State::guard_until_stopped() {
-  constexpr Seconds kStoreSilence{15};
+  constexpr std::chrono::milliseconds kLook{200};
+  Patience with_store(options.store_silence, steady_now()),
+      with_process(options.grace, steady_now());
   std::unique_lock lock(mutex);
-  Clock::time_point verdict_at{};
-  for (;;) {
-    constexpr std::chrono::milliseconds kLook{500};
+  for (std::uint64_t beats_seen = 0;;) {
     changed.wait_for(lock, kLook, [&] { return stop; });
     if (stop) return;
-    const auto now = Clock::now();
+    lock.unlock();
+    on_look();
+    lock.lock();
+    if (beats_seen != beats_done) with_store.restart(steady_now());
+    beats_seen = beats_done;
     if (!verdict_given) {
-      if (finished || now - last_beat < kStoreSilence) continue;
+      with_process.restart(steady_now());
+      if (finished || !with_store.over(steady_now())) continue;
       lock.unlock();
       give_verdict(host, "the store does not answer");
       lock.lock();
       settled = true;
     }
-    if (verdict_at == Clock::time_point{}) verdict_at = now;
-    if (now - verdict_at > options.grace) {
+    if (with_process.over(steady_now())) {
       const LostPeer verdict = loss();
       lock.unlock();
       leave_after(verdict, self);
@@ -195,13 +201,18 @@ LostPeer Liveness::State::loss() const {
   return LostPeer(culprit, "lost rank " + std::to_string(culprit.value) + ": " + reason);
 }
 
-bool Liveness::State::wait_settled(Seconds limit) {
+// Until everybody can have read a verdict after `silence` beats, counted by this process, which may
+// be starved: one for the alarm and one for the verdict more. Then the host's patience.
+void Liveness::State::wait_settled(int silence) {
   std::unique_lock lock(mutex);
-  return changed.wait_for(lock, limit, [&] { return settled; });
+  const std::uint64_t last = beats_done + static_cast<std::uint64_t>(silence) + 3;
+  changed.wait(lock, [&] { return settled || verdict_given || finished || beats_done > last; });
+  changed.wait_for(lock, 2 * kHostPatience, [&] { return settled || !verdict_given; });
 }
 
 Liveness::Liveness(c10::intrusive_ptr<c10d::Store> store, Rank self, int world_size, Rank host,
-                   const LivenessOptions& options, std::function<void()> on_lost)
+                   const LivenessOptions& options, std::function<void()> on_lost,
+                   std::function<void()> on_look)
     : state_(std::make_shared<State>()) {
   State& state = *state_;
   state.store = std::move(store);
@@ -210,6 +221,7 @@ Liveness::Liveness(c10::intrusive_ptr<c10d::Store> store, Rank self, int world_s
   state.host = host;
   state.options = options;
   state.on_lost = std::move(on_lost);
+  state.on_look = std::move(on_look);
   // Keys must exist before anyone reads them.
   state.store->compareSet(kLost, to_bytes(""), to_bytes(""));
   state.store->compareSet(kAlarm, to_bytes(""), to_bytes(""));
@@ -240,12 +252,10 @@ LostPeer Liveness::explain(Rank suspect, const std::string& what) {
   {
     const std::scoped_lock lock(state.mutex);
     state.alarm = true;
+    if (suspect != state.self) state.suspect = suspect;
   }
   state.changed.notify_all();
-  // Two beats for the alarm to be read, the silence, one beat for the verdict, and the host's
-  // patience.
-  const Seconds limit = state.options.beat * (state.options.alarmed_beats + 3) + Seconds(3);
-  state.wait_settled(limit);
+  state.wait_settled(state.options.alarmed_beats);
   const std::scoped_lock lock(state.mutex);
   if (!state.verdict_given) return LostPeer(suspect, what);
   return state.loss();
@@ -257,7 +267,7 @@ void Liveness::report(const std::string& reason) {
     state_->own_reason = reason.empty() ? "it stopped" : "it stopped: " + reason;
   }
   state_->changed.notify_all();
-  state_->wait_settled(state_->options.beat + Seconds(4));
+  state_->wait_settled(1);
 }
 
 void Liveness::finish() {

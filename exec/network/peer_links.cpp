@@ -4,13 +4,16 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>
 #include <sstream>
 
+#include "exec/system/process.h"
 #include "shared/error.h"
+#include "shared/patience.h"
 
 namespace polyphony::exec {
 
@@ -22,6 +25,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::microseconds kSpin{30};
 // Sleepers look up this often, so that an abort needs no list of them.
 constexpr int kSliceMilliseconds = 50;
+
+// The first bytes on a connection: from which member, and that it knows the listener's token.
+struct Hello {
+  std::uint64_t token = 0, index = 0;
+};
 
 struct Header {
   std::uint32_t sequence = 0;
@@ -71,9 +79,6 @@ PeerLinks::PeerLinks(const std::vector<Rank>& members, std::size_t index, const 
       aborted_(aborted),
       timeout_(timeout),
       sockets_(members.size()) {
-  struct Hello {
-    std::uint64_t token = 0, index = 0;
-  };
   const Listener listener = listen_at(meeting.own_address);
   const std::uint64_t token = random_token();
   meeting.set(std::to_string(index), meeting.own_address + " " + std::to_string(listener.port) +
@@ -87,16 +92,53 @@ PeerLinks::PeerLinks(const std::vector<Rank>& members, std::size_t index, const 
     sockets_[peer] = connect_to(address, port, timeout);
     write_all(sockets_[peer], &hello, sizeof(hello));
   }
-  for (std::size_t missing = members.size() - index - 1; missing > 0;) {
-    Socket accepted = accept_from(listener, timeout);
-    Hello hello;
-    read_all(accepted, &hello, sizeof(hello), timeout);
-    if (hello.token != token || hello.index <= index || hello.index >= members.size()) continue;
-    sockets_[hello.index] = std::move(accepted);
-    --missing;
-  }
+  receive_members(listener, token);
   for (std::size_t peer = 0; peer < sockets_.size(); ++peer) {
     if (peer != index) make_quick(sockets_[peer]);
+  }
+}
+
+// Whoever connects has to greet first. One who says nothing, says something else or hangs up is a
+// stranger: the others are greeted meanwhile.
+void PeerLinks::receive_members(const Listener& listener, std::uint64_t token) {
+  struct Guest {
+    Socket socket;
+    Hello hello;
+    std::size_t got = 0;
+    bool gone = false;
+  };
+  std::vector<Guest> guests;
+  const auto greet = [&](Guest& guest) {
+    auto* const to = reinterpret_cast<char*>(&guest.hello) + guest.got;
+    const ssize_t got = recv(guest.socket.get(), to, sizeof(Hello) - guest.got, MSG_DONTWAIT);
+    if (got < 0 && would_block()) return;
+    guest.gone = got <= 0;
+    guest.got += static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+    if (guest.gone || guest.got < sizeof(Hello)) return;
+    guest.gone = true;
+    const auto [theirs, from] = guest.hello;
+    if (theirs == token && from > index() && from < sockets_.size() && !sockets_[from].valid())
+      sockets_[from] = std::move(guest.socket);
+  };
+  const auto missing = [&] {
+    for (std::size_t peer = index() + 1; peer < sockets_.size(); ++peer)
+      if (!sockets_[peer].valid()) return true;
+    return false;
+  };
+  for (Patience patience(timeout_, steady_now()); missing();) {
+    if (aborted_.load(std::memory_order_acquire)) throw LostPeer(Rank(), "the run was aborted");
+    if (patience.over(steady_now()))
+      throw std::runtime_error("waiting for a peer to connect: no answer in time");
+    std::vector<pollfd> entries{{.fd = listener.socket.get(), .events = POLLIN, .revents = 0}};
+    for (const Guest& guest : guests)
+      entries.push_back({.fd = guest.socket.get(), .events = POLLIN, .revents = 0});
+    if (!ready_soon(entries)) continue;
+    if (entries[0].revents != 0) {
+      if (Socket accepted = accept_from(listener); accepted.valid())
+        guests.push_back({.socket = std::move(accepted), .hello = {}});
+    }
+    for (Guest& guest : guests) greet(guest);
+    std::erase_if(guests, [](const Guest& guest) { return guest.gone; });
   }
 }
 
@@ -165,8 +207,8 @@ void PeerLinks::exchange(const std::vector<Parcel>& parcels, std::uint32_t kind)
     progress[peer].out_header = {
         .sequence = sequence_, .kind = kind, .bytes = parcels[peer].out_bytes};
   }
-  const auto start = Clock::now();
-  auto last_move = start;
+  Patience patience(timeout_, steady_now());
+  auto last_move = Clock::now();
   for (;;) {
     bool moved = false, finished = true;
     for (std::size_t peer = 0; peer < parcels.size(); ++peer) {
@@ -182,7 +224,8 @@ void PeerLinks::exchange(const std::vector<Parcel>& parcels, std::uint32_t kind)
       continue;
     }
     if (aborted_.load(std::memory_order_acquire)) throw LostPeer(Rank(), "the run was aborted");
-    if (now - start > timeout_) throw LostPeer(Rank(), "a collective did not end in time");
+    if (patience.over(Seconds(now.time_since_epoch())))
+      throw LostPeer(Rank(), "a collective did not end in time");
     if (!spin_ || now - last_move > kSpin) sleep(progress);
   }
 }

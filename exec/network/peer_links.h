@@ -32,6 +32,7 @@ class PeerLinks : public PeerExchange {
 
  private:
   struct Progress;
+  void receive_members(const Listener& listener, std::uint64_t token);
   void exchange(const std::vector<Parcel>& parcels, std::uint32_t kind) override;
   bool push(std::size_t peer, const Parcel& parcel, Progress& progress);
   bool pull(std::size_t peer, const Parcel& parcel, Progress& progress);

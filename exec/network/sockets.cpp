@@ -17,11 +17,13 @@
 #include <stdexcept>
 #include <thread>
 
+#include "exec/system/process.h"
+#include "shared/patience.h"
+
 namespace polyphony::exec {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -46,18 +48,42 @@ std::string numeric(const sockaddr* address, socklen_t length) {
   return text.data();
 }
 
-void wait_readable(const Socket& socket, Seconds timeout, const std::string& what) {
-  pollfd entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
-  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-  int ready = 0;
-  do {
-    ready = poll(&entry, 1, static_cast<int>(limit));
-  } while (ready < 0 && errno == EINTR);
-  if (ready < 0) fail(what);
-  if (ready == 0) throw std::runtime_error(what + ": no answer in time");
+void set_blocking(const Socket& socket, bool blocking) {
+  const int flags = fcntl(socket.get(), F_GETFL);
+  const int wanted = blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK;
+  if (flags < 0 || fcntl(socket.get(), F_SETFL, wanted) != 0) fail("socket options");
+}
+
+// A connect() that is left to the system may take minutes where packets are dropped.
+bool connected(const Socket& socket, const addrinfo& address, Patience& patience) {
+  set_blocking(socket, false);
+  if (connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS) return false;
+    constexpr Seconds kAttempt{10};
+    std::vector<pollfd> entry{{.fd = socket.get(), .events = POLLOUT, .revents = 0}};
+    for (Patience attempt(kAttempt, steady_now()); !ready_soon(entry);) {
+      if (!patience.over(steady_now()) && !attempt.over(steady_now())) continue;
+      errno = ETIMEDOUT;
+      return false;
+    }
+    int error = 0;
+    socklen_t length = sizeof(error);
+    if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) return false;
+    errno = error;
+    if (error != 0) return false;
+  }
+  set_blocking(socket, true);
+  return true;
 }
 
 }  // namespace
+
+bool ready_soon(std::vector<pollfd>& entries) {
+  constexpr int kSliceMilliseconds = 100;
+  const int ready = poll(entries.data(), entries.size(), kSliceMilliseconds);
+  if (ready < 0 && errno != EINTR) fail("poll");
+  return ready > 0;
+}
 
 Socket::~Socket() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -86,21 +112,20 @@ Listener listen_at(const std::string& address, std::uint16_t port) {
 }
 
 Socket connect_to(const std::string& host, std::uint16_t port, Seconds timeout) {
-  const auto start = Clock::now();
+  Patience patience(timeout, steady_now());
   for (;;) {
     std::string error;
     try {
       const Addresses found = resolve(host, port, SOCK_STREAM);
       for (const addrinfo* entry = found.get(); entry != nullptr; entry = entry->ai_next) {
         Socket made(socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (made.valid() && connect(made.get(), entry->ai_addr, entry->ai_addrlen) == 0)
-          return made;
+        if (made.valid() && connected(made, *entry, patience)) return made;
         error = std::strerror(errno);
       }
     } catch (const std::runtime_error& unresolved) {
       error = unresolved.what();
     }
-    if (Clock::now() - start > timeout) {
+    if (patience.over(steady_now())) {
       throw std::runtime_error("cannot connect to " + host + ":" + std::to_string(port) + ": " +
                                error);
     }
@@ -109,11 +134,8 @@ Socket connect_to(const std::string& host, std::uint16_t port, Seconds timeout) 
   }
 }
 
-Socket accept_from(const Listener& listener, Seconds timeout) {
-  wait_readable(listener.socket, timeout, "waiting for a peer to connect");
-  Socket accepted(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!accepted.valid()) fail("accept");
-  return accepted;
+Socket accept_from(const Listener& listener) {
+  return Socket(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 void write_all(const Socket& socket, const void* data, std::size_t bytes) {
@@ -127,26 +149,11 @@ void write_all(const Socket& socket, const void* data, std::size_t bytes) {
   }
 }
 
-void read_all(const Socket& socket, void* data, std::size_t bytes, Seconds timeout) {
-  char* next = static_cast<char*>(data);
-  while (bytes > 0) {
-    wait_readable(socket, timeout, "read from a peer");
-    const ssize_t got = recv(socket.get(), next, bytes, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail("read from a peer");
-    if (got == 0) throw std::runtime_error("read from a peer: connection closed");
-    next += got;
-    bytes -= static_cast<std::size_t>(got);
-  }
-}
-
 void make_quick(const Socket& socket) {
-  const int flags = fcntl(socket.get(), F_GETFL);
   const int on = 1;
-  if (flags < 0 || fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
-      setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0) {
+  set_blocking(socket, false);
+  if (setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
     fail("socket options");
-  }
 }
 
 std::string own_address_towards(const std::string& host, std::uint16_t port) {

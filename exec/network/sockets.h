@@ -2,9 +2,12 @@
 // addresses in, numeric addresses out.
 #pragma once
 
+#include <poll.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "shared/units.h"
 
@@ -38,10 +41,12 @@ struct Listener {
 // words.
 Listener listen_at(const std::string& address, std::uint16_t port = 0);
 Socket connect_to(const std::string& host, std::uint16_t port, Seconds timeout);
-Socket accept_from(const Listener& listener, Seconds timeout);
+// Non-blocking; invalid when nobody waits there (any more).
+Socket accept_from(const Listener& listener);
+// Waits a tenth of a second at most; true when one of the entries is ready.
+bool ready_soon(std::vector<pollfd>& entries);
 // Blocking, all bytes or an error. For hand-shakes.
 void write_all(const Socket& socket, const void* data, std::size_t bytes);
-void read_all(const Socket& socket, void* data, std::size_t bytes, Seconds timeout);
 // Non-blocking, and small packets leave at once.
 void make_quick(const Socket& socket);
 

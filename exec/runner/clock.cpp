@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "exec/runner/runner.h"
+#include "exec/system/process.h"
 
 namespace polyphony::exec {
 

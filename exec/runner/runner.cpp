@@ -18,8 +18,6 @@
 
 namespace polyphony::exec {
 
-Seconds steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
-
 struct Runner::Impl {
   Transport& transport;
   Training training;

@@ -60,7 +60,8 @@ class Runner {
   // runs.
   std::map<WorkId, torch::Tensor> evaluate(const Program& program, const Inputs& inputs);
 
-  // When this rank's ops ran, on this host's steady clock (seconds since its epoch).
+  // When this rank's ops ran, in steady_now() (exec/system/process.h); ranks of one host agree,
+  // others are aligned by exec/runner/clock.h.
   const std::vector<OpTime>& times() const;
 
   std::vector<Chunk*> chunks();  // in parameter-group order
@@ -74,8 +75,5 @@ class Runner {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Seconds on the host's steady clock; ranks of one host agree, others are aligned by exec/runner/clock.h.
-Seconds steady_now();
 
 }  // namespace polyphony::exec

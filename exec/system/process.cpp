@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <thread>
@@ -41,6 +42,8 @@ void share_cores(int local_ranks) {
   if (!cores_suffice(local_ranks)) set_policy(SCHED_BATCH);
   at::set_num_threads(std::clamp(cores() / std::max(1, local_ranks), 1, allowed_cores()));
 }
+
+Seconds steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 Seconds processor_now() {
   const bool alone = at::get_num_threads() == 1;

@@ -10,6 +10,9 @@ namespace polyphony::exec {
 // Else this rank's share of the cores as compute threads, never more than the process may run on.
 // Call it first: threads started later inherit it.
 void share_cores(int local_ranks);
+// Of the host's steady clock (CLOCK_MONOTONIC), which stands still while the machine is suspended
+// and runs on while this process is stopped (SIGSTOP).
+Seconds steady_now();
 // Processor time so far: of the calling thread, or of the whole process where LibTorch computes on
 // several threads.
 Seconds processor_now();

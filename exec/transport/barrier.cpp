@@ -8,6 +8,9 @@
 #include <climits>
 #include <ctime>
 
+#include "exec/system/process.h"
+#include "shared/patience.h"
+
 namespace polyphony::exec {
 
 namespace {
@@ -41,8 +44,8 @@ void futex_wake_all(std::atomic<std::uint32_t>& word) {
 
 Waited wait_for_change(std::atomic<std::uint32_t>& word, std::uint32_t seen, bool spin,
                        const std::atomic<bool>& aborted, Seconds timeout) {
-  const auto start = Clock::now();
   if (spin) {
+    const auto start = Clock::now();
     while (Clock::now() - start < kSpin) {
       for (int i = 0; i < 16; ++i) {
         if (word.load(std::memory_order_acquire) != seen) return Waited::done;
@@ -50,11 +53,11 @@ Waited wait_for_change(std::atomic<std::uint32_t>& word, std::uint32_t seen, boo
       }
     }
   }
+  Patience patience(timeout, steady_now());
   while (word.load(std::memory_order_acquire) == seen) {
     if (aborted.load(std::memory_order_acquire)) return Waited::aborted;
-    const Seconds left = timeout - Seconds(Clock::now() - start);
-    if (left <= Seconds(0)) return Waited::timed_out;
-    futex_wait(word, seen, std::min(left, kSlice));
+    if (patience.over(steady_now())) return Waited::timed_out;
+    futex_wait(word, seen, std::min(patience.left(), kSlice));
   }
   return Waited::done;
 }

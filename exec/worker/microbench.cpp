@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "exec/runner/runner.h"
+#include "exec/system/process.h"
 
 namespace polyphony::exec {
 namespace {

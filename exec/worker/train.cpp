@@ -8,6 +8,7 @@
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/runner/clock.h"
 #include "exec/runner/step_data.h"
+#include "exec/system/process.h"
 #include "exec/worker/run_files.h"
 #include "shared/cost/cost_model.h"
 #include "shared/error.h"

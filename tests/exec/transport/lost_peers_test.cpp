@@ -1,10 +1,12 @@
 #include <signal.h>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 #include <algorithm>
 #include <functional>
 #include <string>
 
+#include "exec/system/process.h"
 #include "tests/exec/transport/rank_processes.h"
 #include "tests/exec/transport/transport_behaviour.h"
 
@@ -93,6 +95,47 @@ const bool kPlanner = add_role(
     },
     impatient());
 
+// SIGSTOP to all, and SIGCONT some seconds later, from a process that nobody waits for.
+void pause_all(const torch::Tensor& processes, unsigned seconds) {
+  if (fork() != 0) return;
+  const auto* const ids = processes.const_data_ptr<std::int64_t>();
+  for (const int number : {SIGSTOP, SIGCONT}) {
+    for (std::int64_t i = 0; i < processes.numel(); ++i) kill(static_cast<pid_t>(ids[i]), number);
+    if (number == SIGSTOP) sleep(seconds);
+  }
+  _exit(0);
+}
+
+// A pause longer than the patience of all that waits: for signs of life, the store, messages.
+GlooOptions less_patient_than_the_pause() {
+  GlooOptions options = impatient();
+  options.liveness.store_silence = Seconds(3);
+  options.timeout = Seconds(3);
+  return options;
+}
+
+const bool kPaused = add_role(
+    "all are paused",
+    [](Transport& transport) {
+      const auto group = transport.make_group("all", everyone(transport));
+      torch::Tensor own = torch::full({1}, std::int64_t{getpid()}, torch::kInt64);
+      torch::Tensor all = torch::zeros({transport.world_size()}, torch::kInt64);
+      group->all_gather(own, all, std::vector<std::int64_t>(3, 1));
+      const bool first = transport.rank().value == 0;
+      if (first) pause_all(all, 4);
+      // Waits of every kind, until some time after the pause.
+      const Seconds begin = steady_now();
+      for (torch::Tensor over = torch::zeros({1}); over.item<float>() == 0;) {
+        if (first && steady_now() - begin > Seconds(4.5)) over.fill_(1);
+        group->all_reduce(over, Reduction::max);
+        transport.barrier();
+        if (first) transport.send(own, Rank(1u), 1);
+        if (transport.rank().value == 1) transport.receive(own, Rank(0u), 1);
+      }
+      transport.barrier();
+    },
+    less_patient_than_the_pause());
+
 void check_lost(const std::string& role, int ranks, std::uint32_t victim, int victim_status,
                 const std::string& reason = "", Seconds limit = Seconds(60),
                 StoreHost host = StoreHost::rank_0) {
@@ -138,6 +181,13 @@ TEST_SUITE("lost peers") {
   // 30 beats of 0.1 s; the test itself ends the frozen one.
   TEST_CASE("alive but silent") {
     check_lost("rank 1 freezes", 3, 1, -SIGKILL, "it gave no sign of life for 3.0 s", Seconds(12));
+  }
+  TEST_CASE("all paused for longer than anybody is waited for: no loss") {
+    REQUIRE(kPaused);
+    for (const RankResult& result : run_rank_processes("all are paused", 3, Seconds(30))) {
+      CAPTURE(result.output);
+      CHECK(result.exit_status == 0);
+    }
   }
   TEST_CASE("an exception on one rank, with its reason") {
     check_lost("rank 1 stops", 3, 1, 3, "it stopped: loss is not a number");
