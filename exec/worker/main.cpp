@@ -12,6 +12,7 @@
 #include "exec/network/liveness.h"
 #include "exec/system/launch_env.h"
 #include "exec/system/process.h"
+#include "exec/system/stop_signals.h"
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
 #include "exec/worker/train.h"
@@ -24,8 +25,6 @@
 namespace polyphony::exec {
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-
 constexpr const char* kExample = R"(
 Runs one rank of the layout in SCENARIO: the same Program that `polyphony simulate` plays. Every rank is started with the same
 arguments; who it is comes from --rank and --world-size, or from torchrun, Slurm, Open MPI or PMI variables.
@@ -36,7 +35,8 @@ Examples
   torchrun --no-python --standalone --nproc-per-node 2 polyphony-worker scenarios/easy_vqa.json --out runs/a
   srun -n 16 polyphony-worker scenario.json --out runs/b --resume
 
-Exit codes: 0 done, 1 failed (a lost rank is named), 2 bad input, 3 the layout cannot run here.
+Ctrl-C or SIGTERM: from the first step on the ranks save a checkpoint and stop; a second one, or one before that, ends the rank at once.
+Exit codes: 0 done, 1 failed (a lost rank is named) or stopped, 2 bad input, 3 the layout cannot run here.
 )";
 
 HardwareProfile load_profile(const std::string& name) {
@@ -100,19 +100,48 @@ LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
   return flags;
 }
 
-std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Device device) {
-  try {
-    return connect(launch, device);
-  } catch (const LostPeer& loss) {
-    leave_after(loss, launch.rank);
-  }
-}
-
-// The others have been told: LibTorch's threads may still run, so no destructor may wait for them.
+// LibTorch's threads may still run, so no destructor may wait for them.
 [[noreturn]] void leave(const std::exception& error, ExitCode code) {
+  give_way_to_signal();
   std::cerr << error.what() << std::endl;
   std::_Exit(static_cast<int>(code));
 }
+
+// Of the exception that is being handled.
+[[noreturn]] void leave_with_rank(Rank rank) {
+  try {
+    throw;
+  } catch (const LostPeer& loss) {
+    give_way_to_signal();
+    leave_after(loss, rank);
+  } catch (const InputError& error) {
+    leave(error, ExitCode::bad_input);
+  } catch (const std::exception& error) {
+    leave(error, ExitCode::failed);
+  }
+}
+
+std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Device device) {
+  try {
+    return connect(launch, device);
+  } catch (...) {
+    leave_with_rank(launch.rank);
+  }
+}
+
+// While it lives, a signal that ends this rank tells the others.
+class Tells {
+ public:
+  explicit Tells(Transport& transport) {
+    tell_peers_by([&transport](const std::string& reason) { transport.abort(reason); });
+  }
+  ~Tells() {
+    tell_peers_by({});
+    give_way_to_signal();
+  }
+  Tells(const Tells&) = delete;
+  Tells& operator=(const Tells&) = delete;
+};
 
 // A number of the command line that must not be negative (or not a number).
 template <class T>
@@ -151,7 +180,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");
-  options.interrupted = [] { return interrupted != 0; };
+  options.interrupted = stop_asked;
   return options;
 }
 
@@ -172,8 +201,10 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   TrainOptions options = train_options(args, scenario);
   options.device = device;
   const std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
+  const Tells tells(*transport);
   try {
     const TrainResult result = train(*transport, scenario, layout, *dataset, options);
+    all_saved();
     if (launch.rank.value == 0) {
       nlohmann::json summary{{"steps", result.steps},
                              {"median_step_seconds", result.median_step.count()},
@@ -184,14 +215,12 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       std::cout << summary.dump() << std::endl;
     }
     return static_cast<int>(ExitCode::ok);
-  } catch (const LostPeer& loss) {
-    leave_after(loss, launch.rank);
-  } catch (const InputError& error) {
-    transport->abort(error.what());
-    leave(error, ExitCode::bad_input);
+  } catch (const LostPeer&) {
+    leave_with_rank(launch.rank);
   } catch (const std::exception& error) {
+    give_way_to_signal();
     transport->abort(error.what());
-    leave(error, ExitCode::failed);
+    leave_with_rank(launch.rank);
   }
 }
 
@@ -213,6 +242,7 @@ int run(int argc, char** argv) {
   keep_freed_memory();
   if (args.count("microbench")) {
     const std::unique_ptr<Transport> transport = connect_or_leave(launch, torch::kCPU);
+    const Tells tells(*transport);
     std::cout << run_microbench(*transport, {}) << std::flush;
     return static_cast<int>(ExitCode::ok);
   }
@@ -229,8 +259,7 @@ int main(int argc, char** argv) {
   using namespace polyphony;
   std::signal(SIGXFSZ,
               SIG_IGN);  // a file over the size limit is then a write that fails, and is reported
-  std::signal(SIGINT, [](int) { exec::interrupted = 1; });
-  std::signal(SIGTERM, [](int) { exec::interrupted = 1; });
+  exec::hear_stop_signals();
   try {
     const int code = exec::run(argc, argv);
     return finish_stdout() ? code : static_cast<int>(ExitCode::failed);

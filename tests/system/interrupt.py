@@ -1,10 +1,20 @@
 """Ctrl-C and a launcher that dies: nothing stays, nothing is lost."""
 import os
+import pathlib
+import re
 import signal
+import socket
 import time
 
 import harness
-from harness import POLYPHONY, SCENARIOS, run
+from harness import POLYPHONY, SCENARIOS, WORKER, run
+
+
+def waits(pid):
+    """Its main thread leaves both signals to another: then it is some tenths of a second from its rendezvous."""
+    both = 1 << (signal.SIGINT - 1) | 1 << (signal.SIGTERM - 1)
+    blocked = re.search(r"SigBlk:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]
+    return int(blocked, 16) & both == both
 
 
 class Interrupt(harness.SystemTest):
@@ -37,6 +47,48 @@ class Interrupt(harness.SystemTest):
                 self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", whole, "--steps", done + 4))
                 self.assertEqual(harness.losses(out), harness.losses(whole))
 
+    def test_a_worker_that_waits_for_its_peers_ends_at_once(self):
+        for rank in (0, 1):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(rank=rank, signal=number.name):
+                    port = harness.free_port()
+                    worker = self.start(WORKER, SCENARIOS / "tiny.json", "--rank", rank, "--world-size", 2, "--master", f"127.0.0.1:{port}")
+                    harness.wait_until(lambda: waits(worker.pid), 30, "the worker's wait")
+                    time.sleep(1)
+                    self.assert_ends_soon(worker, number, number.name)
+
+    def test_a_worker_deaf_by_a_silent_stranger_ends_at_once(self):
+        with socket.create_server(("127.0.0.1", 0)) as stranger:
+            worker = self.start(WORKER, SCENARIOS / "tiny.json", "--rank", 1, "--world-size", 2, "--master", f"127.0.0.1:{stranger.getsockname()[1]}")
+            stranger.settimeout(30)
+            guests = []
+            for _ in range(2):  # who listens?, and the store's greeting
+                guests.append(stranger.accept()[0])
+                guests[-1].recv(1)
+            self.assert_ends_soon(worker, signal.SIGTERM, "SIGTERM")
+            for guest in guests:
+                guest.close()
+
+    def test_a_second_signal_ends_a_training_rank_at_once_and_the_others_hear_of_it(self):
+        launcher, pids = self.running(self.folder / "twice", "tiny_fan_out.json", 4)
+        os.kill(pids[3], signal.SIGSTOP)  # so that no rank gets to its checkpoint
+        for _ in range(2):
+            os.kill(pids[1], signal.SIGTERM)
+            time.sleep(0.3)
+        harness.wait_until(lambda: not os.path.exists(f"/proc/{pids[1]}"), 3, "the rank's end")
+        os.kill(pids[3], signal.SIGCONT)
+        _, err = self.finish(launcher, 40)
+        self.assertIn("stopped by SIGTERM again, at once", err)
+        self.assertIn("lost rank 1: it stopped: SIGTERM", err)
+
+    def assert_ends_soon(self, worker, number, name):
+        worker.send_signal(number)
+        begin = time.monotonic()
+        _, err = self.finish(worker, 20)
+        self.assertLess(time.monotonic() - begin, 3)  # a second, on a machine with nothing else to do
+        self.assertEqual(worker.returncode, 1, err)
+        self.assertEqual(err, f"polyphony-worker: stopped by {name} before its first step: there is nothing to save\n")
+
     def test_the_launcher_killed_takes_its_workers_along(self):
         launcher, pids = self.running(self.folder / "run", "tiny_fan_out.json", 4)
         launcher.kill()
@@ -47,8 +99,9 @@ class Interrupt(harness.SystemTest):
         launcher = self.start(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 1000000)
         pids = harness.wait_until(lambda: harness.workers_of(out), 30, "workers")
         launcher.send_signal(signal.SIGINT)
-        self.finish(launcher, 45)
-        self.assertNotEqual(launcher.returncode, 0)
+        _, err = self.finish(launcher, 20)
+        self.assertEqual(launcher.returncode, 1, err)
+        self.assertIn("run: interrupted before the first step", err)
         self.assert_gone(pids, 0.5)
 
 
