@@ -2,10 +2,10 @@
 // behind.
 //   Each gets RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT: what
 //   torchrun would set. When one dies the others are given `grace` to say so and leave (they name
-//   the lost rank), then killed. Ctrl-C and SIGTERM are passed on once (ranks write a checkpoint
-//   and stop); a second one kills. Children die with this process, whatever happens to it. What the
-//   ranks say on stderr is shown when all have ended, a line that several say alike once; when one
-//   refused its input, its line alone.
+//   the lost rank), then killed; who is left after some seconds is told to the user, with what
+//   happens next. When one refuses its input, the others are stopped. Ctrl-C and SIGTERM are passed
+//   on once (ranks write a checkpoint and stop); a second one kills. Children die with this process,
+//   whatever happens to it. What the ranks say on stderr: sim/commands/rank_talk.h.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,9 @@ struct LaunchOptions {
   int ranks = 1;
   std::vector<std::string> arguments;  // of polyphony-worker
   Seconds grace{30};
-  std::function<void()> tick;  // called about five times a second, for progress
+  std::string label = "polyphony";        // of its own lines on stderr
+  std::function<std::string()> way_on{};  // after a failure: "--resume continues ..."
+  std::function<void()> tick;             // called about five times a second, for progress
 };
 
 struct LaunchResult {

@@ -75,6 +75,7 @@ int profile_command(int argc, char** argv) {
   LaunchOptions options;
   options.ranks = args.integer("ranks");
   options.arguments = {"--microbench"};
+  options.label = "profile";
   LaunchResult run;
   {
     Progress progress("profile");

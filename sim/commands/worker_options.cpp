@@ -93,6 +93,13 @@ LaunchResult launch_with_progress(const LaunchOptions& options, const std::strin
   tail.update();
   Progress progress(label);
   LaunchOptions with_tick = options;
+  with_tick.label = label;
+  if (label == "run")
+    with_tick.way_on = [&]() -> std::string {
+      std::error_code none;
+      const bool saved = !std::filesystem::is_empty(folder + "/checkpoints", none) && !none;
+      return saved ? "--resume continues from the last checkpoint" : "no checkpoint was saved yet";
+    };
   with_tick.tick = [&] {
     tail.update();
     std::string detail = "step " + std::to_string(tail.step + 1) + "/" + std::to_string(steps);

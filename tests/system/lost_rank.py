@@ -29,11 +29,29 @@ class LostRank(harness.SystemTest):
         _, err = self.finish(launcher, 40)
         self.assertLess(time.monotonic() - begin, 30)
         self.assertEqual(launcher.returncode, 1, err)
-        self.assertIn(f"run: rank {rank} was killed by signal 9", err)
+        self.assertRegex(err, rf"run: rank {rank} was killed by signal 9 .*; --resume continues from the last checkpoint")
         for other in set(range(4)) - {rank}:
             self.assertRegex(err, rf"(?m)^rank {other}: lost rank {rank}: \S")
         self.assertEqual([pid for pid in pids.values() if os.path.exists(f"/proc/{pid}")], [])
         return out
+
+    def test_a_silent_rank_is_said_when_it_is_known(self):
+        """The launcher beside a worker that is played: rank 0 names rank 1, which does not end by itself."""
+        shutil.copy(POLYPHONY, self.folder / "polyphony")
+        worker = self.folder / "polyphony-worker"
+        worker.write_text('#!/bin/sh\n[ "$RANK" = 1 ] && exec sleep 600\necho "rank 0: lost rank 1: it is silent" >&2\nexit 1\n')
+        worker.chmod(0o755)
+        launcher = self.start(self.folder / "polyphony", "run", SCENARIOS / "tiny.json", "--out", self.folder / "run", "--steps", 5)
+        lines = [launcher.stderr.readline() for _ in range(2)]
+        self.assertIsNone(launcher.poll(), lines)
+        self.assertEqual(lines[0], "rank 0: lost rank 1: it is silent\n")
+        self.assertRegex(lines[1], r"^run: rank 1 has not ended yet: killed in \d+ s, or at once by Ctrl-C twice; no checkpoint was saved yet$")
+        for _ in range(2):
+            launcher.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        _, err = self.finish(launcher, 10)
+        self.assertEqual(launcher.returncode, 1)
+        self.assertEqual(err, "run: lost rank 1: it is silent; no checkpoint was saved yet\n")
 
     def go_on(self, out, scenario):
         """{step: loss} of the steps after the last checkpoint, resumed with the scenario's layout."""
