@@ -35,6 +35,7 @@ struct RankState {
   };
   std::vector<Group> groups;
   std::int64_t updates = 0;  // AdamW's steps
+  std::string run;           // run_record() of the scenario; empty: nothing is remembered of it
 };
 // Of the run that `structure` is a Program of; `stores` in the order of Runner::stores().
 RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParameters*> stores);
@@ -45,7 +46,8 @@ RankState rank_state(const Program& structure, Rank rank, std::vector<HeldParame
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
                      const RankState& state, const Program& structure, int keep = 2);
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure, int keep = 2);
+                     Runner& runner, const Program& structure, const std::string& run,
+                     int keep = 2);
 // The step of the newest checkpoint, or nothing. One without its manifest, or with a file missing
 // or of a wrong size: InputError.
 std::optional<std::int64_t> newest_checkpoint(const std::string& folder);
@@ -54,9 +56,16 @@ std::optional<std::int64_t> newest_checkpoint(const std::string& folder);
 std::vector<std::vector<int>> newest_blocks(const std::string& folder);
 // Collective. Values, moments, masters and AdamW's step count become those of the checkpoint, bit
 // for bit. Another model or number format, a missing or damaged file (checksums): InputError.
-void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     RankState& state, const Program& structure);
-void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure);
+// Answers what else the scenario changes ("data.seed was 1, is 2").
+std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t step,
+                                         Transport& transport, RankState& state,
+                                         const Program& structure);
+// The newest, if there is one.
+struct Loaded {
+  std::int64_t step = 0;
+  std::vector<std::string> changed;
+};
+std::optional<Loaded> load_newest(const std::string& folder, Transport& transport, Runner& runner,
+                                  const Program& structure, const std::string& run);
 
 }  // namespace polyphony::exec

@@ -8,6 +8,7 @@
 #include "exec/checkpoint/checkpoint_region.h"
 #include "exec/checkpoint/safetensors.h"
 #include "shared/error.h"
+#include "shared/scenario/run_record_json.h"
 
 namespace polyphony::exec {
 namespace {
@@ -18,33 +19,35 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return text;
 }
 
+constexpr const char* kSameScenario = "resume with the scenario that it was saved from";
+
 void check_model(const std::string& file, const Manifest& manifest, const Program& structure) {
-  constexpr const char* kHint = "resume with the scenario that it was saved from";
   std::map<std::string, ModelParameter> saved;
   for (const ModelParameter& parameter : manifest.parameters) saved[parameter.name] = parameter;
   for (const ModelParameter& ours : model_parameters(structure.model)) {
     const auto found = saved.find(ours.name);
     if (found == saved.end())
-      throw InputError(file, "/parameters", "is of another model: it has no " + ours.name, kHint);
+      throw InputError(file, "/parameters", "is of another model: it has no " + ours.name,
+                       kSameScenario);
     if (found->second.shape != ours.shape)
       throw InputError(file, "/parameters",
                        "is of another model: " + ours.name + " is " +
                            shape_text(found->second.shape) + " there, " + shape_text(ours.shape) +
                            " here",
-                       kHint);
+                       kSameScenario);
     if (ours.trainable && !found->second.trainable)
       throw InputError(file, "/parameters",
                        ours.name + " was frozen when it was saved, and has no optimizer state",
-                       kHint);
+                       kSameScenario);
     saved.erase(found);
   }
   if (!saved.empty())
     throw InputError(file, "/parameters",
-                     "is of another model: this one has no " + saved.begin()->first, kHint);
+                     "is of another model: this one has no " + saved.begin()->first, kSameScenario);
   const std::string format = format_name(structure);
   if (manifest.format != format)
     throw InputError(file, "/format", "is " + manifest.format + ", this run trains in " + format,
-                     kHint);
+                     kSameScenario);
 }
 
 // Finds and reads stored elements; opens the files as they are needed, each verified once.
@@ -185,32 +188,59 @@ std::vector<std::vector<int>> newest_blocks(const std::string& folder) {
   return read_manifest(folder, steps.back()).blocks;
 }
 
-void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     RankState& state, const Program& structure) {
-  const torch::NoGradGuard no_grad;
+namespace {
+
+std::string seen(std::int64_t step) {
+  return step < 0 ? "no checkpoint" : "step " + std::to_string(step) + " as the newest checkpoint";
+}
+
+// All ranks see the same newest checkpoint, or none (-1).
+void agree(const std::string& folder, std::int64_t step, Transport& transport) {
   const auto steps = gather(transport, {step, 0});
   for (std::size_t r = 0; r < steps.size(); ++r)
     if (steps[r].first != step)
-      throw InputError(folder, "",
-                       "rank " + std::to_string(r) + " sees step " +
-                           std::to_string(steps[r].first) +
-                           " as the newest checkpoint, rank 0 step " + std::to_string(step),
-                       kNotShared);
+      throw InputError(
+          folder, "",
+          "rank " + std::to_string(r) + " sees " + seen(steps[r].first) + ", rank 0 " + seen(step),
+          kNotShared);
   transport.barrier();  // nobody reads before rank 0 has agreed
-  const std::string path = step_folder(folder, step);
+}
+
+}  // namespace
+
+std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t step,
+                                         Transport& transport, RankState& state,
+                                         const Program& structure) {
+  const torch::NoGradGuard no_grad;
+  agree(folder, step, transport);
+  const std::string path = step_folder(folder, step), file = path + "/manifest.json";
   const Manifest manifest = read_manifest(folder, step);
-  check_model(path + "/manifest.json", manifest, structure);
+  check_model(file, manifest, structure);
+  RecordDifferences differences;
+  if (!manifest.run.empty() && !state.run.empty())
+    differences = compare_records(manifest.run, state.run, file);
+  if (!differences.another_model.empty())
+    throw InputError(file, "/run", "is of another model: " + differences.another_model.front(),
+                     kSameScenario);
   RegionReader reader(path, manifest);
   for (const RankState::Group& group : state.groups) load_group(*group.store, reader);
   state.updates = manifest.optimizer_steps;
   transport.barrier();
+  return differences.changed;
 }
 
-void load_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure) {
+std::optional<Loaded> load_newest(const std::string& folder, Transport& transport, Runner& runner,
+                                  const Program& structure, const std::string& run) {
+  const std::optional<std::int64_t> newest = newest_checkpoint(folder);
+  if (!newest) {
+    agree(folder, -1, transport);
+    return {};
+  }
   RankState state = rank_state(structure, transport.rank(), runner.stores());
-  load_checkpoint(folder, step, transport, state, structure);
+  state.run = run;
+  Loaded loaded{*newest, load_checkpoint(folder, *newest, transport, state, structure)};
   runner.set_updates(state.updates);
+  return loaded;
 }
 
 }  // namespace polyphony::exec

@@ -1,10 +1,10 @@
 #include "exec/checkpoint/checkpoint_manifest.h"
 
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
+#include "shared/fnv.h"
 #include "shared/model/limits.h"
 #include "shared/text/strict_json.h"
 
@@ -12,18 +12,34 @@ namespace polyphony::exec {
 namespace {
 
 constexpr const char* kVersion = "polyphony_checkpoint";
+constexpr const char* kChecksum = "checksum";
+constexpr const char* kRestore = "restore the manifest, or use another checkpoint";
 
-std::string hexadecimal(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
+std::string digits_without_checksum(nlohmann::json manifest) {
+  manifest.erase(kChecksum);
+  Fnv checksum;
+  checksum.add(manifest.dump());
+  return checksum.digits();
+}
+
+// Before anything in it is believed.
+void check_whole(const JsonValue& root, const std::string& text) {
+  std::int64_t version = 0;
+  root.read(kVersion, version);
+  if ((version == 2) != !root.has(kChecksum))
+    root.refuse("version " + std::to_string(version) + (version == 2 ? " has" : " needs") +
+                    (version == 2 ? " no checksum" : " a checksum"),
+                kRestore);
+  if (version == 2) return;
+  const nlohmann::json value = nlohmann::json::parse(text, nullptr, true, true);
+  if (digits_without_checksum(value) != root.at(kChecksum).text())
+    root.refuse_at(kChecksum, "is not the manifest's: it is damaged", kRestore);
 }
 
 std::uint64_t parse_checksum(const JsonValue& value) {
   const std::string text = value.text();
   if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos)
-    value.refuse("\"" + text + "\" is no checksum",
-                 "restore the manifest, or use another checkpoint");
+    value.refuse("\"" + text + "\" is no checksum", kRestore);
   return std::stoull(text, nullptr, 16);
 }
 
@@ -48,13 +64,15 @@ const ObjectForm& manifest_form() {
   static const ObjectForm manifest{
       "manifest",
       "of a checkpoint",
-      {{kVersion, integer_form(2, 2), "version", true},
+      {{kVersion, integer_form(2, 3), "version", true},
+       {kChecksum, text_form("cbf29ce484222325"), "of the manifest without it"},
        {"step", integer_form(0, kAny), "steps trained", true},
        {"optimizer_steps", integer_form(0, kAny), "updates made", true},
        {"world_size", integer_form(1), "ranks that wrote it", true},
        {"format", text_form("F32"), "number format", true},
        {"blocks", list_form(list_form(integer_form(0, kMostLayers), 0, kMostLayers), 0, 64),
         "per stage, by module, of the run that wrote it"},
+       {"run", text_form("{…}"), "what the scenario was"},
        {"parameters", list_form(object_form(parameter)), "of the model", true},
        {"files", list_form(object_form(file)), "of the ranks", true}},
       {}};
@@ -79,27 +97,31 @@ std::string to_json(const Manifest& manifest) {
   for (const ManifestFile& file : manifest.files)
     files.push_back({{"name", file.name},
                      {"size", file.digest.size.value},
-                     {"checksum", hexadecimal(file.digest.checksum)},
+                     {"checksum", Fnv(file.digest.checksum).digits()},
                      {"slices", json(file.slices)}});
-  return json{{kVersion, 2},
-              {"step", manifest.step},
-              {"optimizer_steps", manifest.optimizer_steps},
-              {"world_size", manifest.world_size},
-              {"format", manifest.format},
-              {"blocks", manifest.blocks},
-              {"parameters", std::move(parameters)},
-              {"files", std::move(files)}}
-      .dump(1);
+  json whole{{kVersion, 3},
+             {"step", manifest.step},
+             {"optimizer_steps", manifest.optimizer_steps},
+             {"world_size", manifest.world_size},
+             {"format", manifest.format},
+             {"blocks", manifest.blocks},
+             {"parameters", std::move(parameters)},
+             {"files", std::move(files)}};
+  if (!manifest.run.empty()) whole["run"] = manifest.run;
+  whole[kChecksum] = digits_without_checksum(whole);
+  return whole.dump(1);
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& file) {
   const JsonValue root = JsonValue::parse(text, file);
   root.check(object_form(manifest_form()));
+  check_whole(root, text);
   Manifest manifest;
   root.read("step", manifest.step);
   root.read("optimizer_steps", manifest.optimizer_steps);
   root.read("world_size", manifest.world_size);
   root.read("format", manifest.format);
+  root.read("run", manifest.run);
   if (root.has("blocks"))
     for (std::size_t m = 0; m < root.at("blocks").size(); ++m) {
       const JsonValue module = root.at("blocks").at(m);

@@ -1,9 +1,11 @@
 // The manifest of a checkpoint (exec/checkpoint/checkpoint.h).
-//   {"polyphony_checkpoint": 2, "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
-//   "F32", "blocks": [[], [3, 5]],
+//   {"polyphony_checkpoint": 3, "checksum": "41d2…", "step": 40, "optimizer_steps": 40, "world_size": 4, "format":
+//   "F32", "blocks": [[], [3, 5]], "run": "{…}",
 //    "parameters": [{"name": "language.head.output.weight", "shape": [64, 32], "trainable": true},
 //    …], "files": [{"name": "rank-0.safetensors", "size": 5120, "checksum": "9e37…", "slices":
 //    {"language.head.output.weight": "rows 1/2", …}}, …]}
+// `checksum` is the FNV-1a of the manifest without it (compact, keys sorted); `run` what the
+// scenario was (shared/scenario/run_record_json.h). Version 2, without both, is read.
 // A slice is a region of the parameter (exec/checkpoint/checkpoint_region.h), in the words of the file's own
 // metadata.
 // `optimizer_steps` is AdamW's count: smaller than `step` by the updates that were skipped for
@@ -41,6 +43,7 @@ struct Manifest {
   int world_size = 1;
   std::string format;                    // of the values, as safetensors names it
   std::vector<std::vector<int>> blocks;  // ModuleLayout::blocks by module, of the run that wrote it
+  std::string run;                       // run_record() of its scenario; empty: not remembered
   std::vector<ModelParameter> parameters;
   std::vector<ManifestFile> files;
 };

@@ -110,11 +110,12 @@ class Partial {
   bool published_ = false;
 };
 
-void write_manifest(const std::string& partial, std::int64_t step, std::int64_t updates,
+void write_manifest(const std::string& partial, std::int64_t step, const RankState& state,
                     const Program& structure, const std::vector<TwoNumbers>& digests) {
   Manifest manifest;
   manifest.step = step;
-  manifest.optimizer_steps = updates;
+  manifest.optimizer_steps = state.updates;
+  manifest.run = state.run;
   manifest.world_size = static_cast<int>(structure.ranks);
   manifest.format = format_name(structure);
   for (const ModuleLayout& grid : structure.layout.modules) manifest.blocks.push_back(grid.blocks);
@@ -172,7 +173,7 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
       gather(transport, {mine.size.value, static_cast<std::int64_t>(mine.checksum)});
   if (failure) throw *failure;
   if (owner) {
-    write_manifest(partial, step, state.updates, structure, digests);
+    write_manifest(partial, step, state, structure, digests);
     owner->publish(folder, path);
     owner.reset();
     std::vector<std::int64_t> steps = steps_in(folder);
@@ -184,9 +185,10 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
 }
 
 void save_checkpoint(const std::string& folder, std::int64_t step, Transport& transport,
-                     Runner& runner, const Program& structure, int keep) {
+                     Runner& runner, const Program& structure, const std::string& run, int keep) {
   RankState state = rank_state(structure, transport.rank(), runner.stores());
   state.updates = runner.updates();
+  state.run = run;
   save_checkpoint(folder, step, transport, state, structure, keep);
 }
 

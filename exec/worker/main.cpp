@@ -53,6 +53,7 @@ cxxopts::Options make_options() {
       cxxopts::value<std::string>()->default_value(""))(
       "steps", "train until this step; default: training.steps of the scenario",
       cxxopts::value<std::int64_t>())("resume", "continue from the newest checkpoint in --out")(
+      "fresh", "remove an earlier run in --out first")(
       "checkpoint-every", "seconds between checkpoints; 0: only at the end",
       cxxopts::value<double>()->default_value("60"))(
       "evaluate-every", "steps between evaluations on held-out samples; 0: never",
@@ -158,7 +159,10 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   options.out = args["out"].as<std::string>();
   options.steps =
       args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
-  options.resume = args.count("resume") > 0;
+  options.earlier = args.count("resume")  ? EarlierRun::resume
+                    : args.count("fresh") ? EarlierRun::remove
+                                          : EarlierRun::refuse;
+  if (const auto lock = process_environment()(kRunLock)) options.folder_lock = std::stoi(*lock);
   options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
   options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
   options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
@@ -175,8 +179,11 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
     options.trace_first = first;
     options.trace_last = last;
   }
-  if (options.resume && options.out.empty())
-    throw InputError("--resume", "", "needs --out", "name the folder of the run to continue");
+  for (const char* flag : {"resume", "fresh"})
+    if (args.count(flag) && options.out.empty())
+      throw InputError(std::string("--") + flag, "", "needs --out", "name the folder of the run");
+  if (args.count("resume") && args.count("fresh"))
+    throw InputError("--fresh", "", "removes what --resume continues", "give one of them");
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");

@@ -1,42 +1,22 @@
 #include "exec/worker/run_files.h"
 
-#include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <iostream>
 
 #include "shared/error.h"
+#include "shared/files/files.h"
+#include "shared/files/whole.h"
 #include "shared/scenario/batch_json.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::exec {
 namespace {
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file)
-    throw InputError(path, "", "cannot be written",
-                     "free some disk space or choose another --out folder");
-}
-
-// Whole lines of the first `done` steps. An accuracy after n steps says n, the loss of the n-th
-// step n - 1.
-std::string lines_until(const std::string& path, std::int64_t done) {
-  std::ifstream file(path, std::ios::binary);
-  std::string kept;
-  for (std::string line; std::getline(file, line);) {
-    const nlohmann::json value = nlohmann::json::parse(line, nullptr, false);
-    if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer())
-      continue;
-    const auto step = value["step"].get<std::int64_t>();
-    if (step < done || (step == done && value.contains("accuracy"))) kept += line + '\n';
-  }
-  return kept;
-}
-
-nlohmann::json number(double value) {  // JSON has no NaN; readers take null for "not a number"
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+// A name beside the file that nothing has yet.
+std::string unused(const std::string& path) {
+  for (int i = 1;; ++i)
+    if (std::string name = path + ".damaged-" + std::to_string(i); !std::filesystem::exists(name))
+      return name;
 }
 
 }  // namespace
@@ -44,42 +24,44 @@ nlohmann::json number(double value) {  // JSON has no NaN; readers take null for
 MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done) {
   if (folder.empty() || rank.value != 0) return;
   path_ = folder + "/metrics.jsonl";
-  const std::string partial = path_ + ".partial";
-  write_file(partial, done == 0 ? std::string() : lines_until(path_, done));
-  std::filesystem::rename(partial, path_);
+  traces::Metrics kept;
+  if (done > 0 && std::filesystem::exists(path_))
+    kept = traces::metrics_until(read_records(path_), done);
+  if (!kept.damage.empty()) {
+    const std::string aside = unused(path_);
+    std::filesystem::rename(path_, aside);
+    for (const std::string& what : kept.damage)
+      std::cerr << "polyphony-worker: " << path_ << ": " << what << "\n";
+    std::cerr << "polyphony-worker: " << path_
+              << ": goes on with its whole lines; kept as it was: " << aside << std::endl;
+  }
+  write_file(path_, kept.text);
   file_.open(path_, std::ios::app);
   if (!file_)
     throw InputError(path_, "", "cannot be opened for writing", "choose another --out folder");
 }
 
-void MetricsFile::line(const std::string& text) {
+void MetricsFile::write(const traces::MetricsLine& line) {
   if (path_.empty()) return;
-  file_ << text << '\n' << std::flush;
+  file_ << traces::to_line(line) << '\n' << std::flush;
   if (!file_)
     throw InputError(path_, "", "cannot be written",
                      "free some disk space or choose another --out folder");
 }
 
-void MetricsFile::step(std::int64_t step, const StepScalars& scalars, double rate, Seconds seconds,
-                       int samples) {
-  line(nlohmann::json{{"step", step},
-                      {"loss", number(scalars.loss)},
-                      {"gradient_norm", number(scalars.gradient_norm)},
-                      {"skipped", !scalars.finite},
-                      {"learning_rate", rate},
-                      {"seconds", seconds.count()},
-                      {"samples_per_second", samples / seconds.count()}}
-           .dump());
-}
-
-void MetricsFile::accuracy(std::int64_t step, double accuracy, int held_out) {
-  line(nlohmann::json{{"step", step}, {"accuracy", accuracy}, {"held_out", held_out}}.dump());
+void MetricsFile::sync() const {
+  if (!path_.empty()) sync_file(path_);
 }
 
 void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
                   const std::function<Program(std::int64_t)>& whole) {
   if (folder.empty() || steps.empty()) return;
   const std::filesystem::path trace = std::filesystem::path(folder) / "trace";
+  std::error_code failed;
+  std::filesystem::create_directories(trace, failed);
+  if (failed)
+    throw InputError(trace, "", "cannot be made: " + failed.message(),
+                     "choose another --out folder");
   std::string batches;
   for (const TracedStep& traced : steps) {
     const Program program = whole(traced.step);

@@ -8,20 +8,21 @@
 #include <vector>
 
 #include "exec/worker/train.h"
+#include "traces/format/metrics.h"
 
 namespace polyphony::exec {
 
+// traces/format/metrics.h has the lines.
 class MetricsFile {
  public:
   // Goes on after the lines of the first `done` steps: later ones are of steps that were lost with
-  // a killed run. No folder: nothing is written. Ranks other than 0 write nothing.
+  // a killed run. Damaged lines are said on stderr, and the file kept beside the new one. No folder:
+  // nothing is written. Ranks other than 0 write nothing.
   MetricsFile(const std::string& folder, Rank rank, std::int64_t done);
-  void step(std::int64_t step, const StepScalars& scalars, double rate, Seconds seconds,
-            int samples);
-  void accuracy(std::int64_t step, double accuracy, int held_out);
+  void write(const traces::MetricsLine& line);
+  void sync() const;  // what was written outlives a crash
 
  private:
-  void line(const std::string& text);
   std::string path_;
   std::ofstream file_;
 };
@@ -31,8 +32,7 @@ struct TracedStep {
   std::int64_t step = 0;
   std::vector<OpTime> times;
 };
-// Writes trace/step-<n>.rank-<r>.json, and on rank 0 trace/batches.jsonl. Old traces of the folder
-// are removed first by rank 0. `whole`: a step's Program of all ranks, whose op ids traces have.
+// Writes trace/step-<n>.rank-<r>.json, and on rank 0 trace/batches.jsonl. `whole`: a step's Program of all ranks, whose op ids traces have.
 void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
                   const std::function<Program(std::int64_t)>& whole);
 

@@ -1,11 +1,12 @@
 // The training loop of one rank: batch -> Program -> step, with metrics, traces, evaluation and
 // checkpoints around it.
-//   metrics.jsonl (rank 0)   {"step": 3, "loss": 2.1, "gradient_norm": 0.8, "learning_rate": 1e-3,
-//                             "seconds": 0.12, "samples_per_second": 530}
-//                            {"step": 50, "accuracy": 0.71, "held_out": 512}
+//   scenario.json (rank 0)   the scenario as it is trained, its stages split
+//   metrics.jsonl (rank 0)   traces/format/metrics.h
 //   trace/                   batches.jsonl (rank 0) and, of the traced steps, step-<n>.rank-<r>.json
 //                            (traces/format/chrome_json.h)
 //   checkpoints/             exec/checkpoint/checkpoint.h
+// Rank 0 claims the folder (shared/files/run_folder.h); nothing in it changes before everything that
+// can be refused has been.
 // Learning rate: linear warm-up over warmup_steps, then constant.
 #pragma once
 
@@ -18,6 +19,7 @@
 #include "exec/runner/runner.h"
 #include "exec/runner/step_data.h"
 #include "exec/transport/communicator.h"
+#include "shared/files/run_folder.h"
 #include "shared/hardware/hardware.h"
 #include "shared/plan/plan.h"
 
@@ -34,11 +36,12 @@ struct TrainOptions {
   std::int64_t steps = 10;        // train until this step
   std::int64_t trace_first = -1;  // traced steps [first, last); -1: none
   std::int64_t trace_last = -1;
-  std::int64_t evaluate_every = 0;  // steps; 0: never
-  int evaluate_samples = 0;         // held-out samples taken; 0: all
-  double stop_accuracy = 0;         // stop when an evaluation reaches it; 0: never
-  Seconds checkpoint_every{0};      // 0: only at the end (none without `out`)
-  bool resume = false;              // from the newest checkpoint in `out`
+  std::int64_t evaluate_every = 0;          // steps; 0: never
+  int evaluate_samples = 0;                 // held-out samples taken; 0: all
+  double stop_accuracy = 0;                 // stop when an evaluation reaches it; 0: never
+  Seconds checkpoint_every{0};              // 0: only at the end (none without `out`)
+  EarlierRun earlier = EarlierRun::refuse;  // in `out`; resume: from its newest checkpoint, if any
+  int folder_lock = -1;                     // inherited from a launcher that has claimed `out`
   bool check_collectives = false;
   Planner planner = Planner::each;  // Planner::first from kPlanForAll ranks on, whatever is said
   std::optional<HardwareProfile>

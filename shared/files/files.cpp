@@ -96,8 +96,10 @@ FileDigest SyncedFile::finish() {
   return digest_;
 }
 
-void sync_folder(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+namespace {
+
+void sync_path(const std::string& path, int flags) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (descriptor < 0) fail(path, "cannot be opened", errno);
   // Some network file systems refuse to sync a folder (EINVAL) and write it through at once.
   const bool failed = ::fsync(descriptor) != 0 && errno != EINVAL;
@@ -105,5 +107,10 @@ void sync_folder(const std::string& path) {
   ::close(descriptor);
   if (failed) fail(path, "cannot be written", error);
 }
+
+}  // namespace
+
+void sync_file(const std::string& path) { sync_path(path, 0); }
+void sync_folder(const std::string& path) { sync_path(path, O_DIRECTORY); }
 
 }  // namespace polyphony

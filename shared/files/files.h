@@ -43,6 +43,8 @@ class SyncedFile {
   FileDigest digest_;
 };
 
+// What was written to the file is on the disk when it returns.
+void sync_file(const std::string& path);
 // What was created, renamed or removed in the folder is on the disk when it returns.
 void sync_folder(const std::string& path);
 

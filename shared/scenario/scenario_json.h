@@ -23,6 +23,8 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
 
 // The resolved scenario as JSON: no presets, no defaults left out. Reads back to the same Scenario.
 std::string resolved_text(const Scenario& scenario);
+// The same, its paths as seen from `here`, the current folder: it means the same in any folder.
+std::string movable_text(Scenario scenario, const std::string& here);
 // Its device with every figure, also where it ships.
 std::string resolved_text(const Device& device);
 

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "shared/hardware/devices.h"
@@ -268,6 +269,18 @@ std::string resolved_text(const Scenario& scenario) {
   if (scenario.search) json["search"] = search_json(*scenario.search, scenario.model);
   json["training"] = training_json(scenario.training);
   return json.dump(2) + "\n";
+}
+
+std::string movable_text(Scenario scenario, const std::string& here) {
+  const auto from_anywhere = [&](std::string& path) {
+    if (!path.empty()) path = (std::filesystem::path(here) / path).lexically_normal().string();
+  };
+  if (auto* recorded = std::get_if<RecordedData>(&scenario.data.source))
+    from_anywhere(recorded->path);
+  if (auto* easy_vqa = std::get_if<EasyVqaData>(&scenario.data.source))
+    from_anywhere(easy_vqa->path);
+  if (is_profile_file(scenario.cluster.profile)) from_anywhere(scenario.cluster.profile);
+  return resolved_text(scenario);
 }
 
 }  // namespace polyphony

@@ -168,18 +168,6 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
     throw InputError(given, "", no->reason, "for the layout of " + scenario.file);
 }
 
-std::string movable_text(Scenario scenario) {
-  const auto from_anywhere = [](std::string& path) {
-    if (!path.empty()) path = std::filesystem::absolute(path).lexically_normal().string();
-  };
-  if (auto* recorded = std::get_if<RecordedData>(&scenario.data.source))
-    from_anywhere(recorded->path);
-  if (auto* easy_vqa = std::get_if<EasyVqaData>(&scenario.data.source))
-    from_anywhere(easy_vqa->path);
-  if (is_profile_file(scenario.cluster.profile)) from_anywhere(scenario.cluster.profile);
-  return resolved_text(scenario) + "\n";
-}
-
 int cores_here() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {

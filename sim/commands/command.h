@@ -74,8 +74,6 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
 // says how many virtual stages there are. InputError when it is neither, or not legal. Empty: as the
 // layout has it.
 void apply_schedule(Scenario& scenario, const std::string& given);
-// The resolved scenario as JSON that means the same in any folder.
-std::string movable_text(Scenario scenario);
 // Of this machine.
 int cores_here();
 // What an answer says of itself, on stderr.

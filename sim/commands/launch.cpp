@@ -169,7 +169,7 @@ LaunchResult launch(const LaunchOptions& options) {
   const Pipe output = make_pipe();
   std::vector<Child> children;
   const Reaper reaper(children);
-  start_ranks(options.arguments, options.ranks, output.write, children);
+  start_ranks(options.command, output.write, children);
   close(output.write);
   LaunchResult result = Watch(options, children, output.read).until_all_ended();
   close(output.read);

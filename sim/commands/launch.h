@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "shared/units.h"
+#include "sim/commands/rank_process.h"
 
 namespace polyphony::sim {
 
 struct LaunchOptions {
-  int ranks = 1;
-  std::vector<std::string> arguments;  // of polyphony-worker
+  RankCommand command;
   Seconds grace{30};
   std::string label = "polyphony";        // of its own lines on stderr
   std::function<std::string()> way_on{};  // after a failure: "--resume continues ..."

@@ -73,8 +73,8 @@ int profile_command(int argc, char** argv) {
   if (args.integer("ranks") < 1)
     throw InputError("--ranks", "", "must be at least 1", "2 shows what Gloo costs");
   LaunchOptions options;
-  options.ranks = args.integer("ranks");
-  options.arguments = {"--microbench"};
+  options.command.ranks = args.integer("ranks");
+  options.command.arguments = {"--microbench"};
   options.label = "profile";
   LaunchResult run;
   {
@@ -97,7 +97,7 @@ int profile_command(int argc, char** argv) {
   const traces::MachineRecords records = traces::read_machine_records(run.output, "microbenchmark");
   HardwareProfile fitted =
       traces::fit_machine(*prior, core->node_link, records, args.text("name"),
-                          "polyphony profile --ranks " + std::to_string(options.ranks));
+                          "polyphony profile --ranks " + std::to_string(options.command.ranks));
   if (fitted.gemm_efficiency > 1) {  // faster than the shipped core: what was reached is the peak
     fitted.device.fp32 = fitted.device.fp32 * fitted.gemm_efficiency;
     fitted.attention_efficiency /= fitted.gemm_efficiency;

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "shared/error.h"
+#include "shared/files/run_folder.h"
 #include "sim/commands/launch.h"
 
 extern char** environ;
@@ -40,13 +41,17 @@ int free_port() {
 }
 
 // Everything the child needs, made before fork(): between fork and exec only system calls are safe.
-pid_t start_rank(const std::string& worker, const std::vector<std::string>& arguments, int rank,
-                 int ranks, int port, int output, int talk) {
+pid_t start_rank(const std::string& worker, const RankCommand& command, int rank, int port,
+                 int output, int talk) {
   std::vector<std::string> environment;
   const std::vector<std::pair<std::string, std::string>> ours{
-      {"RANK", std::to_string(rank)},        {"LOCAL_RANK", std::to_string(rank)},
-      {"WORLD_SIZE", std::to_string(ranks)}, {"LOCAL_WORLD_SIZE", std::to_string(ranks)},
-      {"MASTER_ADDR", "127.0.0.1"},          {"MASTER_PORT", std::to_string(port)}};
+      {"RANK", std::to_string(rank)},
+      {"LOCAL_RANK", std::to_string(rank)},
+      {"WORLD_SIZE", std::to_string(command.ranks)},
+      {"LOCAL_WORLD_SIZE", std::to_string(command.ranks)},
+      {"MASTER_ADDR", "127.0.0.1"},
+      {"MASTER_PORT", std::to_string(port)},
+      {kRunLock, std::to_string(command.folder_lock)}};
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
     const std::string key = text.substr(0, text.find('='));
@@ -56,7 +61,8 @@ pid_t start_rank(const std::string& worker, const std::vector<std::string>& argu
   }
   for (const auto& [key, value] : ours) environment.push_back(key + "=" + value);
   std::vector<char*> argv{const_cast<char*>(worker.c_str())}, envp;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : command.arguments)
+    argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   for (const std::string& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
   envp.push_back(nullptr);
@@ -68,6 +74,7 @@ pid_t start_rank(const std::string& worker, const std::vector<std::string>& argu
   setpgid(0, 0);  // Ctrl-C reaches the launcher alone, which passes it on
   dup2(output, STDOUT_FILENO);
   dup2(talk, STDERR_FILENO);
+  if (command.folder_lock >= 0) fcntl(command.folder_lock, F_SETFD, 0);
   execve(worker.c_str(), argv.data(), envp.data());
   _exit(127);
 }
@@ -113,15 +120,13 @@ std::string Child::ending() const {
          strsignal(WTERMSIG(status)) + ")";
 }
 
-void start_ranks(const std::vector<std::string>& arguments, int ranks, int output,
-                 std::vector<Child>& children) {
+void start_ranks(const RankCommand& command, int output, std::vector<Child>& children) {
   const std::string worker = find_worker();
   const int port = free_port();
   const int null_file = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  for (int r = 0; r < ranks; ++r) {
+  for (int r = 0; r < command.ranks; ++r) {
     const Pipe talk = make_pipe();
-    const pid_t pid =
-        start_rank(worker, arguments, r, ranks, port, r == 0 ? output : null_file, talk.write);
+    const pid_t pid = start_rank(worker, command, r, port, r == 0 ? output : null_file, talk.write);
     close(talk.write);
     if (pid < 0)
       throw std::runtime_error("cannot start rank " + std::to_string(r) + ": " +

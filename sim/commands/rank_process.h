@@ -33,10 +33,13 @@ struct Child {
   std::string ending() const;
 };
 
-// `ranks` workers with these arguments; rank 0's stdout goes to `output`. Adds to `children` as it
-// goes, also when it throws.
-void start_ranks(const std::vector<std::string>& arguments, int ranks, int output,
-                 std::vector<Child>& children);
+struct RankCommand {
+  int ranks = 1;
+  std::vector<std::string> arguments;  // of polyphony-worker
+  int folder_lock = -1;                // inherited by every rank (shared/files/run_folder.h)
+};
+// Rank 0's stdout goes to `output`. Adds to `children` as it goes, also when it throws.
+void start_ranks(const RankCommand& command, int output, std::vector<Child>& children);
 void kill_running(std::vector<Child>& children, int number);
 // The child that ended, if any did.
 Child* reap(std::vector<Child>& children);

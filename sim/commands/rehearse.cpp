@@ -30,7 +30,9 @@ int rehearse_command(int argc, char** argv) {
       cxxopts::value<double>()->default_value("0"))("steps",
                                                     "steps to run; the first three are dropped",
                                                     cxxopts::value<int>()->default_value("10"))(
-      "out", "folder of the run", cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
+      "out", "folder of the run; an earlier rehearsal in runs/rehearsal is replaced",
+      cxxopts::value<std::string>()->default_value("runs/rehearsal"))(
+      "fresh", "remove an earlier run in --out first")(
       "bar",
       "within this share, or twice the repeatability; repeats that differ by more than the share "
       "cannot tell",
@@ -56,28 +58,34 @@ int rehearse_command(int argc, char** argv) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (pace.scale <= 0) pace.scale = std::max(2.0, 3.0 * world_size(layout) / cores);
   const std::string folder = args.text("out");
+  const EarlierRun earlier =
+      args.has("fresh") || !args.has("out") ? EarlierRun::remove : EarlierRun::refuse;
+  RunFolder claim(folder, earlier, "polyphony rehearse");
+  if (!claim.note().empty()) std::cerr << "rehearse: " << claim.note() << "\n";
+  claim.begin();
   const std::string resolved =
-      prepare_folder(scenario, layout, pace.profile, folder, EarlierRun::remove);
+      give_scenario(scenario, layout, pace.profile, folder, claim, earlier);
   write_file(folder + "/pace.json", traces::pace_text(pace));
   write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
   const std::string steps = std::to_string(args.integer("steps"));
   LaunchOptions options;
-  options.ranks = world_size(layout);
-  options.arguments = {resolved,
-                       "--out",
-                       folder,
-                       "--steps",
-                       steps,
-                       "--trace-steps",
-                       "3:" + steps,
-                       "--checkpoint-every",
-                       "0",
-                       "--device",
-                       "cpu",
-                       "--pace",
-                       folder + "/pace-profile.json",
-                       "--pace-scale",
-                       std::to_string(pace.scale)};
+  options.command.ranks = world_size(layout);
+  options.command.folder_lock = claim.lock();
+  options.command.arguments = {resolved,
+                               "--out",
+                               folder,
+                               "--steps",
+                               steps,
+                               "--trace-steps",
+                               "3:" + steps,
+                               "--checkpoint-every",
+                               "0",
+                               "--device",
+                               "cpu",
+                               "--pace",
+                               folder + "/pace-profile.json",
+                               "--pace-scale",
+                               std::to_string(pace.scale)};
   const LaunchResult result =
       launch_with_progress(options, "rehearse", folder, args.integer("steps"));
   if (result.interrupted) return static_cast<int>(ExitCode::failed);

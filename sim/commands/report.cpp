@@ -1,14 +1,14 @@
 // polyphony report: one self-contained HTML page of sweeps, runs, predictions before and after
 // calibration, Gantts, losses, memory.
-#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
-#include <sstream>
 
 #include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/measurements.h"
+#include "traces/format/metrics.h"
 #include "traces/report/report.h"
 #include "traces/report/report_parts.h"
 
@@ -54,41 +54,41 @@ traces::Section sweep_section(const std::string& path) {
   return section;
 }
 
-// The lines of a run's metrics that are JSON objects; none when it kept none.
-std::vector<json> metrics(const std::string& folder) {
+// Of a run; damage is said on stderr. Empty when it kept none.
+traces::Metrics metrics_of(const std::string& folder) {
   const std::string path = folder + "/metrics.jsonl";
-  std::vector<json> values;
-  if (!std::filesystem::exists(path)) return values;
-  std::istringstream text(read_records(path));
-  for (std::string line; std::getline(text, line);)
-    if (json value = json::parse(line, nullptr, false); value.is_object())
-      values.push_back(std::move(value));
-  return values;
+  if (!std::filesystem::exists(path)) return {};
+  traces::Metrics metrics = traces::parse_metrics(read_records(path));
+  for (const std::string& what : metrics.damage) std::cerr << path << ": " << what << "\n";
+  return metrics;
 }
 
-// (step, loss) of a run's metrics; empty when it kept none.
-std::vector<std::pair<double, double>> losses(const std::string& folder) {
+// (step, loss)
+std::vector<std::pair<double, double>> losses(const traces::Metrics& metrics) {
   std::vector<std::pair<double, double>> points;
-  for (const json& value : metrics(folder))
-    if (value.contains("loss") && value["loss"].is_number())
-      points.emplace_back(value["step"].get<double>(), value["loss"].get<double>());
+  for (const traces::MetricsLine& line : metrics.lines)
+    if (const auto* step = std::get_if<traces::StepMetrics>(&line);
+        step && std::isfinite(step->loss))
+      points.emplace_back(static_cast<double>(step->step), step->loss);
   return points;
 }
 
-traces::Section accuracy_section(const std::vector<std::string>& folders) {
+traces::Section training_section(const std::vector<std::string>& folders) {
   traces::Table table{"Held-out questions answered, each asked alone",
                       {"run", "step", "accuracy", "questions"},
                       {},
                       {},
                       ""};
+  std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>> curves;
   for (const std::string& folder : folders) {
-    for (const json& value : metrics(folder))
-      if (value.contains("accuracy"))
-        table.rows.push_back({folder, std::to_string(value["step"].get<int>()),
-                              percent_text(value["accuracy"].get<double>()),
-                              std::to_string(value["held_out"].get<int>())});
+    const traces::Metrics metrics = metrics_of(folder);
+    for (const traces::MetricsLine& line : metrics.lines)
+      if (const auto* accuracy = std::get_if<traces::Accuracy>(&line))
+        table.rows.push_back({folder, std::to_string(accuracy->step), percent_text(accuracy->share),
+                              std::to_string(accuracy->held_out)});
+    curves.emplace_back(folder, losses(metrics));
   }
-  return {"Training", {table}};
+  return {"Training", {table, traces::loss_figure(curves)}};
 }
 
 }  // namespace
@@ -174,12 +174,7 @@ int report_command(int argc, char** argv) {
   }
   for (traces::Section& section : details) page.sections.push_back(std::move(section));
   if (args.has("training")) {
-    traces::Section section = accuracy_section(args.texts("training"));
-    std::vector<std::pair<std::string, std::vector<std::pair<double, double>>>> curves;
-    for (const std::string& folder : args.texts("training"))
-      curves.emplace_back(folder, losses(folder));
-    section.blocks.push_back(traces::loss_figure(curves));
-    page.sections.push_back(std::move(section));
+    page.sections.push_back(training_section(args.texts("training")));
   }
   if (page.sections.empty())
     throw InputError("polyphony report", "", "has nothing to show",

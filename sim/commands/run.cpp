@@ -36,7 +36,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));
     }
-  for (const char* flag : {"resume", "check"})
+  for (const char* flag : {"resume", "fresh", "check"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
 }
@@ -105,13 +105,19 @@ int run_command(int argc, char** argv) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
-  const std::string resolved = prepare_folder(scenario, layout, profile, args.text("out"),
-                                              args.has("resume")  ? EarlierRun::resume
-                                              : args.has("fresh") ? EarlierRun::remove
-                                                                  : EarlierRun::refuse);
+  if (args.has("resume") && args.has("fresh"))
+    throw InputError("--fresh", "", "removes what --resume continues", "give one of them");
+  const EarlierRun earlier = args.has("resume")  ? EarlierRun::resume
+                             : args.has("fresh") ? EarlierRun::remove
+                                                 : EarlierRun::refuse;
+  const RunFolder claim(args.text("out"), earlier, "polyphony run");
+  if (!claim.note().empty()) std::cerr << "run: " << claim.note() << "\n";
+  const std::string resolved =
+      give_scenario(scenario, layout, profile, args.text("out"), claim, earlier);
   LaunchOptions options;
-  options.ranks = world_size(layout);
-  options.arguments = worker_arguments(args, resolved, steps);
+  options.command.folder_lock = claim.lock();
+  options.command.ranks = world_size(layout);
+  options.command.arguments = worker_arguments(args, resolved, steps);
   const LaunchResult result = launch_with_progress(options, "run", args.text("out"), steps);
   if (result.exit_code != 0 && !result.what.empty()) std::cerr << "run: " << result.what << "\n";
   const nlohmann::json summary = nlohmann::json::parse(result.output, nullptr, false);

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <set>
 
+#include "shared/scenario/scenario_json.h"
 #include "shared/search/balanced_plan.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
@@ -65,7 +66,7 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
     chosen.layout = with_blocks(c.layout, balanced_plan(scenario, c.layout, profile));
     chosen.search.reset();
     const std::string path = folder + "/" + name(c.layout.placement) + ".json";
-    write_file(path, movable_text(chosen));
+    write_file(path, movable_text(chosen, std::filesystem::current_path()));
     std::cerr << "wrote " << path << "\n";
   }
 }

@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "shared/scenario/scenario_json.h"
 #include "shared/search/balanced_plan.h"
 #include "sim/commands/console.h"
+#include "traces/format/metrics.h"
 
 namespace polyphony::sim {
 
@@ -20,16 +22,16 @@ void MetricsTail::update() {
   read_ += static_cast<std::streamoff>(fresh.size());
   rest_ += fresh;
   for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
-    const nlohmann::json line = nlohmann::json::parse(rest_.substr(0, end), nullptr, false);
+    const auto line = traces::parse_metrics_line(rest_.substr(0, end));
     rest_.erase(0, end + 1);
-    if (!line.is_object() || !line.contains("step") || !line["step"].is_number()) continue;
-    step = line["step"].get<std::int64_t>();
-    const auto read = [&](const char* key, double& value) {
-      if (line.contains(key) && line[key].is_number()) value = line[key].get<double>();
-    };
-    read("accuracy", accuracy);
-    read("loss", loss);
-    read("samples_per_second", samples_per_second);
+    if (!line) continue;
+    if (const auto* done = std::get_if<traces::StepMetrics>(&*line)) {
+      step = done->step;
+      loss = done->loss;
+      samples_per_second = done->samples_per_second;
+    } else {
+      accuracy = std::get<traces::Accuracy>(*line).share;
+    }
   }
 }
 
@@ -54,36 +56,17 @@ std::optional<Layout> split_of_run(const std::string& file, const Layout& layout
 
 }  // namespace
 
-std::string prepare_folder(const Scenario& scenario, const Layout& layout,
-                           const HardwareProfile& profile, const std::string& folder,
-                           EarlierRun earlier) {
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    throw InputError(folder, "", "cannot be made: " + failed.message(),
-                     "choose another --out folder");
-  const fs::path checkpoints = fs::path(folder) / "checkpoints";
-  if (earlier == EarlierRun::refuse && fs::exists(checkpoints, failed) &&
-      !fs::is_empty(checkpoints, failed))
-    throw InputError(
-        checkpoints.string(), "", "are the checkpoints of an earlier run",
-        "continue it with --resume, remove it with --fresh, or choose another --out folder");
-  if (earlier != EarlierRun::resume)
-    for (const char* old : {"trace", "metrics.jsonl", "checkpoints", "pace.json"}) {
-      fs::remove_all(fs::path(folder) / old, failed);
-      if (failed)
-        throw InputError(folder + "/" + old, "", "cannot be removed: " + failed.message(),
-                         "choose another --out folder");
-    }
-  const std::string path = folder + "/scenario.json";
+std::string give_scenario(const Scenario& scenario, const Layout& layout,
+                          const HardwareProfile& profile, const std::string& folder,
+                          const RunFolder& claim, EarlierRun earlier) {
   Scenario chosen = scenario;
   chosen.search.reset();
   chosen.layout.reset();
   if (earlier == EarlierRun::resume && !is_split(scenario.model, layout))
-    chosen.layout = split_of_run(path, layout);
+    chosen.layout = split_of_run(folder + "/scenario.json", layout);
   if (!chosen.layout) chosen.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
-  write_file(path, movable_text(chosen));
+  const std::string path = claim.given_scenario();
+  write_file(path, movable_text(chosen, std::filesystem::current_path()));
   return path;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/files/run_folder.h"
 #include "sim/commands/command.h"
 #include "sim/commands/launch.h"
 
@@ -24,16 +25,12 @@ class MetricsTail {
   std::streamoff read_ = 0;
 };
 
-// What happens to an earlier run in the same folder: it is continued, removed, or, when it holds
-// checkpoints, in the way.
-enum class EarlierRun : std::uint8_t { resume, remove, refuse };
-
-// Writes the resolved scenario with `layout` as the run's own and returns its path. Stages that the
-// layout does not split are split here, as the profile balances them or as the run that is
-// continued had them: no rank and no later start splits anew.
-std::string prepare_folder(const Scenario& scenario, const Layout& layout,
-                           const HardwareProfile& profile, const std::string& folder,
-                           EarlierRun earlier);
+// Puts the scenario with `layout` into the claimed folder, for the ranks to read, and returns its
+// path. Stages that the layout does not split are split here, as the profile balances them or as
+// the run that is continued had them: no rank and no later start splits anew.
+std::string give_scenario(const Scenario& scenario, const Layout& layout,
+                          const HardwareProfile& profile, const std::string& folder,
+                          const RunFolder& claim, EarlierRun earlier);
 // Launches, with a progress bar over `steps`.
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
                                   const std::string& folder, std::int64_t steps);

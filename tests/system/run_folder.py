@@ -2,7 +2,7 @@
 import json
 
 import harness
-from harness import POLYPHONY, SCENARIOS, run
+from harness import POLYPHONY, SCENARIOS, WORKER, run
 
 
 class RunFolder(harness.SystemTest):
@@ -73,6 +73,94 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 4, "--resume"))
         self.assertEqual(json.loads((out / "scenario.json").read_text())["layout"]["all"]["blocks"], other)
         self.assertEqual(json.loads((out / "checkpoints/step-4/manifest.json").read_text())["blocks"][-1], other)
+
+    def test_two_runs_never_share_a_folder(self):
+        out, tiny = self.folder / "run", SCENARIOS / "tiny.json"
+        first = self.start(POLYPHONY, "run", tiny, "--out", out, "--steps", 1000000)
+        harness.wait_until(lambda: len(harness.losses(out)) > 5, 60, "some steps")
+        for how in (["--resume"], ["--fresh"]):
+            second = run(POLYPHONY, "run", tiny, "--out", out, "--steps", 5, *how)
+            self.assert_one_line(second, "a run is at work here: polyphony run, process", out)
+        alone = self.one_worker(SCENARIOS / "tiny.json")
+        self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5, "--resume"), "a run is at work here")
+        self.assertIsNone(first.poll())
+        first.kill()  # and all its workers with it: the folder is free
+        first.communicate()
+        done = run(POLYPHONY, "run", tiny, "--out", out, "--steps", 5, "--resume")
+        self.assert_ok(done)
+        self.assertIn("starts from its beginning", done.stderr)
+        self.assertEqual(sorted(harness.losses(out)), list(range(5)))
+
+    def test_a_worker_alone_owns_its_folder_too(self):
+        out, alone = self.folder / "run", self.one_worker(SCENARIOS / "tiny.json")
+        self.assert_ok(run(WORKER, alone, "--out", out, "--steps", 3))
+        before = self.contents(out)
+        self.assert_one_line(run(WORKER, alone, "--out", out, "--steps", 5), "is of an earlier run")
+        self.assertEqual(self.contents(out), before)
+        self.assert_ok(run(WORKER, alone, "--out", out, "--steps", 5, "--resume"))
+        self.assertEqual(sorted(harness.losses(out)), list(range(5)))
+        self.assert_ok(run(POLYPHONY, "run", out / "scenario.json", "--out", self.folder / "again", "--steps", 5))
+        self.assertEqual(harness.losses(self.folder / "again"), harness.losses(out))
+
+    def test_files_that_no_run_wrote_stay(self):
+        out, tiny = self.folder / "user", SCENARIOS / "tiny.json"
+        (out / "trace").mkdir(parents=True)
+        (out / "trace/thesis.txt").write_text("a year of work")
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 4, "--trace-steps", "2:4"))
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 2, "--fresh"))
+        self.assertEqual([p.name for p in (out / "trace").iterdir()], ["thesis.txt"])
+        mine = self.folder / "mine"
+        mine.mkdir()
+        (mine / "metrics.jsonl").write_text("{\"loss\": 1}\n")
+        for how in ([], ["--fresh"], ["--resume"]):
+            for command in ("run", "rehearse"):
+                if command == "rehearse" and how == ["--resume"]:
+                    continue
+                done = run(POLYPHONY, command, tiny, "--out", mine, "--steps", 4, *how)
+                self.assert_one_line(done, "metrics.jsonl", "no run has marked")
+        self.assertEqual(self.contents(mine), {"metrics.jsonl": b"{\"loss\": 1}\n"})
+
+    def test_a_refused_resume_changes_nothing(self):
+        out = self.folder / "run"
+        self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 4))
+        before = self.contents(out)
+        done = run(POLYPHONY, "run", SCENARIOS / "tiny_text_only.json", "--out", out, "--steps", 6, "--resume")
+        self.assert_one_line(done, "is of another model")
+        self.assertEqual(self.contents(out), before)
+        scenario = self.scenario(model={"language": {"rope_theta": 500000}})
+        self.assert_one_line(run(POLYPHONY, "run", scenario, "--out", out, "--steps", 6, "--resume"), "model.language.rope_theta was")
+        self.assertEqual(self.contents(out), before)
+
+    def test_what_a_resume_changes_is_said(self):
+        out = self.folder / "run"
+        self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny.json", "--out", out, "--steps", 4))
+        scenario = self.scenario(data={"seed": 5, "global_batch": 16}, training={"learning_rate": 0.5})
+        done = run(POLYPHONY, "run", scenario, "--out", out, "--steps", 6, "--resume")
+        self.assert_ok(done)
+        for what in ("data.global_batch was 8, is 16", "data.seed was 1, is 5", "training.learning_rate was 0.001, is 0.5"):
+            self.assertIn(f"from step 4 on: {what}", done.stderr)
+
+    def test_damaged_metrics_are_told_and_kept(self):
+        out, tiny = self.folder / "run", SCENARIOS / "tiny.json"
+        self.assert_ok(run(POLYPHONY, "run", tiny, "--out", out, "--steps", 4))
+        whole = (out / "metrics.jsonl").read_text()
+        damaged = whole.replace('"step":2', '"step":3')
+        self.assertNotEqual(damaged, whole)
+        for number, text, said in ((1, damaged, "line 3 is damaged"), (2, whole[:len(whole) // 2], "are missing"), (3, "", "steps 0 to 5 are missing")):
+            (out / "metrics.jsonl").write_text(text)
+            done = run(POLYPHONY, "run", tiny, "--out", out, "--steps", 4 + number, "--resume")
+            self.assert_ok(done)
+            self.assertIn(said, done.stderr)
+            self.assertEqual((out / f"metrics.jsonl.damaged-{number}").read_text(), text)
+            self.assertIn(3 + number, harness.losses(out))
+
+    def one_worker(self, base):
+        """A scenario of one rank."""
+        return self.scenario(name="alone.json", base=base.name, layout={"placement": "homogeneous", "microbatches": 4, "all": {"pp": 1}}, cluster={"ranks": 1})
+
+    def contents(self, folder):
+        """{name: bytes}, but for the line that says who owns it."""
+        return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "run.lock"}
 
     def test_a_layout_that_only_the_simulator_knows(self):
         path = self.scenario(layout={"placement": "homogeneous", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})

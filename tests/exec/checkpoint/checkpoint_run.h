@@ -13,6 +13,7 @@
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/runner/step_data.h"
 #include "exec/transport/in_process.h"
+#include "shared/scenario/run_record_json.h"
 #include "shared/scenario/scenario_json.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/temp_folder.h"
@@ -51,6 +52,7 @@ struct Run {
   Program structure;
   Runner runner;
   Transport& transport;
+  std::vector<std::string> changed;  // by the scenario, since the checkpoint that was loaded
 
   Run(Transport& transport_, Scenario scenario_, Layout layout_)
       : scenario(std::move(scenario_)),
@@ -71,10 +73,13 @@ struct Run {
         .loss;
   }
   void save(const std::string& folder, std::int64_t step, int keep = 2) {
-    save_checkpoint(folder, step, transport, runner, structure, keep);
+    save_checkpoint(folder, step, transport, runner, structure, run_record(scenario), keep);
   }
   void load(const std::string& folder, std::int64_t step) {
-    load_checkpoint(folder, step, transport, runner, structure);
+    RankState state = rank_state(structure, transport.rank(), runner.stores());
+    state.run = run_record(scenario);
+    changed = load_checkpoint(folder, step, transport, state, structure);
+    runner.set_updates(state.updates);
   }
 };
 inline void on_ranks(const Layout& layout, const Scenario& scenario,
@@ -83,6 +88,22 @@ inline void on_ranks(const Layout& layout, const Scenario& scenario,
     Run run(transport, scenario, layout);
     body(run);
   });
+}
+
+// Two steps of training on two ranks, then a checkpoint of step 2.
+inline void save_one(const std::string& folder, const Scenario& scenario = tiny()) {
+  on_ranks(homogeneous(2, 1, 1), scenario, [&](Run& run) {
+    run.train(0);
+    run.train(1);
+    run.save(folder, 2);
+  });
+}
+inline std::vector<std::string> entries(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 // Whole tensors of the model, put together from the ranks' memory, without the checkpoint's code.

@@ -6,6 +6,7 @@
 #include "exec/checkpoint/safetensors.h"
 #include "tests/exec/checkpoint/checkpoint_run.h"
 #include "tests/exec/parameters/held_parameters.h"
+#include "tests/shared/support/manifests.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -172,7 +173,7 @@ TEST_SUITE("checkpoint") {
     REQUIRE(text.find(whole) != std::string::npos);
     text.replace(text.find(whole), whole.size(),
                  "\"language.embedding.weight\": \"elements 0:300\"");
-    spill(manifest, text);
+    spill(manifest, test::resealed_manifest(text));
     const std::string message = refusal([&] {
       Gathered loaded;
       load(folder.path(), module, torch::kFloat32, {}, loaded);
@@ -239,5 +240,22 @@ TEST_SUITE("checkpoint") {
       CHECK_FALSE(parse_region(heads, text).has_value());
     }
     CHECK(parse_region(heads, "elements 1:120").has_value());
+  }
+
+  TEST_CASE("what four by two ranks write is put together on one") {
+    const TempFolder folder;
+    Gathered saved, loaded;
+    on_ranks(homogeneous(4, 2, 1), tiny(), [&](Run& run) {
+      run.train(0);
+      run.save(folder.path(), 1);
+      saved.add(run);
+    });
+    const std::filesystem::directory_iterator files(folder / "step-1"), end;
+    CHECK(std::distance(files, end) == 9);
+    on_ranks(homogeneous(1, 1, 1), tiny(), [&](Run& run) {
+      run.load(folder.path(), 1);
+      loaded.add(run);
+    });
+    check_equal(saved, loaded);
   }
 }

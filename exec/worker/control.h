@@ -1,0 +1,55 @@
+// What the training loop's ranks agree on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "exec/transport/communicator.h"
+#include "shared/error.h"
+#include "shared/units.h"
+
+namespace polyphony::exec {
+
+// Decisions that all ranks must take at the same step, and sums over them. Exchanged about twice a second, at steps
+// that all ranks derive from the same numbers, so that short steps do not pay for it.
+class Control {
+ public:
+  struct Decision {
+    bool interrupted = false;
+    Seconds elapsed{};  // of the rank that has run longest
+  };
+  explicit Control(Transport& transport) : world_(transport.world_size()) {
+    std::vector<Rank> all;
+    for (int r = 0; r < world_; ++r) all.emplace_back(static_cast<std::size_t>(r));
+    group_ = transport.make_group("control", all);
+  }
+
+  bool due(std::int64_t step) const { return step >= next_; }
+
+  Decision exchange(std::int64_t step, bool interrupted, Seconds elapsed, Seconds last_step,
+                    std::uint64_t plan) {
+    const auto high = static_cast<double>(plan >> 32),
+               low = static_cast<double>(plan & 0xffffffffu);
+    torch::Tensor values = torch::tensor(
+        {interrupted ? 1.0 : 0.0, elapsed.count(), last_step.count(), high, -high, low, -low},
+        torch::kFloat64);
+    group_->all_reduce(values, Reduction::max);
+    const double* v = values.const_data_ptr<double>();
+    POLYPHONY_CHECK(v[3] == -v[4] && v[5] == -v[6], "the ranks have different plans for step "
+                                                        << step << "; do all read the same data?");
+    next_ = step + std::max<std::int64_t>(1, static_cast<std::int64_t>(0.5 / std::max(1e-3, v[2])));
+    return {v[0] > 0, Seconds(v[1])};
+  }
+
+  // Sums over the ranks.
+  void sum(torch::Tensor& values) { group_->all_reduce(values, Reduction::sum); }
+
+ private:
+  int world_;
+  std::unique_ptr<Communicator> group_;
+  std::int64_t next_ = 0;
+};
+
+}  // namespace polyphony::exec

@@ -1,0 +1,84 @@
+#include "exec/worker/evaluation.h"
+
+#include <map>
+#include <utility>
+
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+// Tensor-parallel index of the rank in the language module's grid; only index 0 counts predictions.
+bool counts_predictions(const Program& program, Rank rank) {
+  const ModuleLayout& grid = program.layout.modules[language_module(program.model).value];
+  return (static_cast<int>(rank.value) - grid.first_rank) % grid.tp == 0;
+}
+
+std::vector<Sample> spread_out(std::vector<Sample> samples, int wanted) {
+  if (wanted <= 0 || static_cast<std::size_t>(wanted) >= samples.size()) return samples;
+  std::vector<Sample> chosen;
+  for (int i = 0; i < wanted; ++i)
+    chosen.push_back(
+        samples[samples.size() * static_cast<std::size_t>(i) / static_cast<std::size_t>(wanted)]);
+  return chosen;
+}
+
+// Right answers and questions among the first `real` samples of a batch, as far as this rank
+// predicted them. `positions`: of the Program's samples in the batch.
+std::pair<double, double> count_right(const Program& program,
+                                      const std::vector<std::uint32_t>& positions,
+                                      const std::map<WorkId, torch::Tensor>& predictions,
+                                      const std::map<WorkId, WorkInput>& inputs, std::size_t real) {
+  double right = 0, asked = 0;
+  for (const auto& [work, predicted] : predictions) {
+    const torch::Tensor same =
+        predicted.eq(inputs.at(work).labels).to(torch::kInt64).cpu().contiguous();
+    const std::int64_t* hit = same.const_data_ptr<std::int64_t>();
+    const Range samples = program.works[work.value].samples;
+    for (std::uint32_t i = samples.begin; i < samples.end; ++i) {
+      const std::uint32_t position = program.work_samples[i];
+      std::int64_t labels = 0, hits = 0;
+      for (const Item& item : program.batch.samples[position].items) labels += item.loss_tokens;
+      for (std::int64_t k = 0; k < labels; ++k) hits += *hit++;
+      if (labels == 0 || positions[position] >= real) continue;
+      asked += 1;
+      right += hits == labels ? 1 : 0;
+    }
+  }
+  return {right, asked};
+}
+
+}  // namespace
+
+Answers evaluate(Control& control, Transport& transport, Runner& runner, const Scenario& scenario,
+                 const StepPlanner& planner, const Dataset& dataset, int samples,
+                 torch::Device device) {
+  const std::vector<Sample> questions = spread_out(dataset.held_out(), samples);
+  if (questions.empty())
+    throw InputError(scenario.file, "/data/source", "has no held-out samples to evaluate on",
+                     "use a data set with a test split, or leave evaluation out");
+  const auto size = static_cast<std::size_t>(scenario.data.global_batch);
+  torch::Tensor counts = torch::zeros({2}, torch::kFloat64);
+  for (std::size_t begin = 0; begin < questions.size(); begin += size) {
+    Batch batch;
+    for (std::size_t i = 0; i < size;
+         ++i)  // the last batch is filled up with questions that do not count
+      batch.samples.push_back(questions[(begin + i) % questions.size()]);
+    const StepPart part = planner.own_part(batch);
+    const Program program = planner.lower(part, StepKind::evaluate);
+    const std::map<WorkId, WorkInput> inputs =
+        pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0}, device);
+    const auto predictions =
+        runner.evaluate(program, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
+    if (!counts_predictions(program, transport.rank())) continue;
+    const auto [right, asked] =
+        count_right(program, part.positions, predictions, inputs, questions.size() - begin);
+    counts[0] += right;
+    counts[1] += asked;
+  }
+  control.sum(counts);
+  const auto asked = counts[1].item<double>();
+  return {counts[0].item<double>() / asked, static_cast<int>(asked)};
+}
+
+}  // namespace polyphony::exec

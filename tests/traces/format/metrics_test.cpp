@@ -1,0 +1,77 @@
+#include "traces/format/metrics.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace polyphony::traces {
+namespace {
+
+std::string step_line(std::int64_t step) {
+  return to_line(StepMetrics{step, 2.5 - 0.125 * static_cast<double>(step), 0.75, false, 1e-3,
+                             Seconds(0.25), 32}) +
+         "\n";
+}
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a line of metrics is read back, numbers that are none too") {
+  const StepMetrics step{3,
+                         std::numeric_limits<double>::quiet_NaN(),
+                         std::numeric_limits<double>::infinity(),
+                         true,
+                         1e-3,
+                         Seconds(0.1),
+                         80};
+  const auto read = parse_metrics_line(to_line(step));
+  REQUIRE(read);
+  const auto& back = std::get<StepMetrics>(*read);
+  CHECK(back.step == 3);
+  CHECK(std::isnan(back.loss));
+  CHECK(std::isnan(back.gradient_norm));
+  CHECK(back.skipped);
+  CHECK(back.seconds == Seconds(0.1));
+  const auto accuracy = parse_metrics_line(to_line(Accuracy{50, 0.71, 512}));
+  REQUIRE(accuracy);
+  CHECK(std::get<Accuracy>(*accuracy).share == 0.71);
+  CHECK(std::get<Accuracy>(*accuracy).held_out == 512);
+}
+
+TEST_CASE("no bit of a line can turn without being noticed") {
+  const std::string line = to_line(StepMetrics{7, 1.5, 0.5, false, 1e-3, Seconds(0.25), 32});
+  for (std::size_t bit = 0; bit < 8 * line.size(); ++bit) {
+    std::string damaged = line;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << (bit % 8)));
+    CAPTURE(damaged);
+    CHECK(!parse_metrics_line(damaged));
+  }
+}
+
+TEST_CASE("what a run had written after some steps, and what of it is gone") {
+  const std::string accuracy = to_line(Accuracy{4, 0.5, 8}) + "\n";
+  std::string text;
+  for (int step = 0; step < 6; ++step) {
+    text += step_line(step);
+    if (step == 3) text += accuracy;
+  }
+  CHECK(parse_metrics(text).lines.size() == 7);
+  CHECK(parse_metrics(text).damage.empty());
+
+  // A killed run: its last line is cut, the steps after the checkpoint are lost with it.
+  const Metrics kept = metrics_until(text + "{\"step\": 6, \"lo", 4);
+  CHECK(kept.damage.empty());
+  CHECK(kept.text == text.substr(0, text.find(accuracy) + accuracy.size()));
+
+  const std::string without_2 = step_line(0) + step_line(1) + step_line(3);
+  CHECK(metrics_until(without_2, 4).damage == Lines{"step 2 is missing"});
+  CHECK(metrics_until(step_line(0), 4).damage == Lines{"steps 1 to 3 are missing"});
+  CHECK(metrics_until("", 4).damage == Lines{"steps 0 to 3 are missing"});
+  CHECK(metrics_until(step_line(0) + "x\n" + step_line(1), 2).damage == Lines{"line 2 is damaged"});
+  const Metrics twice = metrics_until(step_line(0) + step_line(1) + step_line(1), 2);
+  CHECK(twice.damage == Lines{"line 3 repeats step 1"});
+  CHECK(twice.text == step_line(0) + step_line(1));
+}
+
+}  // namespace polyphony::traces

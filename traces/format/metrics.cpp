@@ -1,0 +1,116 @@
+#include "traces/format/metrics.h"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "shared/fnv.h"
+
+namespace polyphony::traces {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kCheck = ",\"check\":\"";
+
+json number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+double number(const json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+std::string digits(std::string_view body) {
+  Fnv check;
+  check.add(body);
+  return check.digits();
+}
+
+json body_of(const StepMetrics& step) {
+  return {{"step", step.step},
+          {"loss", number(step.loss)},
+          {"gradient_norm", number(step.gradient_norm)},
+          {"skipped", step.skipped},
+          {"learning_rate", step.learning_rate},
+          {"seconds", step.seconds.count()},
+          {"samples_per_second", step.samples_per_second}};
+}
+json body_of(const Accuracy& accuracy) {
+  return {{"step", accuracy.step}, {"accuracy", accuracy.share}, {"held_out", accuracy.held_out}};
+}
+
+std::int64_t step_of(const MetricsLine& line) {
+  return std::visit([](const auto& l) { return l.step; }, line);
+}
+
+std::string missing(std::int64_t from, std::int64_t to) {
+  if (from == to) return "step " + std::to_string(from) + " is missing";
+  return "steps " + std::to_string(from) + " to " + std::to_string(to) + " are missing";
+}
+
+}  // namespace
+
+std::string to_line(const MetricsLine& line) {
+  std::string body = std::visit([](const auto& l) { return body_of(l); }, line).dump();
+  body.pop_back();  // the object's end
+  const std::string check = digits(body);
+  return body.append(kCheck).append(check).append("\"}");
+}
+
+std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
+  const std::size_t at = text.rfind(kCheck);
+  if (at == std::string::npos ||
+      text.substr(at) != std::string(kCheck) + digits(text.substr(0, at)) + "\"}")
+    return {};
+  const json value = json::parse(text, nullptr, false);
+  try {
+    if (value.contains("accuracy"))
+      return Accuracy{value.at("step").get<std::int64_t>(), value.at("accuracy").get<double>(),
+                      value.at("held_out").get<int>()};
+    return StepMetrics{
+        value.at("step").get<std::int64_t>(),        number(value.at("loss")),
+        number(value.at("gradient_norm")),           value.at("skipped").get<bool>(),
+        value.at("learning_rate").get<double>(),     Seconds(value.at("seconds").get<double>()),
+        value.at("samples_per_second").get<double>()};
+  } catch (const json::exception&) {
+    return {};  // checked, but by another's hand
+  }
+}
+
+Metrics parse_metrics(const std::string& text) {
+  return metrics_until(text, std::numeric_limits<std::int64_t>::max());
+}
+
+Metrics metrics_until(const std::string& text, std::int64_t steps) {
+  Metrics metrics;
+  std::int64_t next = 0;  // step
+  int number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;  // cut off
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    const std::optional<MetricsLine> parsed = parse_metrics_line(line);
+    if (!parsed) {
+      metrics.damage.push_back("line " + std::to_string(number) + " is damaged");
+      continue;
+    }
+    const bool of_step = std::holds_alternative<StepMetrics>(*parsed);
+    const std::int64_t step = step_of(*parsed);
+    if (step > steps || (of_step && step == steps)) continue;
+    if (of_step && step > next) metrics.damage.push_back(missing(next, step - 1));
+    if (of_step && step < next) {
+      metrics.damage.push_back("line " + std::to_string(number) + " repeats step " +
+                               std::to_string(step));
+      continue;
+    }
+    if (of_step) next = step + 1;
+    metrics.lines.push_back(*parsed);
+    metrics.text += line + '\n';
+  }
+  if (steps != std::numeric_limits<std::int64_t>::max() && next < steps)
+    metrics.damage.push_back(missing(next, steps - 1));
+  return metrics;
+}
+
+}  // namespace polyphony::traces
