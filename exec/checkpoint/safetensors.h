@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/checkpoint/safetensors_header.h"
 #include "exec/torch_pch.h"
 #include "shared/files/files.h"
 
@@ -30,22 +31,15 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
 // An open file: its header is checked, its data are read tensor by tensor.
 class Safetensors {
  public:
-  struct Entry {
-    torch::Dtype dtype = torch::kFloat32;
-    std::vector<std::int64_t> shape;
-    std::int64_t begin = 0, end = 0;  // bytes, from the start of the data
-  };
   explicit Safetensors(const std::string& path);
 
-  const std::map<std::string, Entry>& entries() const { return entries_; }
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::map<std::string, SafetensorsHeader::Entry>& entries() const { return header_.entries; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   torch::Tensor read(const std::string& name) const;  // a new CPU tensor
 
  private:
   std::string path_;
-  std::int64_t data_begin_ = 0;
-  std::map<std::string, Entry> entries_;
-  std::map<std::string, std::string> metadata_;
+  SafetensorsHeader header_;
 };
 
 // "F32": the format's name of a number format.

@@ -1,6 +1,8 @@
 #include "tests/shared/support/mutate.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "shared/random.h"
 
@@ -132,7 +134,62 @@ std::string mutate_text(std::string text, Dice& dice) {
   return text;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream all(text);
+  for (std::string line; std::getline(all, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string mutate_word(const std::string& line, const std::string& separators, Dice& dice) {
+  static const std::vector<std::string> odd = {"",      "-1",          "0",
+                                               "1e300", "nan",         "99999999999999999999",
+                                               "\"",    "\"x",         "\xc3\xa9\x01",
+                                               "1.5",   "true",        "-inf",
+                                               "0x10",  "#",           std::string(5000, '9'),
+                                               "\r",    "\xef\xbb\xbf"};
+  const std::size_t at = dice.below(line.size());
+  const std::size_t before = line.find_last_of(separators, at);
+  const std::size_t begin = before == std::string::npos ? 0 : std::min(before + 1, line.size());
+  const std::size_t end = std::min(line.find_first_of(separators, begin), line.size());
+  return line.substr(0, begin) + odd[dice.below(odd.size())] + line.substr(end);
+}
+
 }  // namespace
+
+std::string mutated_json(std::uint64_t seed, const std::string& original) {
+  Dice dice(seed);
+  return dice.below(5) == 0 ? mutate_text(original, dice)
+                            : mutate_document(Json::parse(original, nullptr, true, true), dice);
+}
+
+std::string mutated_lines(std::uint64_t seed, const std::string& original,
+                          const std::string& separators) {
+  Dice dice(seed);
+  if (dice.below(5) == 0) return mutate_text(original, dice);
+  std::vector<std::string> lines = lines_of(original);
+  const std::size_t changes = 1 + dice.below(3);
+  for (std::size_t i = 0; i < changes && !lines.empty(); ++i) {
+    const std::size_t at = dice.below(lines.size());
+    const auto place = lines.begin() + static_cast<std::ptrdiff_t>(at);
+    switch (dice.below(6)) {
+      case 0:
+        lines.erase(place);
+        break;
+      case 1:
+        lines.insert(place, lines[dice.below(lines.size())]);
+        break;
+      case 2:
+        std::swap(lines[at], lines[dice.below(lines.size())]);
+        break;
+      default:
+        lines[at] = mutate_word(lines[at], separators, dice);
+    }
+  }
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
 
 std::string mutated_scenario(std::uint64_t seed, std::string& path) {
   static const std::vector<std::string> paths = scenario_paths();
@@ -141,8 +198,7 @@ std::string mutated_scenario(std::uint64_t seed, std::string& path) {
   // Resolved texts have more keys to change than the short ones that extend another.
   const std::string original =
       dice.below(2) == 0 ? file_text(path) : resolved_text(scenario_at(path));
-  return dice.below(5) == 0 ? mutate_text(original, dice)
-                            : mutate_document(Json::parse(original, nullptr, true, true), dice);
+  return mutated_json(random_bits(seed, 1), original);
 }
 
 }  // namespace polyphony::test

@@ -1,0 +1,38 @@
+// What a safetensors file says of itself. Without LibTorch: number formats are the format's own names.
+// (shared with the fuzzers; exec/checkpoint/safetensors.h has the format and reads the data)
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace polyphony::exec {
+
+// Number formats that are read and written, and the bytes of an element.
+struct SafetensorsFormat {
+  const char* name;
+  std::int64_t bytes;
+};
+inline constexpr std::array<SafetensorsFormat, 7> kSafetensorsFormats{
+    {{"F32", 4}, {"F64", 8}, {"BF16", 2}, {"F16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}}};
+
+inline constexpr const char* kSafetensorsMetadata = "__metadata__";
+inline constexpr const char* kSafetensorsDamaged =
+    "the file is damaged or was cut off: restore it, or use another checkpoint";
+
+struct SafetensorsHeader {
+  struct Entry {
+    std::string format;  // of kSafetensorsFormats
+    std::vector<std::int64_t> shape;
+    std::int64_t begin = 0, end = 0;  // bytes, from the start of the data
+  };
+  std::map<std::string, Entry> entries;
+  std::map<std::string, std::string> metadata;
+  std::int64_t data_begin = 0;  // byte of the file
+};
+// Checked against the file's size: the tensors cover the data without holes. Errors: InputError.
+SafetensorsHeader read_safetensors_header(const std::string& path);
+
+}  // namespace polyphony::exec
