@@ -60,15 +60,22 @@ Seconds busiest(const LinkLoads& loads, const Network& network) {
   return most;
 }
 
-// One pass over the graph; most of its time is waiting for memory. `start` receives when each node
-// starts. Returns the last end.
+// When each node starts; and ends, where that is asked for.
+struct NodeTimes {
+  std::vector<Seconds> start, end;
+  bool ends = false;
+};
+
+// One pass over the graph; most of its time is waiting for memory. Returns the last end.
 template <bool kShaped>
 Seconds walk_as(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
-                std::vector<Seconds>& start) {
+                NodeTimes& times) {
+  std::vector<Seconds>& start = times.start;
   const std::size_t count = compiled.nodes.size();
   POLYPHONY_CHECK(costs.nodes.size() == count, costs.nodes.size()
                                                    << " costs, " << count << " nodes");
   start.assign(count, Seconds(0));
+  if (times.ends) times.end.resize(count);
   Seconds last{};
   for (std::uint32_t node = 0; node < count; ++node) {
     const Range flows = costs.nodes[node].flows;
@@ -76,6 +83,7 @@ Seconds walk_as(const Compiled& compiled, const CostTable& costs, LinkLoads& loa
       loads.add<kShaped>(costs.flows[i], costs.network);
     const Seconds end = start[node] + time_alone<kShaped>(costs, node);
     last = std::max(last, end);
+    if (times.ends) times.end[node] = end;
     const std::uint32_t stop = compiled.successor_begin[node + 1];
     for (std::uint32_t i = compiled.successor_begin[node]; i < stop; ++i) {
       Seconds& next = start[compiled.successors[i]];
@@ -85,10 +93,9 @@ Seconds walk_as(const Compiled& compiled, const CostTable& costs, LinkLoads& loa
   return last;
 }
 
-Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads,
-             std::vector<Seconds>& start) {
-  return costs.network.shaped ? walk_as<true>(compiled, costs, loads, start)
-                              : walk_as<false>(compiled, costs, loads, start);
+Seconds walk(const Compiled& compiled, const CostTable& costs, LinkLoads& loads, NodeTimes& times) {
+  return costs.network.shaped ? walk_as<true>(compiled, costs, loads, times)
+                              : walk_as<false>(compiled, costs, loads, times);
 }
 
 Seconds busiest_stream(const Compiled& compiled, const CostTable& costs) {
@@ -102,10 +109,10 @@ Seconds busiest_stream(const Compiled& compiled, const CostTable& costs) {
   return most;
 }
 
-StepBounds bounds(const Compiled& compiled, const CostTable& costs, std::vector<Seconds>& start) {
+StepBounds bounds(const Compiled& compiled, const CostTable& costs, NodeTimes& times) {
   LinkLoads loads(costs.network);
   StepBounds result;
-  result.longest_path = walk(compiled, costs, loads, start);
+  result.longest_path = walk(compiled, costs, loads, times);
   result.busiest_link = busiest(loads, costs.network);
   result.busiest_stream = busiest_stream(compiled, costs);
   return result;
@@ -120,20 +127,19 @@ Seconds unshared_time(const CostTable& costs, std::uint32_t node) {
 Seconds StepBounds::step() const { return std::max({longest_path, busiest_link, busiest_stream}); }
 
 StepBounds estimate_step(const Compiled& compiled, const CostTable& costs) {
-  std::vector<Seconds> start;
-  return bounds(compiled, costs, start);
+  NodeTimes times;
+  return bounds(compiled, costs, times);
 }
 
 Estimate estimate(const Program& program, const Compiled& compiled, const CostTable& costs) {
-  std::vector<Seconds> start;
-  Estimate result{bounds(compiled, costs, start), {}};
+  NodeTimes times;
+  times.ends = true;  // a collective has as many flows as members, and ends for each of them
+  Estimate result{bounds(compiled, costs, times), {}};
   result.timeline.makespan = result.longest_path;
   result.timeline.ops.resize(program.ops.size());
-  for (std::size_t op = 0; op < program.ops.size(); ++op) {
-    const std::uint32_t end = compiled.op_end[op];
-    result.timeline.ops[op] = {OpId(op), start[compiled.op_start[op]],
-                               start[end] + unshared_time(costs, end)};
-  }
+  for (std::size_t op = 0; op < program.ops.size(); ++op)
+    result.timeline.ops[op] = {OpId(op), times.start[compiled.op_start[op]],
+                               times.end[compiled.op_end[op]]};
   return result;
 }
 

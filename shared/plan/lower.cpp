@@ -59,6 +59,17 @@ void Builder::make_works() {
   }
 }
 
+std::int64_t Builder::most_tokens(ModuleId module) {
+  if (most_tokens_.empty()) {  // once, not for every rank: works grow with ranks
+    most_tokens_.resize(program_.model.modules.size());
+    for (std::size_t w = 0; w < program_.works.size(); ++w)
+      for (std::size_t m = 0; m < most_tokens_.size(); ++m)
+        most_tokens_[m] =
+            std::max(most_tokens_[m], program_.size_of(WorkId(w), ModuleId(m)).tokens);
+  }
+  return most_tokens_[module.value];
+}
+
 bool Builder::here(const ChunkPlace& place) const {
   return !step_.only.valid() || plan_.branches[place.branch].holds(step_.only, place.stage);
 }

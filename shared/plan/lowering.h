@@ -99,6 +99,9 @@ class Builder {
     return layout.sp && layout.tp > 1;
   }
 
+  // Of the module's largest work.
+  std::int64_t most_tokens(ModuleId module);
+
   // Sizes are another framework's.
   bool of_another_stack() const { return stack_.memory.keeping != Keeping::polyphony; }
 
@@ -110,6 +113,7 @@ class Builder {
   Program program_;
   // By branch, place in its grid; of a part the rank's own alone.
   std::vector<std::vector<RankGroups>> groups_;
+  std::vector<std::int64_t> most_tokens_;  // by module; empty: not asked for yet
   GroupId world_group_;
   std::vector<ChunkLink> links_;
   std::vector<Crossing> crossings_;
@@ -186,7 +190,10 @@ struct Task {
 class RankLowering {
  public:
   RankLowering(Builder& builder, Rank rank)
-      : b_(builder), program_(builder.program_), rank_(rank) {}
+      : b_(builder),
+        program_(builder.program_),
+        rank_(rank),
+        first_params_(builder.program_.params.size()) {}
   void emit();
 
  private:
@@ -254,6 +261,7 @@ class RankLowering {
   Builder& b_;
   Program& program_;
   Rank rank_;
+  std::size_t first_params_;  // of the rank's own
   std::vector<Role> roles_;
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<std::string, StreamId> streams_;

@@ -1,5 +1,5 @@
 // Contiguous partition of a chain of units into stages, minimising the largest stage cost (exact
-// dynamic programme, O(stages · units²)).
+// dynamic programme, O(stages · units · log units)). Costs are not negative.
 #pragma once
 
 #include <vector>

@@ -121,13 +121,18 @@ LayerCosts count_flops(const Scenario& scenario, const Layout& layout) {
   return costs;
 }
 
-// The rank whose turn the stage's first forward is; check_turns() names stages that are nobody's or
-// several ranks'.
-int rank_of(const std::vector<Turns>& turns, int stage) {
+// By stage: the first rank that has a forward of it; check_turns() names stages that are nobody's
+// or several ranks'.
+std::vector<int> ranks_of(const std::vector<Turns>& turns, int stages) {
+  std::vector<int> ranks(static_cast<std::size_t>(stages), -1);
   for (std::size_t rank = 0; rank < turns.size(); ++rank)
-    for (const Turn& turn : turns[rank])
-      if (is_forward(turn) && turn.stage == stage) return static_cast<int>(rank);
-  return 0;
+    for (const Turn& turn : turns[rank]) {
+      if (!is_forward(turn) || turn.stage >= stages) continue;
+      int& of = ranks[turn.stage];
+      if (of < 0) of = static_cast<int>(rank);
+    }
+  for (int& rank : ranks) rank = std::max(rank, 0);
+  return ranks;
 }
 
 Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& costs,
@@ -151,9 +156,10 @@ Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& c
   }
   POLYPHONY_CHECK(next == units.units().size(),
                   next << " of " << units.units().size() << " blocks placed");
-  for (int s = 0; s < grid.pp * grid.vpp; ++s)
-    branch.rank_of_stage.push_back(turns.empty() ? schedule.place({grid.pp, grid.vpp}, s)
-                                                 : rank_of(turns, s));
+  const int stages = grid.pp * grid.vpp;
+  if (!turns.empty()) branch.rank_of_stage = ranks_of(turns, stages);
+  for (int s = 0; s < stages && turns.empty(); ++s)
+    branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
   return branch;
 }
 

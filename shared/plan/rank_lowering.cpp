@@ -161,17 +161,16 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
 void RankLowering::add_standing() {
   MatrixShapes shapes;
   std::int64_t gathered = 0;
-  for (const ParamGroup& group : program_.params) {
-    if (group.rank != rank_ || !group.trainable) continue;
+  for (std::size_t p = first_params_; p < program_.params.size(); ++p) {
+    const ParamGroup& group = program_.params[p];
+    if (!group.trainable) continue;
     const Module& module = program_.model.modules[group.module.value];
     const ModuleLayout& layout = program_.layout.modules[group.module.value];
     const bool heads = module.kind == ModuleKind::language &&
                        group.layers.end == static_cast<int>(layers(module).size());
     add_matrix_shapes(parameters_of(module, group), group.shard, heads, shapes);
     if (!heads || !layout.sp || layout.tp == 1) continue;
-    for (std::size_t w = 0; w < program_.works.size(); ++w)
-      gathered = std::max(
-          gathered, program_.size_of(WorkId(w), group.module).tokens * std::int64_t{module.hidden});
+    gathered = std::max(gathered, b_.most_tokens(group.module) * std::int64_t{module.hidden});
   }
   const Bytes bytes = standing_bytes(b_.stack_, std::move(shapes), gathered, program_.precision);
   if (bytes > Bytes(0)) b_.add_buffer(rank_, BufferKind::gradient, bytes);

@@ -84,8 +84,9 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
 std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& prediction) {
   std::vector<std::pair<std::string, Rank>> worst;
   std::map<std::string, std::size_t> places;
+  const std::vector<std::string> names = stage_names(prediction.program);
   for (std::uint32_t r = 0; r < prediction.program.ranks; ++r) {
-    const std::string stage = stage_name(prediction.program, Rank(r));
+    const std::string& stage = names[r];
     const auto [place, fresh] = places.try_emplace(stage, worst.size());
     if (fresh) worst.emplace_back(stage, Rank(r));
     Rank& held = worst[place->second].second;

@@ -85,8 +85,7 @@ StreamBatch read_batch(const json& value) {
 // Stages by rank: the same for every batch.
 std::vector<std::size_t> find_stages(const Program& program, std::vector<std::string>& names) {
   std::vector<std::size_t> stage_of;
-  for (std::uint32_t rank = 0; rank < program.ranks; ++rank) {
-    const std::string name = stage_name(program, Rank(rank));
+  for (const std::string& name : stage_names(program)) {
     const auto found = std::find(names.begin(), names.end(), name);
     stage_of.push_back(static_cast<std::size_t>(found - names.begin()));
     if (found == names.end()) names.push_back(name);

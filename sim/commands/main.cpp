@@ -1,4 +1,6 @@
 // polyphony: plan, predict, rehearse, run, compare and calibrate multimodal training.
+#include <malloc.h>
+
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -69,6 +71,10 @@ int answer(const std::string& command, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Lowering makes and drops lists of some hundred KiB for every chunk: memory that went back to the
+  // system would be faulted in anew each time (twice the time of deep models).
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);  // the large arrays of a Program, which grow in place then
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
   // A file over the size limit is then a write that fails, and is reported.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::string command = argc > 1 ? argv[1] : "";

@@ -5,6 +5,7 @@
 //   disturb less. Bytes: the largest resident size of this process, and of its simulating child,
 //   after the first prediction.
 //   `digest` changes when any bit of a predicted start or end does.
+#include <malloc.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -23,12 +24,14 @@
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
 #include "shared/program/memory.h"
+#include "shared/program/stage_name.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/runner/simulate.h"
 #include "tests/sim/runner/bench_scenario.h"
 #include "tests/sim/runner/prebuilt_graph.h"
 #include "traces/format/chrome_json.h"
+#include "traces/report/svg.h"
 
 namespace polyphony::tests {
 namespace {
@@ -106,11 +109,26 @@ struct Prepared {
   Batch batch;
 };
 
+// What comes before a Program. Stages are split by FLOPs, which costs as much as by seconds.
+Prepared prepare(const std::string& text, Stopwatch& watch) {
+  Prepared in{watch.time("parse", [&] { return read_bench(text); }), {}, {}, {}};
+  in.profile = shipped_profile(in.scenario.cluster).value();
+  const Layout& layout = *in.scenario.layout;
+  const auto no = watch.time("validate", [&] { return check_layout(in.scenario, layout); });
+  POLYPHONY_CHECK(!no, no->reason);
+  in.plan = watch.time("plan", [&] { return make_plan(in.scenario, layout); });
+  in.batch = watch.time("batch", [&] { return typical_batch(in.scenario); });
+  watch.time("order", [&] { return make_step_plan(in.scenario, layout, in.plan, in.batch); });
+  return in;
+}
+
 nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch& watch) {
   const auto begin = Clock::now();
   const Seconds cpu_begin = cpu_now();
-  const Program program = watch.time(
-      "lower", [&] { return lower(in.scenario, *in.scenario.layout, in.plan, in.batch); });
+  const Program program = watch.time("lower", [&] {
+    return lower(in.scenario, *in.scenario.layout, in.plan, in.batch, StepKind::train,
+                 in.profile.stack);
+  });
   const Compiled compiled =
       watch.time("compile", [&] { return std::get<Compiled>(compile(program)); });
   const CostTable costs = watch.time(
@@ -152,6 +170,11 @@ nlohmann::json measure(const Prepared& in, bool prebuilt, bool extras, Stopwatch
     POLYPHONY_CHECK(faults == 0, faults << " faults");
     watch.time("hash", [&] { return hash(program); });
     watch.time("memory", [&] { return predict_memory(program, playback.timeline); });
+    watch.time("names", [&] { return stage_names(program); });
+    watch.time("gantt", [&] {
+      return traces::svg_file(traces::gantt(program, playback.timeline, {.title = "bench"}),
+                              traces::Theme::light);
+    });
     result["trace_bytes"] = watch
                                 .time("trace",
                                       [&] {
@@ -172,8 +195,10 @@ nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
   const Plan plan = watch.time("fold", [&] {
     return std::get<Plan>(fold(in.scenario, layout, make_plan(in.scenario, layout)));
   });
-  const Program program =
-      watch.time("lower", [&] { return lower(in.scenario, layout, plan, fold(in.batch, layout)); });
+  const Program program = watch.time("lower", [&] {
+    return lower(in.scenario, layout, plan, fold(in.batch, layout), StepKind::train,
+                 in.profile.stack);
+  });
   const Compiled compiled =
       watch.time("compile", [&] { return std::get<Compiled>(compile(program)); });
   const CostTable costs = watch.time(
@@ -199,6 +224,10 @@ int run(int argc, char** argv) {
       "replicas", "data-parallel replicas", cxxopts::value(shape.replicas))(
       "microbatches", "per replica", cxxopts::value(shape.microbatches))(
       "tensor", "tensor-parallel ranks", cxxopts::value(shape.tensor))(
+      "blocks", "per stage", cxxopts::value(shape.blocks))("samples", "per microbatch and replica",
+                                                           cxxopts::value(shape.samples))(
+      "modules", "1 to 4", cxxopts::value(shape.modules))(
+      "own", "the vision encoder on ranks of its own", cxxopts::value(shape.own))(
       "shard", "none, optimizer, gradients or full", cxxopts::value(shape.shard))(
       "varied", "samples of different lengths", cxxopts::value(shape.varied))(
       "prebuilt", "play the same activities as a prebuilt SimGrid graph too")(
@@ -210,14 +239,12 @@ int run(int argc, char** argv) {
     std::cout << options.help();
     return 0;
   }
-  Prepared in{bench_scenario(shape), {}, {}, {}};
-  in.profile = shipped_profile(in.scenario.cluster).value();
-  in.plan = make_plan(in.scenario, *in.scenario.layout);
-  in.batch = typical_batch(in.scenario);
   Stopwatch watch;
+  const std::string text = bench_text(shape);
   nlohmann::json result;
   const auto begin = Clock::now();
   do {
+    const Prepared in = prepare(text, watch);
     const nlohmann::json one =
         arguments.count("folded") > 0
             ? measure_folded(in, watch)
@@ -234,6 +261,8 @@ int run(int argc, char** argv) {
 }  // namespace polyphony::tests
 
 int main(int argc, char** argv) {
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);  // as sim/commands/main.cpp
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
   try {
     return polyphony::tests::run(argc, argv);
   } catch (const std::exception& error) {
