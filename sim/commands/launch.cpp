@@ -127,7 +127,7 @@ class Watch {
     result_.exit_code = WIFEXITED(cause_->status) ? WEXITSTATUS(cause_->status)
                                                   : static_cast<int>(ExitCode::failed);
     if (result_.interrupted && (talk_.stopped(rank) || cause_->stopped())) {
-      result_.what = "interrupted before the first step";
+      result_.what = "interrupted" + hint();
       return;
     }
     // A rank that hangs, the cause, ends last and by our hand: then the loss that others noticed.

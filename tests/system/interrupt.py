@@ -101,7 +101,7 @@ class Interrupt(harness.SystemTest):
         launcher.send_signal(signal.SIGINT)
         _, err = self.finish(launcher, 20)
         self.assertEqual(launcher.returncode, 1, err)
-        self.assertIn("run: interrupted before the first step", err)
+        self.assertIn("run: interrupted; no checkpoint was saved yet", err)
         self.assert_gone(pids, 0.5)
 
 
