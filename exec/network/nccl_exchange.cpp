@@ -6,6 +6,10 @@
 #include <thread>
 #include <utility>
 
+#include "exec/network/store.h"
+#include "exec/system/process.h"
+#include "shared/patience.h"
+
 namespace polyphony::exec {
 
 namespace {
@@ -32,8 +36,7 @@ NcclExchange::NcclExchange(std::shared_ptr<GlooContext> context, const std::stri
   // At once and not at the first call: a member with nothing to send there would not come.
   group_ = connected(context_, [=](const GlooContext& shared) {
     const auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout =
-        std::chrono::duration_cast<std::chrono::milliseconds>(shared.options.timeout);
+    options->timeout = milliseconds(kForEver);  // its watchdog's clock; await() has ours
     auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(
         c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, shared.store),
         static_cast<int>(index), static_cast<int>(size), options);
@@ -119,8 +122,9 @@ void NcclExchange::exchange(const std::vector<Parcel>& parcels, std::uint32_t) {
 // wait() would only make the current stream wait. Waiting here lets a lost peer end it.
 void NcclExchange::await(c10d::Work& work) {
   constexpr std::chrono::microseconds kLook{20};
+  Patience patience(context_->options.timeout, steady_now());
   while (!work.isCompleted()) {
-    if (context_->liveness->lost()) {
+    if (context_->liveness->lost() || patience.over(steady_now())) {
       group_->abort();
       throw LostPeer(Rank(), "not ended");
     }
