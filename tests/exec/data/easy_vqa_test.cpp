@@ -12,6 +12,14 @@
 namespace polyphony::exec {
 namespace {
 
+// libpng leaves a damaged image by longjmp(), out of calls that ThreadSanitizer then takes to last
+// for ever: it ends the process, without a race.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
 using testing::refusal;
 using testing::slurp;
 using testing::spill;
@@ -158,7 +166,8 @@ TEST_SUITE("dataset") {
     CHECK(blind.content(blind.held_out().at(0), {}).images.empty());
   }
 
-  TEST_CASE("missing and damaged files are named, with what to do") {
+  TEST_CASE("missing and damaged files are named, with what to do" *
+            doctest::skip(kThreadSanitizer)) {
     const TempFolder folder;
     const auto refused = [&](int image_size = 16) {
       return refusal([&] {

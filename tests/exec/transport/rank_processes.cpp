@@ -56,6 +56,8 @@ Child start(const std::string& role, int rank, int ranks, std::uint16_t port, St
                                        "MASTER_ADDR=127.0.0.1",
                                        "MASTER_PORT=" + std::to_string(port),
                                        "OMP_NUM_THREADS=1"};
+  if (const char* const sanitizer = std::getenv("TSAN_OPTIONS"))
+    environment.push_back("TSAN_OPTIONS=" + std::string(sanitizer));
   if (host == StoreHost::launcher) {
     environment.insert(environment.end(),
                        {"TORCHELASTIC_RUN_ID=none", "TORCHELASTIC_USE_AGENT_STORE=True"});
