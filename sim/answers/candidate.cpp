@@ -69,6 +69,8 @@ std::string examine_candidate(const Scenario& scenario, const Batch& batch,
   return to_json(candidate).dump();
 }
 
+std::string refused_candidate(const std::string& why) { return json{{"infeasible", why}}.dump(); }
+
 std::string read_examined(const std::string& answer, Candidate& candidate) {
   const json value = json::parse(answer, nullptr, false);
   if (!value.is_object()) return answer;

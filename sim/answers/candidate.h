@@ -33,6 +33,8 @@ struct Candidate {
 std::string examine_candidate(const Scenario& scenario, const Batch& batch,
                               const HardwareProfile& profile, Predictor predictor,
                               const Layout& layout);
+// The same of one that is not examined.
+std::string refused_candidate(const std::string& why);
 // Reads that into the candidate. Returns why there is no answer; empty: there is one.
 std::string read_examined(const std::string& answer, Candidate& candidate);
 

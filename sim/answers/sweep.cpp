@@ -7,6 +7,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
 #include "sim/answers/step.h"
+#include "sim/prediction/need.h"
 #include "sim/runner/worker_pool.h"
 
 namespace polyphony::sim {
@@ -123,6 +124,28 @@ std::vector<std::string> why_it_wins(const Sweep& result) {
   return lines;
 }
 
+// As many at a time as there is memory for; what has none alone is refused.
+struct Workers {
+  int count = 1;
+  std::vector<std::string> why_not;  // by candidate; empty: it is examined
+};
+Workers workers_for(const Scenario& scenario, const std::vector<Candidate>& round,
+                    const SweepOptions& options) {
+  Workers workers{std::max(1, options.jobs), std::vector<std::string>(round.size())};
+  if (options.memory.value <= 0) return workers;
+  Bytes most{1};
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    const NeedOptions alone{.predictor = options.predictor};
+    if (const auto no = check_need(scenario, round[i].layout, alone, options.memory))
+      workers.why_not[i] = no->reason;
+    else
+      most = std::max(most, need_of(scenario, round[i].layout, alone).bytes);
+  }
+  const std::int64_t fit = std::max<std::int64_t>(1, options.memory.value / most.value);
+  workers.count = static_cast<int>(std::min<std::int64_t>(workers.count, fit));
+  return workers;
+}
+
 }  // namespace
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
@@ -157,9 +180,11 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
       }
     }
     if (round.empty()) break;
+    const Workers workers = workers_for(scenario, round, options);
     const std::vector<std::string> answers = run_in_workers(
-        options.jobs, round.size(),
+        workers.count, round.size(),
         [&](std::size_t i) {
+          if (!workers.why_not[i].empty()) return refused_candidate(workers.why_not[i]);
           return examine_candidate(scenario, batch, profile, options.predictor, round[i].layout);
         },
         [&](std::size_t done) {

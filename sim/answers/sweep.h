@@ -22,6 +22,7 @@ struct SweepOptions {
   int at_most = 24;           // simulated candidates per placement
   bool runnable = false;      // only what the executor can run
   int cores = 0;              // of this machine, where the search is about it; 0: not judged
+  Bytes memory{};             // free for the search's workers together; 0: not judged
   std::size_t compared = 32;  // with the best, itself included
   Predictor predictor = Predictor::simulate;
   std::function<void(double share, const std::string& what)> progress;

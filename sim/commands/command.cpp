@@ -16,6 +16,7 @@
 #include "shared/schedule/turn_text.h"
 #include "shared/text/json_form.h"
 #include "sim/commands/console.h"
+#include "sim/commands/free_memory.h"
 
 namespace polyphony::sim {
 namespace {
@@ -169,6 +170,12 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
 }
 
 int cores_here() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+bool too_large(const Scenario& scenario, const Layout& layout, const NeedOptions& options) {
+  const auto no = check_need(scenario, layout, options, free_memory());
+  if (no) std::cerr << scenario.file << ": " << no->reason << "\n";
+  return no.has_value();
+}
 
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::cerr << scenario.file << ": note: " << note << "\n";

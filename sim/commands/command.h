@@ -12,6 +12,7 @@
 #include "shared/hardware/hardware.h"
 #include "shared/scenario/overrides_json.h"
 #include "shared/scenario/scenario.h"
+#include "sim/prediction/need.h"
 
 namespace polyphony::sim {
 
@@ -76,6 +77,8 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
 void apply_schedule(Scenario& scenario, const std::string& given);
 // Of this machine.
 int cores_here();
+// An answer that this machine has no memory for: says why on stderr; exit code 3.
+bool too_large(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
 // What an answer says of itself, on stderr.
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes);
 // As shared/scenario/scenario_profile.h, with the overrides of "profile.".

@@ -1,6 +1,4 @@
 // polyphony: plan, predict, rehearse, run, compare and calibrate multimodal training.
-#include <malloc.h>
-
 #include <csignal>
 #include <exception>
 #include <iostream>
@@ -11,6 +9,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "sim/commands/command.h"
+#include "sim/runner/allocator.h"
 
 namespace {
 
@@ -71,10 +70,7 @@ int answer(const std::string& command, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Lowering makes and drops lists of some hundred KiB for every chunk: memory that went back to the
-  // system would be faulted in anew each time (twice the time of deep models).
-  mallopt(M_MMAP_THRESHOLD, 4 << 20);  // the large arrays of a Program, which grow in place then
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  polyphony::sim::keep_freed_memory();
   // A file over the size limit is then a write that fails, and is reported.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::string command = argc > 1 ? argv[1] : "";
@@ -85,10 +81,10 @@ int main(int argc, char** argv) {
     std::cerr << error.what() << "\n";
     return static_cast<int>(polyphony::ExitCode::bad_input);
   } catch (const std::bad_alloc&) {
-    std::cerr
-        << "polyphony " << command
-        << ": needs more memory than this machine gives (ask for fewer microbatches, ranks, "
-           "samples or --jobs; what a layout without --trace and --gantt folds needs least)\n";
+    std::cerr << "polyphony";
+    for (int i = 1; i < argc; ++i) std::cerr << " " << argv[i];
+    std::cerr << ": memory ran out (ask for fewer microbatches, ranks or samples, fewer --jobs, or "
+                 "--estimate)\n";
     return static_cast<int>(polyphony::ExitCode::infeasible);
   } catch (const std::exception& error) {
     std::cerr << "polyphony " << command << ": " << error.what() << "\n";

@@ -30,6 +30,9 @@ int plan_command(int argc, char** argv) {
     std::cout << resolved_text(scenario) << "\n";
     return 0;
   }
+  if (scenario.layout &&
+      too_large(scenario, require_layout(scenario), {.predictor = Predictor::estimate}))
+    return static_cast<int>(ExitCode::infeasible);
   const PlanAnswer answer = answer_plan(scenario, profile);
   if (args.json()) {
     std::cout << to_json(answer).dump(2) << "\n";

@@ -92,6 +92,7 @@ int schedules_command(int argc, char** argv) {
   apply_schedule(scenario, args.require("order"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
+  if (too_large(scenario, layout, {})) return static_cast<int>(ExitCode::infeasible);
   const Batch batch = typical_batch(scenario);
   const Plan plan = balanced_plan(scenario, layout, profile);  // as predict() splits it
   const StepPlan step = make_step_plan(scenario, layout, plan, batch);

@@ -170,6 +170,8 @@ int simulate_command(int argc, char** argv) {
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
+  if (too_large(scenario, layout, {.predictor = predictor, .trace = args.has("trace")}))
+    return static_cast<int>(ExitCode::infeasible);
   const auto outcome = [&] {
     Progress progress("jitter");
     return answer_step(scenario, layout, typical_batch(scenario), profile,

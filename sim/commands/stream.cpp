@@ -1,5 +1,6 @@
 #include "sim/commands/stream.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "shared/scenario/batch_json.h"
@@ -67,6 +68,11 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   StreamOptions options;
   options.batches = static_cast<std::size_t>(args.integer("batches"));
   options.jobs = args.jobs();
+  const auto copies =
+      std::min(options.batches, static_cast<std::size_t>(std::max(1, options.jobs)));
+  if (too_large(scenario, layout,
+                {.predictor = options.predictor, .copies = static_cast<int>(copies)}))
+    return static_cast<int>(ExitCode::infeasible);
   BatchStream stream;
   {
     Progress progress("batches");

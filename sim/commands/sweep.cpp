@@ -8,6 +8,7 @@
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/commands/free_memory.h"
 #include "sim/commands/what_if.h"
 
 namespace polyphony::sim {
@@ -78,6 +79,7 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
   options.cores = cores_here();
+  options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
   options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
   return sweep(scenario, profile, options);

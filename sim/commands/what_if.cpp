@@ -3,6 +3,7 @@
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/commands/console.h"
+#include "sim/commands/free_memory.h"
 
 namespace polyphony::sim {
 namespace {
@@ -19,6 +20,9 @@ Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile
   try {
     Scenario scenario = read_scenario_file(path);
     read_samples(scenario);
+    if (const auto no =
+            check_need(scenario, require_layout(scenario), {.predictor = predictor}, free_memory()))
+      return {{}, no->reason, ""};
     const auto outcome = predict(scenario, require_layout(scenario), typical_batch(scenario),
                                  load_profile(scenario, profile), predictor);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};

@@ -5,11 +5,13 @@
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
+#include "sim/prediction/need.h"
 
 namespace polyphony::sim {
 namespace {
 
 constexpr int kMostUnfolded = 4096;  // ranks; a larger layout that does not fold takes seconds
+constexpr double kMostOps = 4e6;     // likewise; 2 GB
 
 // Modules that the change is about: those on the rank, and who shares their grid.
 std::vector<bool> concerned(const Layout& layout, const Program& program, Rank worst) {
@@ -86,7 +88,9 @@ std::optional<Figures> quick_figures(const Scenario& scenario, const Layout& lay
                                      const HardwareProfile& profile) {
   auto outcome = predict_folded(scenario, layout, profile);
   if (std::holds_alternative<Infeasible>(outcome)) {
-    if (scenario.cluster.ranks() > kMostUnfolded) return {};
+    if (scenario.cluster.ranks() > kMostUnfolded ||
+        need_of(scenario, layout, {.predictor = Predictor::estimate}).ops > kMostOps)
+      return {};
     outcome = predict(scenario, layout, typical_batch(scenario), profile, Predictor::estimate);
   }
   if (std::holds_alternative<Infeasible>(outcome)) return {};

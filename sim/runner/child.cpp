@@ -14,12 +14,15 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "shared/error.h"
 
 namespace polyphony::sim {
 namespace {
+
+constexpr int kNoMemory = 2;  // exit status of a child
 
 struct Pipe {
   int read_end = -1;
@@ -82,6 +85,8 @@ bool read_some(int file, std::string& into) {
   std::string bytes;
   try {
     bytes = work();
+  } catch (const std::bad_alloc&) {
+    _exit(kNoMemory);
   } catch (const std::exception& error) {
     write_all(STDERR_FILENO, std::string(error.what()) + "\n");
     _exit(kFailed);
@@ -114,6 +119,9 @@ std::string reason(const std::string& said) {
 }
 
 std::string describe_end(int status) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+    return "killed, most likely because memory ran out: ask for fewer microbatches or ranks, or "
+           "--estimate";
   if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
   return "exit status " + std::to_string(WEXITSTATUS(status));
 }
@@ -124,6 +132,7 @@ std::string run_in_child(const std::function<std::string()>& work) {
   Pipe result, talk;
   const pid_t parent = getpid();
   const pid_t child = fork();
+  if (child < 0 && errno == ENOMEM) throw std::bad_alloc();
   POLYPHONY_CHECK(child >= 0, "fork: " << std::strerror(errno));
   if (child == 0) be_child(work, result, talk, parent);
   Pipe::close_end(result.write_end);
@@ -133,6 +142,7 @@ std::string run_in_child(const std::function<std::string()>& work) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) throw std::bad_alloc();
   if (status != 0) {
     const std::string why = reason(said);
     throw InternalError("the simulating child failed (" + describe_end(status) + ")" +

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -40,6 +41,11 @@ void write_all(int file, const char* data, std::size_t size) {
     std::string answer;
     try {
       answer = work(i);
+    } catch (const std::bad_alloc&) {
+      answer = nlohmann::json{{"error",
+                               "needs more memory than this machine gives (fewer --jobs, ranks "
+                               "or microbatches)"}}
+                   .dump();
     } catch (const std::exception& error) {
       answer = nlohmann::json{{"error", error.what()}}.dump();
     }

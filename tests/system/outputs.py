@@ -1,4 +1,5 @@
 """A disk that is full behind any output is exit code 1 and one line; endless and enormous inputs are refused."""
+import json
 import os
 import subprocess
 
@@ -93,6 +94,22 @@ class Outputs(harness.SystemTest):
         self.assert_one_line(run(POLYPHONY, "report", "--sweep", "/dev/zero", "--out", self.folder / "page.html"), "/dev/zero", "1.0 GiB")
         done = run("bash", "-c", f'exec "$1" simulate <(cat "$2")', "-", POLYPHONY, TINY)
         self.assert_ok(done)
+
+
+class Sizes(harness.SystemTest):
+    def test_what_there_is_no_memory_for(self):
+        """49 million ops; with half a gigabyte of addresses, nowhere near enough. Refused at once, by figures."""
+        block = {"layers": 1000, "hidden": 64, "heads": 4, "kv_heads": 4, "ffn": 64, "vocab": 64}
+        path = self.folder / "large.json"
+        path.write_text(json.dumps({
+            "polyphony": 1, "about": "made by a test", "model": {"language": block}, "cluster": {"node": "hgx-h100", "nodes": 1000, "nic": "400Gbps"},
+            "data": {"source": "synthetic", "text": {"tokens": 8}, "sequence": 8, "global_batch": 8192},
+            "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 1024, "all": {"pp": 1000}}, "training": {"precision": "bf16"}}))
+        for command in (["simulate"], ["simulate", "--estimate"], ["simulate", "--batches", 4], ["simulate", "--trace", self.folder / "t.json"], ["plan"]):
+            with self.subTest(" ".join(str(c) for c in command)):
+                done = run("bash", "-c", 'ulimit -v 500000; exec "$@"', "-", POLYPHONY, command[0], path, *command[1:], limit=20)
+                self.assert_one_line(done, path, "49,159,232 ops", "GiB of memory", "fewer ranks or microbatches", code=3)
+                self.assertNotIn("bad_alloc", done.stderr)
 
 
 if __name__ == "__main__":

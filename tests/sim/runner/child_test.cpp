@@ -63,7 +63,9 @@ TEST_CASE("a child that throws, aborts, exits or is killed is an InternalError w
   CHECK(failure([]() -> std::string {
           raise(SIGKILL);
           return "";
-        }) == "the simulating child failed (killed by Killed)");
+        }) ==
+        "the simulating child failed (killed, most likely because memory ran out: ask for fewer "
+        "microbatches or ranks, or --estimate)");
 }
 
 TEST_CASE("children leave no file open and no zombie behind") {

@@ -5,7 +5,6 @@
 //   disturb less. Bytes: the largest resident size of this process, and of its simulating child,
 //   after the first prediction.
 //   `digest` changes when any bit of a predicted start or end does.
-#include <malloc.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -27,6 +26,7 @@
 #include "shared/program/stage_name.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
+#include "sim/runner/allocator.h"
 #include "sim/runner/simulate.h"
 #include "tests/sim/runner/bench_scenario.h"
 #include "tests/sim/runner/prebuilt_graph.h"
@@ -261,8 +261,7 @@ int run(int argc, char** argv) {
 }  // namespace polyphony::tests
 
 int main(int argc, char** argv) {
-  mallopt(M_MMAP_THRESHOLD, 4 << 20);  // as sim/commands/main.cpp
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  polyphony::sim::keep_freed_memory();
   try {
     return polyphony::tests::run(argc, argv);
   } catch (const std::exception& error) {

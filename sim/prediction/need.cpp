@@ -1,0 +1,115 @@
+#include "sim/prediction/need.h"
+
+#include <algorithm>
+
+#include "shared/plan/links.h"
+#include "shared/plan/step_plan.h"
+#include "shared/text/figure_text.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Largest proportional set size of process and child, of decoders of 8 to 65,536 ranks, 1 to
+// 8,192 microbatches, none to full sharding: 350 to 700 bytes an op of a whole answer, and 1,100 in
+// need_test.cpp's longest pipeline; where it is simulated, 7 KB a rank more (SimGrid's hosts, links and flows in flight).
+constexpr double kBytesPerOp = 650, kBytesOfTrace = 300, kPlayedPerOp = 45, kPlayedPerRank = 7000;
+constexpr double kBytesPerSample = 220, kProgram = 12e6;
+// Positions are 32 bits; an op has up to eight waits or uses of buffers.
+constexpr double kMostOps = 4294967295.0 / 8;
+
+// Turns of a microbatch in a stage: a forward and a backward, or its two parts.
+double turns_per_work(const Layout& layout, const Plan& plan) {
+  const Turns& own = layout.turns.empty() ? Turns{} : layout.turns.front();
+  const auto splits = [](const Turns& turns) {
+    return std::any_of(turns.begin(), turns.end(),
+                       [](const Turn& turn) { return turn.kind == TurnKind::backward_weight; });
+  };
+  if (!layout.turns.empty()) return splits(own) ? 3 : 2;
+  // What a schedule does with few microbatches it does with many.
+  Layout few = layout;
+  Plan small = plan;
+  const ModuleLayout& grid = plan.branches[plan.language].grid;
+  few.microbatches = std::min(layout.microbatches, 2 * grid.pp * grid.vpp);
+  few.encoder_microbatches = std::min(layout.encoder_microbatches, few.microbatches);
+  for (Branch& branch : small.branches)
+    branch.microbatches = std::min(branch.microbatches, few.microbatches);
+  return splits(turns_of(few, small, grid.first_rank)) ? 3 : 2;
+}
+
+double ops_of(const Branch& branch, double turns) {
+  const double ranks = branch.folded ? 1 : branch.stage_ranks();
+  const bool divided = branch.stage_ranks() > branch.grid.tp;  // there is somebody to share with
+  double ops = 0;
+  for (const Stage& stage : branch.stages) {
+    const auto chunks = static_cast<double>(stage.chunks.size());
+    double each = turns * branch.microbatches * chunks;
+    const double of_params = 2 * chunks;  // at the end: sums, and values where they are divided
+    if (divided && branch.grid.shard == Shard::full) each += 3 * branch.microbatches * chunks;
+    if (divided && branch.grid.shard == Shard::gradients) each += branch.microbatches * chunks;
+    ops += ranks * (each + of_params);
+  }
+  return ops;
+}
+
+}  // namespace
+
+Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& options) {
+  const Plan plan = make_plan(scenario, layout);
+  const double turns = turns_per_work(layout, plan);
+  Need need;
+  double ranks = 0;
+  for (const Branch& branch : plan.branches) {
+    need.ops += ops_of(branch, turns);
+    ranks += branch.grid.ranks;
+  }
+  for (const ChunkLink& link : make_links(scenario.model, plan)) {
+    if (link.local) continue;
+    for (const ChunkPlace& end : {link.producer, link.consumer}) {
+      const Branch& branch = plan.branches[end.branch];
+      need.ops += 2.0 * branch.microbatches * branch.stage_ranks();
+    }
+  }
+  constexpr double kTail = 3;  // two sums of scalars, an update
+  need.ops += kTail * ranks;
+  double bytes = need.ops * (kBytesPerOp + (options.trace ? kBytesOfTrace : 0)) +
+                 static_cast<double>(scenario.data.global_batch) * kBytesPerSample + kProgram;
+  if (options.predictor == Predictor::simulate)
+    bytes += need.ops * kPlayedPerOp + ranks * kPlayedPerRank;
+  need.bytes = Bytes(static_cast<std::int64_t>(bytes * options.copies));
+  return need;
+}
+
+std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& layout,
+                                     const NeedOptions& options, Bytes memory) {
+  const Need need = need_of(scenario, layout, options);
+  const bool countable = need.ops < kMostOps;
+  if (countable && (memory.value <= 0 || need.bytes <= memory)) return {};
+  std::string text =
+      "the answer would take about " + bytes_text(need.bytes) + " of memory (" +
+      count_text(static_cast<std::int64_t>(need.ops)) + " ops" +
+      (options.copies > 1 ? ", " + std::to_string(options.copies) + " at a time" : "") + "), ";
+  text += countable ? "this machine has " + bytes_text(memory) + " free"
+                    : "more ops than a Program can hold";
+  std::string less = "fewer ranks or microbatches need less in proportion";
+  const auto offer = [&](NeedOptions other, const std::string& how) {
+    const Need smaller = need_of(scenario, layout, other);
+    if (countable && smaller.bytes <= memory)
+      less = how + " needs about " + bytes_text(smaller.bytes) + "; " + less;
+  };
+  if (options.copies > 1) {
+    NeedOptions alone = options;
+    alone.copies = 1;
+    offer(alone, "--jobs 1");
+  } else if (options.trace) {
+    NeedOptions other = options;
+    other.trace = false;
+    offer(other, "without --trace it");
+  } else if (options.predictor == Predictor::simulate) {
+    NeedOptions other = options;
+    other.predictor = Predictor::estimate;
+    offer(other, "--estimate");
+  }
+  return Infeasible{text + " (" + less + ")"};
+}
+
+}  // namespace polyphony::sim
