@@ -29,6 +29,20 @@ double median_seconds(Seconds budget, const std::function<void()>& call) {
   return samples[samples.size() / 2];
 }
 
+// A third of a layer's three products in bf16, the weight's added to a gradient in fp32
+// (exec/autograd/wide_gradient.h).
+double narrow_seconds(Seconds budget, const torch::Tensor& a, const torch::Tensor& b) {
+  const torch::Tensor x = a.to(torch::kBFloat16), weight = b.to(torch::kBFloat16);
+  torch::Tensor y = torch::empty_like(x), gradient = torch::zeros_like(b);
+  return median_seconds(budget,
+                        [&] {
+                          at::mm_out(y, x, weight);
+                          at::mm_out(y, x, weight.t());
+                          gradient.addmm_(y.to(torch::kFloat32).t(), x.to(torch::kFloat32));
+                        }) /
+         3;
+}
+
 // As many calls on every rank, or a collective would hang: the count comes from rank 0's first,
 // timed, calls.
 double collective_seconds(Communicator& group, Seconds budget, const std::function<void()>& call) {
@@ -63,7 +77,7 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
   const auto add = [&](const json& record) { lines += record.dump() + "\n"; };
   const std::vector<std::int64_t> squares{32, 64, 128, 256, 512};
   const std::vector<std::int64_t> message_sizes{1 << 10, 16 << 10, 256 << 10, 4 << 20};
-  const int total = static_cast<int>(2 * squares.size() + 3 + 2 +
+  const int total = static_cast<int>(4 * squares.size() + 3 + 2 +
                                      (transport.world_size() > 1 ? 2 * message_sizes.size() : 0));
   int done = 0;
   const auto advance = [&] {
@@ -78,6 +92,13 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
            {"n", n},
            {"k", n},
            {"seconds", median_seconds(options.per_point, [&] { at::mm_out(c, a, b); })}});
+      advance();
+      add({{"record", "gemm"},
+           {"format", "bf16"},
+           {"m", m},
+           {"n", n},
+           {"k", n},
+           {"seconds", narrow_seconds(options.per_point, a, b)}});
       advance();
     }
   }

@@ -80,8 +80,9 @@ std::vector<ShippedDevice> make_devices() {
       gb200,
       // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
       // GHz = 80 GFLOP/s; its share of the memory channels 8 GB/s; processes exchange through
-      // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s.
-      device("cpu-core", FlopsPerSecond(80e9), kNotSupported, kNotSupported, 8_GBps, 4_GiB,
+      // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s. Without instructions
+      // for bf16, numbers are widened to fp32 and back: half as fast, assumed.
+      device("cpu-core", FlopsPerSecond(80e9), FlopsPerSecond(40e9), kNotSupported, 8_GBps, 4_GiB,
              {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)}, 0, FittedOn::nothing,
              "assumed, deliberately slow"),
   };
@@ -270,7 +271,7 @@ std::optional<HardwareProfile> shipped_profile(const Cluster& cluster) {
 }
 
 FlopsPerSecond peak(const Device& device, NumberFormat format) {
-  const bool matrix_units = device.bf16.value > 0;
+  const bool matrix_units = device.bf16 > device.fp32;
   switch (format) {
     case NumberFormat::fp64:
       return device.fp32 / 2.0;

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/hardware/certainty_json.h"
-#include "shared/text/strict_json.h"
+#include "shared/hardware/device_json.h"
 
 namespace polyphony {
 namespace {
@@ -18,42 +18,43 @@ struct NumberKey {
 struct TimeKey {
   const char* key;
   Seconds HardwareProfile::* member;
+  Form (*form)(std::string example);
   const char* about;
 };
 constexpr double kLeastEfficiency = 1e-6;  // a device reaching less is a typing error
 
-// Efficiencies above 1 happen: a fitted one is relative to a peak that a scenario may understate.
 constexpr NumberKey kNumbers[] = {
-    {"gemm_efficiency", &HardwareProfile::gemm_efficiency, kLeastEfficiency, 100,
+    {"gemm_efficiency", &HardwareProfile::gemm_efficiency, kLeastEfficiency, 1,
      "of the peak, large matrix products"},
     {"gemm_half_size", &HardwareProfile::gemm_half_size, 0, 1e6,
      "(m·n·k)^(1/3) that reaches half of it"},
-    {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 100,
+    {"grouped_efficiency", &HardwareProfile::grouped_efficiency, kLeastEfficiency, 1,
      "of gemm_efficiency, products of experts side by side"},
-    {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 100,
+    {"attention_efficiency", &HardwareProfile::attention_efficiency, kLeastEfficiency, 1,
      "of the peak, attending pairs"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
-     100, "of the peak, attending pairs, kernels of an earlier generation"},
-    {"memory_efficiency", &HardwareProfile::memory_efficiency, kLeastEfficiency, 100,
+     1, "of the peak, attending pairs, kernels of an earlier generation"},
+    {"memory_efficiency", &HardwareProfile::memory_efficiency, kLeastEfficiency, 1,
      "of the memory rate"},
-    {"message_efficiency", &HardwareProfile::message_efficiency, kLeastEfficiency, 100,
-     "of the node link, point to point"},
-    {"collective_efficiency", &HardwareProfile::collective_efficiency, kLeastEfficiency, 100,
-     "of the node link"},
+    {"message_efficiency", &HardwareProfile::message_efficiency, kLeastEfficiency,
+     kMostOfAssumedLink, "of the node link, point to point"},
+    {"collective_efficiency", &HardwareProfile::collective_efficiency, kLeastEfficiency,
+     kMostOfAssumedLink, "of the node link"},
     {"in_switch_efficiency", &HardwareProfile::in_switch_efficiency, 0, 1,
      "of what reduction in the switch gains over a ring; 0: none"},
-    {"fabric_efficiency", &HardwareProfile::fabric_efficiency, kLeastEfficiency, 100,
+    {"fabric_efficiency", &HardwareProfile::fabric_efficiency, kLeastEfficiency, kMostOfAssumedLink,
      "of the fabric link"},
     {"optimizer_bytes_efficiency", &HardwareProfile::optimizer_bytes_efficiency, kLeastEfficiency,
-     100, "of the memory rate, optimizer"},
+     1, "of the memory rate, optimizer"},
     {"step_error", &HardwareProfile::step_error, 0, 10, "relative error of a predicted step time"},
 };
 constexpr TimeKey kTimes[] = {
-    {"dispatch", &HardwareProfile::dispatch, "per kernel launch"},
-    {"op_overhead", &HardwareProfile::op_overhead, "per compute op"},
-    {"message_latency", &HardwareProfile::message_latency, "per message"},
-    {"collective_latency", &HardwareProfile::collective_latency, "per ring hop"},
-    {"optimizer_overhead", &HardwareProfile::optimizer_overhead, "per optimizer step"},
+    {"dispatch", &HardwareProfile::dispatch, overhead_form, "per kernel launch"},
+    {"op_overhead", &HardwareProfile::op_overhead, overhead_form, "per compute op"},
+    {"message_latency", &HardwareProfile::message_latency, latency_form, "per message"},
+    {"collective_latency", &HardwareProfile::collective_latency, latency_form, "per ring hop"},
+    {"optimizer_overhead", &HardwareProfile::optimizer_overhead, overhead_form,
+     "per optimizer step"},
 };
 
 struct StackKey {
@@ -80,16 +81,7 @@ constexpr StackKey kStackNumbers[] = {
 const std::string kStackPath = "stack.", kCorrectionsPath = "corrections.";
 
 ObjectForm device_form() {
-  const Form rate = quantity_form(UnitKind::compute_rate, "989TFLOPS");
-  return {"profile_device",
-          "what the device can do",
-          {{"name", text_form("H100"), "of the device", true},
-           {"fp32", rate, "dense peak", true},
-           {"bf16", rate, "dense matrix peak; absent: not supported"},
-           {"fp8", rate, "dense matrix peak; absent: not supported"},
-           {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "peak", true},
-           {"memory", quantity_form(UnitKind::bytes, "80GiB"), "size", true}},
-          {}};
+  return {"profile_device", "what the device can do", device_fields(), {}};
 }
 
 ObjectForm stack_form() {
@@ -97,7 +89,7 @@ ObjectForm stack_form() {
   form.fields.push_back({"name", text_form("fsdp"), "of the stack", true});
   for (const StackKey& number : kStackNumbers)
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
-  form.fields.push_back({"host", quantity_form(UnitKind::time, "8us"), "per launch"});
+  form.fields.push_back({"host", overhead_form("8us"), "per launch"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
   form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
   form.fields.push_back(
@@ -167,7 +159,7 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
   }
   for (const TimeKey& time : kTimes) {
-    form.fields.push_back({time.key, quantity_form(UnitKind::time, "3us"), time.about});
+    form.fields.push_back({time.key, time.form("3us"), time.about});
   }
   form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
   form.fields.push_back({"stack", object_form(stack), "what the software adds"});
@@ -177,22 +169,12 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
   return form;
 }
 
-Device read_device(const JsonValue& json) {
-  Device device;
-  json.read("name", device.name);
-  json.read("fp32", device.fp32);
-  json.read("bf16", device.bf16);
-  json.read("fp8", device.fp8);
-  json.read("memory_rate", device.memory_rate);
-  json.read("memory", device.memory);
-  if (device.fp32.value <= 0)
-    json.refuse_at("fp32", "a device without fp32", "give its peak, such as \"67TFLOPS\"");
-  if (device.memory_rate.value <= 0) {
-    json.refuse_at("memory_rate", "a memory rate of zero", "give its peak, such as \"3350GBps\"");
+// Links of an accelerator are data sheets'.
+void check_links(const JsonValue& json, bool nccl) {
+  for (const NumberKey& number : kNumbers) {
+    if (number.high != kMostOfAssumedLink || !json.has(number.key)) continue;
+    if (nccl) json.at(number.key).check(number_form(kLeastEfficiency, kMostOfLink));
   }
-  if (device.memory.value <= 0)
-    json.refuse_at("memory", "no memory", "give its size, such as \"80GiB\"");
-  return device;
 }
 
 }  // namespace
@@ -258,6 +240,7 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
   for (const NumberKey& number : kNumbers) json.read(number.key, profile.*number.member);
   for (const TimeKey& time : kTimes) json.read(time.key, profile.*time.member);
   json.read("nccl", profile.nccl);
+  check_links(json, profile.nccl);
   if (json.has("stack")) profile.stack = read_stack(json.at("stack"));
   if (json.has("corrections")) {
     const JsonValue layers_json = json.at("corrections");
@@ -274,12 +257,8 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
 }
 
 std::string to_json(const HardwareProfile& profile) {
-  nlohmann::ordered_json device = {{"name", profile.device.name},
-                                   {"fp32", to_text(profile.device.fp32)}};
-  if (profile.device.bf16.value > 0) device["bf16"] = to_text(profile.device.bf16);
-  if (profile.device.fp8.value > 0) device["fp8"] = to_text(profile.device.fp8);
-  device["memory_rate"] = to_text(profile.device.memory_rate);
-  device["memory"] = to_text(profile.device.memory);
+  nlohmann::ordered_json device;
+  for (const auto& [key, text] : device_texts(profile.device)) device[key] = text;
   nlohmann::ordered_json json = {{"profile", 1},
                                  {"name", profile.name},
                                  {"software", profile.software},
@@ -295,6 +274,12 @@ std::string to_json(const HardwareProfile& profile) {
   if (profile.certainty != Certainty{})
     json["certainty"] = nlohmann::ordered_json::parse(to_json(profile.certainty));
   return json.dump(2) + "\n";
+}
+
+std::string readable_json(const HardwareProfile& profile, const std::string& file) {
+  std::string text = to_json(profile);
+  parse_profile(text, file);
+  return text;
 }
 
 }  // namespace polyphony

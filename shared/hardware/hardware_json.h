@@ -18,6 +18,11 @@
 
 namespace polyphony {
 
+// Efficiencies are shares of a peak, at most 1. Of links they may be more: an accelerator's are data
+// sheets', and measured bytes a second count what protocols save; cpu-core's are assumed, and may be
+// understated fourfold.
+inline constexpr double kMostOfLink = 1.2, kMostOfAssumedLink = 4;
+
 // A number of the profile or of its stack by its key, times in seconds: what a fit turns. False: no
 // such key.
 bool set_number(HardwareProfile& profile, const std::string& key, double value);
@@ -31,5 +36,7 @@ void scale_parameter(HardwareProfile& profile, const std::string& key, double fa
 
 HardwareProfile parse_profile(const std::string& text, const std::string& file);
 std::string to_json(const HardwareProfile& profile);
+// The same of one that was measured, for `file`: refused where its own reader would refuse it.
+std::string readable_json(const HardwareProfile& profile, const std::string& file);
 
 }  // namespace polyphony

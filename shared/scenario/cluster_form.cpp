@@ -1,3 +1,4 @@
+#include "shared/hardware/device_json.h"
 #include "shared/scenario/scenario_form.h"
 
 namespace polyphony {
@@ -5,18 +6,7 @@ namespace {
 
 const ObjectForm& device_form() {
   static const ObjectForm form{
-      "device",
-      "An accelerator that does not ship with the program",
-      {{"name", text_form("H100"), "for messages", true},
-       {"fp32", quantity_form(UnitKind::compute_rate, "67TFLOPS"), "dense matrix peak in fp32",
-        true},
-       {"bf16", quantity_form(UnitKind::compute_rate, "989TFLOPS"),
-        "dense matrix peak in bf16; absent: not supported"},
-       {"fp8", quantity_form(UnitKind::compute_rate, "1979TFLOPS"),
-        "dense matrix peak in fp8; absent: not supported"},
-       {"memory_rate", quantity_form(UnitKind::rate, "3350GBps"), "of its memory", true},
-       {"memory", quantity_form(UnitKind::bytes, "80GiB"), "its size", true}},
-      {}};
+      "device", "An accelerator that does not ship with the program", device_fields(), {}};
   return form;
 }
 
@@ -27,9 +17,8 @@ const ObjectForm& node_form() {
       {{"device", any_form({text_form("H100"), object_form(device_form())}),
         "a shipped device by name, or its figures", true},
        {"ranks", integer_form(1, 1 << 16), "accelerators in the node", true},
-       {"link", quantity_form(UnitKind::rate, "450GBps"),
-        "between accelerators of one node, one direction"},
-       {"link_latency", quantity_form(UnitKind::time, "2us"), "of that link"}},
+       {"link", link_rate_form("450GBps"), "between accelerators of one node, one direction"},
+       {"link_latency", latency_form("2us"), "of that link"}},
       {}};
   return form;
 }
@@ -71,25 +60,25 @@ const ObjectForm& cluster_form() {
         "a shipped node by name, \"this-machine\", or its figures", true},
        {"nodes", integer_form(1, kMostRanks), "number of nodes; 1 when absent"},
        {"ranks", integer_form(1, 1024), "this-machine: local processes"},
-       {"nic", quantity_form(UnitKind::rate, "400Gbps"), "per NIC, between nodes, one direction"},
-       {"nic_latency", quantity_form(UnitKind::time, "5us"), "between nodes"},
+       {"nic", link_rate_form("400Gbps"), "per NIC, between nodes, one direction"},
+       {"nic_latency", latency_form("5us"), "between nodes"},
        {"nics", integer_form(1, 1 << 16), "of a node; one for each accelerator when absent"},
        {"domain", integer_form(1, kMostRanks),
         "accelerators that the node's link joins: part of a node (pairs), or several nodes (72); "
         "a node when absent"},
-       {"bus", quantity_form(UnitKind::rate, "31.5GBps"),
+       {"bus", link_rate_form("31.5GBps"),
         "between domains of one node, per accelerator, one direction"},
-       {"bus_latency", quantity_form(UnitKind::time, "2us"), "of that bus"},
+       {"bus_latency", latency_form("2us"), "of that bus"},
        {"leaf", object_form(leaf_form()),
         "switches that join the nodes; one that never blocks when absent"},
        {"degraded", list_form(object_form(degraded_form()), 0, kMostRanks),
         "ranks whose device or links are slower than the others', or have failed"},
        {"profile", text_form("h100-roofline"),
         "hardware profile: a shipped name, or a path; the device's own when absent"},
-       {"price", quantity_form(UnitKind::price, "2.50USD/GPUh"), "of one accelerator"},
-       {"busy_power", quantity_form(UnitKind::power, "700W"),
+       {"price", price_form("2.50USD/GPUh"), "of one accelerator"},
+       {"busy_power", power_form("700W"),
         "of one accelerator that computes; a shipped device's own when absent"},
-       {"idle_power", quantity_form(UnitKind::power, "210W"),
+       {"idle_power", power_form("210W"),
         "of one that waits or communicates; a shipped device's own when absent"}},
       {}};
   return form;

@@ -1,3 +1,4 @@
+#include "shared/hardware/device_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_parts.h"
 
@@ -62,16 +63,6 @@ void read_named_node(const JsonValue& value, Cluster& cluster) {
                   suggest(node, names) + ", or spell it out: {\"device\": \"H100\", \"ranks\": 4}");
 }
 
-void read_own_device(const JsonValue& value, Cluster& cluster) {
-  Device& device = cluster.device;
-  value.read("name", device.name);
-  value.read("fp32", device.fp32);
-  value.read("bf16", device.bf16);
-  value.read("fp8", device.fp8);
-  value.read("memory_rate", device.memory_rate);
-  value.read("memory", device.memory);
-}
-
 void read_own_node(const JsonValue& value, const JsonValue& node, Cluster& cluster) {
   if (value.has("ranks"))
     value.refuse_at("ranks", "the node says how many it has", "say \"nodes\" instead");
@@ -80,7 +71,7 @@ void read_own_node(const JsonValue& value, const JsonValue& node, Cluster& clust
   if (device.is_text()) {
     use_device(cluster, shipped(device, device.text()));
   } else {
-    read_own_device(device, cluster);
+    cluster.device = read_device(device);
     if (cluster.ranks_per_node > 1 && !node.has("link"))
       node.refuse("key \"link\" is missing",
                   "a device that does not ship has no link rate of its own: \"450GBps\"");

@@ -33,6 +33,12 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
   if (const SoftwareStack* shipped = find_stack(wanted);
       shipped != nullptr && profile.stack.name != wanted)
     profile.stack = *shipped;
+  const NumberFormat precision = scenario.training.precision;
+  if (!(peak(profile.device, precision).value > 0))
+    throw InputError(name.empty() ? scenario.cluster.profile : name, "/device",
+                     profile.device.name + " has no peak in " + polyphony::name(precision) +
+                         ", which the scenario trains in",
+                     "give the device's \"bf16\", or train in fp32");
   return profile;
 }
 

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "shared/hardware/device_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/module_fields.h"
@@ -67,12 +68,7 @@ Json module_json(const Model& model, std::size_t m) {
 
 Json device_figures(const Device& device) {
   Json json;
-  json["name"] = device.name;
-  json["fp32"] = to_text(device.fp32);
-  if (device.bf16.value > 0) json["bf16"] = to_text(device.bf16);
-  if (device.fp8.value > 0) json["fp8"] = to_text(device.fp8);
-  json["memory_rate"] = to_text(device.memory_rate);
-  json["memory"] = to_text(device.memory);
+  for (const auto& [key, text] : device_texts(device)) json[key] = text;
   return json;
 }
 

@@ -60,9 +60,7 @@ class SchemaWriter {
       case Form::Kind::text:
         return {{"type", "string"}, {"examples", {form.example}}};
       case Form::Kind::quantity:
-        return {{"type", "string"},
-                {"pattern", quantity_pattern(form.unit)},
-                {"examples", {form.example}}};
+        return quantity(form);
       case Form::Kind::choice:
         return {{"enum", form.choices}};
       case Form::Kind::list:
@@ -78,6 +76,15 @@ class SchemaWriter {
     Json alternatives = Json::array();
     for (const Form& one : form.of) alternatives.push_back(of(one, use));
     return {{"anyOf", alternatives}};
+  }
+
+  // Schemas have no ranges of texts: a comment says it.
+  static Json quantity(const Form& form) {
+    Json json = {
+        {"type", "string"}, {"pattern", quantity_pattern(form.unit)}, {"examples", {form.example}}};
+    if (!form.from.empty() || !form.to.empty())
+      json["$comment"] = "from " + (form.from.empty() ? "0" : form.from) + " to " + form.to;
+    return json;
   }
 
   static std::string quantity_pattern(UnitKind unit) {

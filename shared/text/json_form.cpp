@@ -38,10 +38,12 @@ Form text_form(std::string example) {
   form.example = std::move(example);
   return form;
 }
-Form quantity_form(UnitKind unit, std::string example) {
+Form quantity_form(UnitKind unit, std::string example, std::string from, std::string to) {
   Form form{.kind = Form::Kind::quantity};
   form.unit = unit;
   form.example = std::move(example);
+  form.from = std::move(from);
+  form.to = std::move(to);
   return form;
 }
 Form choice_form(std::vector<std::string> choices) {

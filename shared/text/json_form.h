@@ -1,6 +1,7 @@
 // What a JSON value may be, as a value: the reader (shared/text/strict_json.h) refuses the rest, the
 // JSON Schema (shared/scenario/schema_json.h) is printed from it. Integers are inclusive ranges;
-// quantities are texts with a unit (shared/text/quantity_text.h); an object names its keys.
+// quantities are texts with a unit (shared/text/quantity_text.h), in a range where one is named; an
+// object names its keys.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct Form {
   std::int64_t least = 0, most = 0;    // integer, inclusive; list: number of elements
   double low = 0, high = 0;            // number, inclusive
   UnitKind unit = UnitKind::time;      // quantity
+  std::string from{}, to{};            // quantity, inclusive; empty: 0, without end
   std::vector<std::string> choices{};  // choice
   std::vector<Form> of{};  // list: its element; any_of: alternatives of different JSON types, or
                            // whole-text before choice
@@ -43,7 +45,7 @@ Form integer_form(std::int64_t least, std::int64_t most = std::numeric_limits<st
 Form number_form(double low, double high);
 Form boolean_form();
 Form text_form(std::string example);
-Form quantity_form(UnitKind unit, std::string example);
+Form quantity_form(UnitKind unit, std::string example, std::string from = {}, std::string to = {});
 Form choice_form(std::vector<std::string> choices);
 Form list_form(Form element, std::int64_t least = 0, std::int64_t most = 1 << 20);
 Form object_form(const ObjectForm& object);

@@ -177,12 +177,8 @@ FlopsPerSecond parse_compute_rate(const std::string& text) {
 double parse_price(const std::string& text) { return parse(UnitKind::price, text); }
 Watts parse_power(const std::string& text) { return Watts(parse(UnitKind::power, text)); }
 
-void check_quantity(UnitKind kind, const std::string& text) {
-  if (kind == UnitKind::bytes) {
-    parse_bytes(text);
-  } else {
-    parse(kind, text);
-  }
+double parse_quantity(UnitKind kind, const std::string& text) {
+  return kind == UnitKind::bytes ? static_cast<double>(parse_bytes(text).value) : parse(kind, text);
 }
 
 std::string to_text(Seconds value) { return shortest(UnitKind::time, value.count()); }

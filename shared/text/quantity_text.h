@@ -27,8 +27,8 @@ FlopsPerSecond parse_compute_rate(const std::string& text);
 double parse_price(const std::string& text);  // dollars per rank and hour
 Watts parse_power(const std::string& text);
 
-// Throws what the matching parser would throw.
-void check_quantity(UnitKind kind, const std::string& text);
+// In base units: s, B, B/s, FLOP/s, USD/GPUh, W.
+double parse_quantity(UnitKind kind, const std::string& text);
 
 std::string to_text(Seconds value);
 std::string to_text(Bytes value);

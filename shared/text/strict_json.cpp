@@ -149,6 +149,20 @@ void check_object(const JsonValue& value, const ObjectForm& form) {
       value.refuse("key \"" + field.key + "\" is missing", field.about + ": " + wanted(field.form));
 }
 
+void check_quantity(const JsonValue& value, const Form& form) {
+  double number = 0;
+  try {
+    number = parse_quantity(form.unit, value.text());
+  } catch (const InputError& error) {
+    value.refuse(error.what_is_wrong, error.hint);
+  }
+  const std::string is_out = "\"" + value.text() + "\" is out of range";
+  if (!form.from.empty() && number < parse_quantity(form.unit, form.from))
+    value.refuse(is_out, "at least " + form.from);
+  if (!form.to.empty() && number > parse_quantity(form.unit, form.to))
+    value.refuse(is_out, "at most " + form.to);
+}
+
 }  // namespace
 
 void JsonValue::check(const Form& form) const {
@@ -164,11 +178,7 @@ void JsonValue::check(const Form& form) const {
       if (!in_range(node, form)) refuse(node.dump() + " is out of range", "write " + wanted(form));
       break;
     case Form::Kind::quantity:
-      try {
-        check_quantity(form.unit, node.get<std::string>());
-      } catch (const InputError& error) {
-        refuse(error.what_is_wrong, error.hint);
-      }
+      check_quantity(*this, form);
       break;
     case Form::Kind::choice:
       if (std::find(form.choices.begin(), form.choices.end(), node.get<std::string>()) ==

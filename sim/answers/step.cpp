@@ -29,6 +29,15 @@ void find_framework_mfu(StepAnswer& answer) {
   answer.torchtitan_mfu = torchtitan_flops(language, sequences, length).value / available;
 }
 
+// Only a profile's corrections can say so: its efficiencies are at most 1.
+void note_beyond_peak(StepAnswer& answer) {
+  const double mfu = answer.figures.model_flops_utilization;
+  if (mfu <= 1) return;
+  answer.notes.push_back("the model FLOPs are " + percent_text(mfu) + " of what " +
+                         answer.profile.device.name + " can do: profile " + answer.profile.name +
+                         " understates its peak, or its corrections are too good");
+}
+
 std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& answer) {
   const int steps = options.jitter_steps;
   if (steps < 0)
@@ -65,6 +74,7 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
       make_belief(prediction.step(), step_effects(scenario, layout, prediction, profile), profile);
   answer.extrapolated = find_extrapolations(prediction.program, profile);
   find_framework_mfu(answer);
+  note_beyond_peak(answer);
   if (const auto no = find_jitter(options, answer)) return *no;
   answer.parts = traces::part_times(prediction.program, prediction.timeline);
   answer.busiest = traces::critical_rank(answer.parts);

@@ -36,7 +36,8 @@ int calibrate_command(int argc, char** argv) {
   const HardwareProfile prior = load_profile(measurements.front().scenario, args.profile());
   const traces::Calibration fitted =
       traces::calibrate(prior, measured, args.text("name"), prior.software, source);
-  if (args.has("out")) write_file(args.text("out"), to_json(fitted.profile) + "\n");
+  if (args.has("out"))
+    write_file(args.text("out"), readable_json(fitted.profile, args.text("out")) + "\n");
   if (args.json()) {
     std::cout << to_json(fitted).dump(2) << "\n";
     return 0;

@@ -78,7 +78,8 @@ std::string profiles_digest() {
     profile.certainty = {};
     digest.add(to_json(profile));
   };
-  for (const HardwareProfile& profile : shipped_profiles()) add(profile);
+  for (const HardwareProfile& profile : shipped_profiles())
+    if (find_device(profile.device.name)->fitted != FittedOn::nothing) add(profile);
   HardwareProfile with_stack;
   for (const SoftwareStack& stack : shipped_stacks()) {
     with_stack.stack = stack;

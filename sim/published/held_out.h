@@ -27,8 +27,8 @@ struct HeldOut {
 bool is_held_out(const std::string& text, const std::string& file);
 HeldOut read_held_out(const std::string& text, const std::string& file);
 
-// 64-bit FNV-1a, in hexadecimal digits, over every number of the shipped profiles and stacks that
-// predicts a time.
+// 64-bit FNV-1a, in hexadecimal digits, over every number of the shipped GPU profiles and stacks
+// that predicts a time.
 std::string profiles_digest();
 
 }  // namespace polyphony::sim

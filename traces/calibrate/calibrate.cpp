@@ -9,11 +9,13 @@
 #include "shared/chance/jitter.h"
 #include "shared/cost/cost_model.h"
 #include "shared/error.h"
+#include "shared/hardware/hardware_json.h"
 #include "shared/program/compile.h"
 #include "traces/calibrate/certainty.h"
 #include "traces/calibrate/features.h"
 #include "traces/calibrate/fit.h"
 #include "traces/calibrate/jitter.h"
+#include "traces/calibrate/machine_profile.h"
 #include "traces/compare/activity.h"
 #include "traces/compare/spread.h"
 
@@ -32,10 +34,11 @@ constexpr double kComputeDeviation = 2.0;
 constexpr double kFixedCostDeviation = 1;
 // What a kernel launch or a wake-up costs on a CPU, assumed.
 constexpr Seconds kSmallOverhead{20e-6};
-constexpr Seconds kSmallDispatch{5e-6};   // CUDA launch, order of magnitude
-constexpr Seconds kClockNoise{5e-6};      // between two stamps of a recorder
-constexpr double kLeastRatio = 0.02;      // a model is not wrong by more than 50 times
-constexpr double kLeastSlowness = 0.25;   // nor a link or memory four times faster than declared
+constexpr Seconds kSmallDispatch{5e-6};  // CUDA launch, order of magnitude
+constexpr Seconds kClockNoise{5e-6};     // between two stamps of a recorder
+constexpr double kLeastRatio = 0.02;     // a model is not wrong by more than 50 times
+// Nor a link or memory faster than its profile may say.
+constexpr double kLeastSlowness = 1 / kMostOfAssumedLink;
 constexpr double kLeastStepError = 0.02;  // claim no better, assumed
 constexpr double kInformed = 0.5;
 constexpr double kQuartileToSigma = 1.4826;  // of a normal distribution
@@ -281,6 +284,7 @@ Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRu
   }
   result.profile = prior;
   list.apply(value, result.profile);
+  result.profile = reached_is_peak(std::move(result.profile));
   result.profile.name = name;
   result.profile.software = software;
   result.profile.source = source;

@@ -5,12 +5,13 @@
 
 #include "shared/cost/collectives.h"
 #include "shared/error.h"
+#include "shared/hardware/hardware_json.h"
 
 namespace polyphony::traces {
 namespace {
 
-// Faster than its link by a fifth: then the link is not what it is said to be.
-constexpr double kMost = 1.2, kLeast = 0.01;
+// Of a link; faster, and it is not what it is said to be.
+constexpr double kMost = kMostOfLink, kLeast = 0.01;
 
 double& efficiency(HardwareProfile& profile, const Cluster& cluster) {
   return cluster.nodes > 1 ? profile.fabric_efficiency : profile.collective_efficiency;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
+#include "shared/hardware/hardware_json.h"
 #include "traces/calibrate/fit.h"
 
 namespace polyphony::traces {
@@ -14,12 +16,19 @@ constexpr Seconds kSmallTime{20e-6};  // so wide at least is the prior of an ove
 constexpr Seconds kClockNoise{1e-6};  // records are medians of many repeats
 constexpr double kLeastRatio =
     0.01;  // of the prior: nothing is a hundred times faster than assumed
+// Of a product's seconds on the prior's peak: bf16 without instructions for it is slower still.
+constexpr double kSlowest = 1000;
 
 FitParameter overhead(Seconds prior) {
   return {prior.count(), kPriorDeviation * std::max(prior, kSmallTime).count(), 0};
 }
 FitParameter rate(double seconds_per_unit) {
   return {seconds_per_unit, kPriorDeviation * seconds_per_unit, kLeastRatio * seconds_per_unit};
+}
+FitParameter link_rate(const Link& link, double efficiency) {
+  FitParameter parameter = rate(1 / (link.rate.value * efficiency));
+  parameter.lower = 1 / (link.rate.value * kMostOfAssumedLink);
+  return parameter;
 }
 
 template <class Record>
@@ -35,6 +44,17 @@ std::vector<double> solve(std::vector<FitParameter> parameters, std::vector<FitR
   return fit({std::move(parameters), std::move(rows), std::nullopt, kClockNoise.count()}).value;
 }
 
+double volume(const GemmRecord& r) {
+  return static_cast<double>(r.m) * static_cast<double>(r.n) * static_cast<double>(r.k);
+}
+
+std::vector<GemmRecord> in_format(const std::vector<GemmRecord>& all, NumberFormat format) {
+  std::vector<GemmRecord> result;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(result),
+               [&](const GemmRecord& r) { return r.format == format; });
+  return result;
+}
+
 void fit_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& records) {
   if (records.empty()) return;
   const double peak = profile.device.fp32.value;
@@ -44,16 +64,28 @@ void fit_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& records) 
   small.lower = 0;
   std::vector<FitRow> rows;
   for (const GemmRecord& r : records) {
-    const double volume =
-        static_cast<double>(r.m) * static_cast<double>(r.n) * static_cast<double>(r.k);
-    rows.push_back({r.time.count(),
-                    0,
-                    {{0, 2 * volume, 0}, {1, 2 * volume / std::cbrt(volume), 0}, {2, 1, 0}}});
+    const double flops = 2 * volume(r);
+    rows.push_back(
+        {r.time.count(), 0, {{0, flops, 0}, {1, flops / std::cbrt(volume(r)), 0}, {2, 1, 0}}});
   }
   const auto value = solve({rate(flop_time), small, overhead(profile.dispatch)}, std::move(rows));
   profile.gemm_efficiency = 1 / (peak * value[0]);
   profile.gemm_half_size = value[1] / value[0];
   profile.dispatch = Seconds(value[2]);
+}
+
+// The peak at which products of bf16 reach gemm_efficiency.
+void fit_narrow_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& records) {
+  if (records.empty()) return;
+  std::vector<FitRow> rows;
+  for (const GemmRecord& r : records)
+    rows.push_back({r.time.count(),
+                    profile.dispatch.count(),
+                    {{0, 2 * volume(r) * (1 + profile.gemm_half_size / std::cbrt(volume(r))), 0}}});
+  FitParameter flop_time = rate(1 / (profile.device.fp32.value * profile.gemm_efficiency));
+  flop_time.deviation *= kSlowest;
+  profile.device.bf16 =
+      FlopsPerSecond(1 / (profile.gemm_efficiency * solve({flop_time}, std::move(rows))[0]));
 }
 
 void fit_attention(HardwareProfile& profile, const std::vector<AttentionRecord>& records) {
@@ -89,9 +121,9 @@ void fit_messages(HardwareProfile& profile, const Link& link,
                     link.latency.count(),
                     {{0, 1, 0}, {1, static_cast<double>(r.bytes.value), 0}}});
   }
-  const auto value = solve(
-      {overhead(profile.message_latency), rate(1 / (link.rate.value * profile.message_efficiency))},
-      std::move(rows));
+  const auto value =
+      solve({overhead(profile.message_latency), link_rate(link, profile.message_efficiency)},
+            std::move(rows));
   profile.message_latency = Seconds(value[0]);
   profile.message_efficiency = 1 / (link.rate.value * value[1]);
 }
@@ -105,9 +137,9 @@ void fit_collectives(HardwareProfile& profile, const Link& link,
     const double bytes = hops / r.ranks * static_cast<double>(r.bytes.value);
     rows.push_back({r.time.count(), hops * link.latency.count(), {{0, hops, 0}, {1, bytes, 0}}});
   }
-  const auto value = solve({overhead(profile.collective_latency),
-                            rate(1 / (link.rate.value * profile.collective_efficiency))},
-                           std::move(rows));
+  const auto value =
+      solve({overhead(profile.collective_latency), link_rate(link, profile.collective_efficiency)},
+            std::move(rows));
   profile.collective_latency = Seconds(value[0]);
   profile.collective_efficiency = 1 / (link.rate.value * value[1]);
 }
@@ -118,7 +150,9 @@ HardwareProfile fit_machine(const HardwareProfile& prior, const Link& node_link,
                             const MachineRecords& measured, const std::string& name,
                             const std::string& source) {
   HardwareProfile profile = prior;
-  fit_gemm(profile, of<GemmRecord>(measured));
+  const std::vector<GemmRecord> products = of<GemmRecord>(measured);
+  fit_gemm(profile, in_format(products, NumberFormat::fp32));
+  fit_narrow_gemm(profile, in_format(products, NumberFormat::bf16));
   fit_attention(profile, of<AttentionRecord>(measured));
   fit_memory(profile, of<MemcpyRecord>(measured));
   fit_messages(profile, node_link, of<MessageRecord>(measured));
@@ -126,6 +160,22 @@ HardwareProfile fit_machine(const HardwareProfile& prior, const Link& node_link,
   profile.name = name;
   profile.software = measured.software;
   profile.source = source;
+  return reached_is_peak(std::move(profile));
+}
+
+HardwareProfile reached_is_peak(HardwareProfile profile) {
+  Device& device = profile.device;
+  const double products = std::max({1.0, profile.gemm_efficiency, profile.attention_efficiency,
+                                    profile.early_attention_efficiency});
+  for (FlopsPerSecond* peak : {&device.fp32, &device.bf16, &device.fp8}) *peak = *peak * products;
+  for (double* efficiency : {&profile.gemm_efficiency, &profile.attention_efficiency,
+                             &profile.early_attention_efficiency})
+    *efficiency /= products;
+  const double moved =
+      std::max({1.0, profile.memory_efficiency, profile.optimizer_bytes_efficiency});
+  device.memory_rate = device.memory_rate * moved;
+  profile.memory_efficiency /= moved;
+  profile.optimizer_bytes_efficiency /= moved;
   return profile;
 }
 

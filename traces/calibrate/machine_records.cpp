@@ -45,6 +45,12 @@ class Line {
       fail(pointer(key), "a whole number is expected");
     return static_cast<std::int64_t>(number);
   }
+  NumberFormat format() const {
+    if (!value_.contains("format")) return NumberFormat::fp32;
+    const std::string said = text("format");
+    if (said != "fp32" && said != "bf16") fail("/format", "\"" + said + "\" is not fp32 or bf16");
+    return said == "bf16" ? NumberFormat::bf16 : NumberFormat::fp32;
+  }
   Seconds time() const { return Seconds(positive("seconds")); }
   Bytes bytes() const { return Bytes(count("bytes")); }
   void only(const std::set<std::string>& keys) const {
@@ -69,8 +75,9 @@ class Line {
 MachineRecord record_of(const Line& line) {
   const std::string kind = line.kind();
   if (kind == "gemm") {
-    line.only({"m", "n", "k", "seconds"});
-    return GemmRecord{line.count("m"), line.count("n"), line.count("k"), line.time()};
+    line.only({"m", "n", "k", "seconds", "format"});
+    return GemmRecord{line.count("m"), line.count("n"), line.count("k"), line.time(),
+                      line.format()};
   }
   if (kind == "attention") {
     line.only({"flops", "seconds"});

@@ -57,7 +57,8 @@ TEST_CASE("a device has the peaks its data sheet gives") {
   CHECK(peak(h100, NumberFormat::nvfp4).value == 0);  // not supported
   CHECK(peak(find_device("L40S")->device, NumberFormat::fp8).value == 733e12);
   CHECK(peak(find_device("A100-80")->device, NumberFormat::fp8).value == 0);
-  CHECK(peak(find_device("cpu-core")->device, NumberFormat::bf16).value == 0);
+  CHECK(peak(find_device("cpu-core")->device, NumberFormat::bf16).value == 40e9);
+  CHECK(peak(find_device("cpu-core")->device, NumberFormat::tf32).value == 0);  // no matrix units
   CHECK(peak(find_device("B200")->device, NumberFormat::nvfp4).value == 9e15);
   CHECK(find_device("H100")->fabric_link.rate.value == 50e9);  // 400 Gb/s
 }
@@ -126,6 +127,43 @@ TEST_CASE("profiles are refused by place") {
       head +
           R"("device": {"name": "d", "fp32": "1TFLOPS", "memory_rate": "0GBps", "memory": "1GiB"}})",
       "/device/memory_rate"));
+  // What physics does not allow, with the limit: a share of a peak above 1, a latency of ages. An
+  // accelerator's link is its data sheet's, a CPU's is assumed.
+  CHECK(refusal(head + device + R"(, "gemm_efficiency": 1.01})") ==
+        "p.json: /gemm_efficiency: 1.01 is out of range (write a number from 1e-06 to 1)");
+  CHECK(refusal(head + device + R"(, "message_latency": "1e300ns"})") ==
+        "p.json: /message_latency: \"1e300ns\" is out of range (at most 1s)");
+  for (const char* key : {"gemm_efficiency", "grouped_efficiency", "attention_efficiency",
+                          "early_attention_efficiency", "memory_efficiency",
+                          "optimizer_bytes_efficiency", "in_switch_efficiency"}) {
+    const std::string said = std::string(", \"") + key + "\": ";
+    CHECK(refusal(head + device + said + "1}") == "accepted");
+    CHECK(refused(head + device + said + "1.001}", (std::string("/") + key).c_str()));
+  }
+  for (const char* key : {"message_efficiency", "collective_efficiency", "fabric_efficiency"}) {
+    const std::string said = std::string(", \"") + key + "\": ", at = std::string("/") + key;
+    CHECK(refusal(head + device + said + "4}") == "accepted");
+    CHECK(refused(head + device + said + "4.1}", at.c_str()));
+    CHECK(refusal(head + device + said + "1.2, \"nccl\": true}") == "accepted");
+    CHECK(refused(head + device + said + "1.3, \"nccl\": true}", at.c_str()));
+  }
+  for (const char* key :
+       {"dispatch", "op_overhead", "optimizer_overhead", "message_latency", "collective_latency"})
+    CHECK(
+        refused(head + device + ", \"" + key + R"(": "10.1s"})", (std::string("/") + key).c_str()));
+  CHECK(refused(head + device + R"(, "stack": {"name": "s", "host": "1h"}})", "/stack/host"));
+  for (const char* figure : {R"("fp32": "2000PFLOPS")", R"("bf16": "1FLOPS")",
+                             R"("memory_rate": "1e9TBps")", R"("memory": "2PB")"}) {
+    std::string changed = device;  // the later key of two counts, were it not refused
+    const std::string key = std::string(figure).substr(0, std::string(figure).find(':'));
+    const auto at = changed.find(key);
+    if (at == std::string::npos) {
+      changed.insert(changed.size() - 1, std::string(", ") + figure);
+    } else {
+      changed.replace(at, changed.find_first_of(",}", at) - at, figure);
+    }
+    CHECK(refused(head + changed + "}", ("/device/" + key.substr(1, key.size() - 2)).c_str()));
+  }
   CHECK(refusal(head + R"("x": 1})") != "accepted");
   CHECK(refusal("{") != "accepted");
   CHECK(refusal("[]") != "accepted");

@@ -242,6 +242,12 @@ TEST_CASE("refusals: file, pointer, what, hint") {
       {"\"ranks\": 2", "\"ranks\": 2, \"nic\": 400",
        "s.json: /cluster/nic: 400 has no unit (write a data rate with its unit, such as "
        "\"400Gbps\")"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"nic_latency\": \"1e300ns\"",
+       "s.json: /cluster/nic_latency: \"1e300ns\" is out of range (at most 1s)"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"nic\": \"0Gbps\"",
+       "s.json: /cluster/nic: \"0Gbps\" is out of range (at least 1kBps)"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"busy_power\": \"2MW\"",
+       "s.json: /cluster/busy_power: \"2MW\" is out of range (at most 1MW)"},
       {"\"ranks\": 2", "\"nodes\": 2",
        "s.json: /cluster/nodes: this machine is one node (say \"ranks\": how many processes)"},
       {"this-machine", "hgx-h10",

@@ -53,6 +53,15 @@ TEST_SUITE("scenario profile") {
     scenario.cluster.profile = "here/own.json";
     CHECK(scenario_profile(scenario, load).name == "own");
     CHECK(scenario_profile(scenario, load).stack == own.stack);
+    own.device.bf16 = {};  // a device without the format that the scenario trains in
+    try {
+      scenario_profile(scenario, load);
+      FAIL("accepted");
+    } catch (const InputError& error) {
+      CHECK(std::string(error.what()) ==
+            "here/own.json: /device: H100 has no peak in bf16, which the scenario trains in (give "
+            "the device's \"bf16\", or train in fp32)");
+    }
   }
 }
 

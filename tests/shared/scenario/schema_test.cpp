@@ -38,8 +38,9 @@ class Validator {
 
   bool obeys(const Json& value, const Json& schema, const std::string& keyword,
              const Json& rule) const {
-    static const std::set<std::string> ignored = {
-        "$schema", "title", "description", "examples", "$defs", "$ref", "if", "then", "else"};
+    static const std::set<std::string> ignored = {"$schema",  "$comment", "title", "description",
+                                                  "examples", "$defs",    "$ref",  "if",
+                                                  "then",     "else"};
     if (ignored.count(keyword) > 0) return true;
     if (keyword == "type") return has_type(value, rule.get<std::string>());
     if (keyword == "enum") return std::find(rule.begin(), rule.end(), value) != rule.end();

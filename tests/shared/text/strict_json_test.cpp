@@ -11,6 +11,7 @@ const ObjectForm& link_form() {
       "link",
       "A link",
       {{"rate", quantity_form(UnitKind::rate, "50GBps"), "its rate", true},
+       {"delay", quantity_form(UnitKind::time, "2us", "1ns", "1s"), "its latency"},
        {"lanes", integer_form(1, 16), "lanes"},
        {"load", number_form(0, 1), "share in use"},
        {"up", boolean_form(), "whether it works"},
@@ -52,8 +53,9 @@ TEST_CASE("a form accepts what it describes, comments included") {
 TEST_CASE("a form refuses the rest, by pointer, with a way out") {
   CHECK(refusal(R"({"rate": "1GBps", "lane": 4})") ==
         R"(l.json: /lane: unknown key "lane" (did you mean "lanes"?))");
-  CHECK(refusal(R"({"rate": "1GBps", "colour": 4})") ==
-        R"(l.json: /colour: unknown key "colour" (one of: rate, lanes, load, up, kind, sizes))");
+  CHECK(
+      refusal(R"({"rate": "1GBps", "colour": 4})") ==
+      R"(l.json: /colour: unknown key "colour" (one of: rate, delay, lanes, load, up, kind, sizes))");
   CHECK(
       refusal("{}") ==
       "l.json: key \"rate\" is missing (its rate: a data rate with its unit, such as \"50GBps\")");
@@ -62,6 +64,13 @@ TEST_CASE("a form refuses the rest, by pointer, with a way out") {
   CHECK(refusal(R"({"rate": "50GiB"})")
             .starts_with(
                 R"(l.json: /rate: "50GiB" is not a data rate: unknown unit "GiB" (units: )"));
+  CHECK(refusal(R"({"rate": "1GBps", "delay": "0us"})") ==
+        R"(l.json: /delay: "0us" is out of range (at least 1ns))");
+  for (const char* delay : {"1.001s", "1e300ns"})
+    CHECK(refusal(std::string(R"({"rate": "1GBps", "delay": ")") + delay + "\"}") ==
+          std::string("l.json: /delay: \"") + delay + "\" is out of range (at most 1s)");
+  for (const char* delay : {"1ns", "1s", "1000ms"})
+    CHECK(refusal(std::string(R"({"rate": "1GBps", "delay": ")") + delay + "\"}").empty());
   CHECK(refusal(R"({"rate": "1GBps", "lanes": 17})") ==
         "l.json: /lanes: 17 is out of range (write a whole number from 1 to 16)");
   CHECK(refusal(R"({"rate": "1GBps", "lanes": 4.0})") ==

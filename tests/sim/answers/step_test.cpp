@@ -47,6 +47,32 @@ TEST_CASE("notes are part of the answer") {
   CHECK(to_json(noted)["notes"].size() == 2);
 }
 
+TEST_CASE("more model FLOPs than the device can do are said to be so") {
+  const Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.device.memory_rate = 1e6 * profile.device.memory_rate;
+  for (Seconds HardwareProfile::* time :
+       {&HardwareProfile::dispatch, &HardwareProfile::op_overhead,
+        &HardwareProfile::message_latency, &HardwareProfile::collective_latency,
+        &HardwareProfile::optimizer_overhead})
+    profile.*time = Seconds(1e-9);
+  const auto answer = [&] {
+    return std::get<StepAnswer>(answer_step(scenario, *scenario.layout, typical_batch(scenario),
+                                            profile, {.predictor = Predictor::estimate}));
+  };
+  CHECK(answer().figures.model_flops_utilization < 1);
+  CHECK(answer().notes.empty());
+  for (const LayerKind kind :
+       {LayerKind::encoder_block, LayerKind::decoder_block, LayerKind::language_head})
+    for (int phase = 0; phase <= static_cast<int>(last_of(Phase{})); ++phase)
+      profile.corrections[{kind, static_cast<Phase>(phase)}] = 1e-3;
+  const StepAnswer fast = answer();
+  CHECK(fast.figures.model_flops_utilization > 1);
+  REQUIRE(fast.notes.size() == 1);
+  CHECK(fast.notes[0].find("of what cpu-core can do: profile cpu-core-roofline understates its "
+                           "peak, or its corrections are too good") != std::string::npos);
+}
+
 TEST_CASE("what does not fit says what would") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   CHECK(answered(scenario, {.predictor = Predictor::estimate}).out_of_memory.empty());

@@ -1,0 +1,68 @@
+#include "shared/hardware/device_json.h"
+
+namespace polyphony {
+namespace {
+
+// The most that one accelerator can be: a whole exaflop machine; the 21 PB/s of a wafer's own SRAM
+// (Cerebras WSE-3 data sheet), times five; what a large node's memory is, times ten.
+Form compute_rate_form(std::string example) {
+  return quantity_form(UnitKind::compute_rate, std::move(example), "1MFLOPS", "1000PFLOPS");
+}
+Form memory_rate_form() { return quantity_form(UnitKind::rate, "3350GBps", "1MBps", "100000TBps"); }
+Form memory_form() { return quantity_form(UnitKind::bytes, "80GiB", "1MB", "1PB"); }
+
+}  // namespace
+
+// Light is round the Earth in 0.13 s: nothing that trains together is a second apart.
+Form latency_form(std::string example) {
+  return quantity_form(UnitKind::time, std::move(example), "0s", "1s");
+}
+// Of a launch, an op, an update: a host that takes ten seconds for one is not running.
+Form overhead_form(std::string example) {
+  return quantity_form(UnitKind::time, std::move(example), "0s", "10s");
+}
+// A thousand times NVLink 5; what a modem did.
+Form link_rate_form(std::string example) {
+  return quantity_form(UnitKind::rate, std::move(example), "1kBps", "1000TBps");
+}
+// A rack of 72 accelerators draws 0.12 MW.
+Form power_form(std::string example) {
+  return quantity_form(UnitKind::power, std::move(example), "0W", "1MW");
+}
+// A whole cluster of ten thousand costs less.
+Form price_form(std::string example) {
+  return quantity_form(UnitKind::price, std::move(example), "0USD/GPUh", "100000USD/GPUh");
+}
+
+std::vector<Field> device_fields() {
+  return {
+      {"name", text_form("H100"), "of the device", true},
+      {"fp32", compute_rate_form("67TFLOPS"), "dense matrix peak in fp32", true},
+      {"bf16", compute_rate_form("989TFLOPS"), "dense matrix peak in bf16; absent: not supported"},
+      {"fp8", compute_rate_form("1979TFLOPS"), "dense matrix peak in fp8; absent: not supported"},
+      {"memory_rate", memory_rate_form(), "of its memory", true},
+      {"memory", memory_form(), "its size", true}};
+}
+
+Device read_device(const JsonValue& json) {
+  Device device;
+  json.read("name", device.name);
+  json.read("fp32", device.fp32);
+  json.read("bf16", device.bf16);
+  json.read("fp8", device.fp8);
+  json.read("memory_rate", device.memory_rate);
+  json.read("memory", device.memory);
+  return device;
+}
+
+std::vector<std::pair<std::string, std::string>> device_texts(const Device& device) {
+  std::vector<std::pair<std::string, std::string>> texts = {{"name", device.name},
+                                                            {"fp32", to_text(device.fp32)}};
+  if (device.bf16.value > 0) texts.emplace_back("bf16", to_text(device.bf16));
+  if (device.fp8.value > 0) texts.emplace_back("fp8", to_text(device.fp8));
+  texts.emplace_back("memory_rate", to_text(device.memory_rate));
+  texts.emplace_back("memory", to_text(device.memory));
+  return texts;
+}
+
+}  // namespace polyphony
