@@ -40,7 +40,7 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
     const Tensor x = call->normalised(call->x);
     call->scale =
         at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
-    call->scale.square_().div_(call->heads.width).add_(kNormEpsilon).rsqrt_();
+    call->scale.square_().div_(call->heads.width).add_(call->pass.norm_epsilon).rsqrt_();
     Tensor y = call->x.clone();
     call->normalised(y).copy_(at::mul(x, call->scale).mul_(call->weights()));
     return y;

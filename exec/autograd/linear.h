@@ -18,11 +18,9 @@
 #include "exec/autograd/recompute.h"
 #include "exec/autograd/sequence_rows.h"
 #include "exec/parameters/init.h"
+#include "shared/model/model.h"
 
 namespace polyphony::exec {
-
-// LayerNorm and RMSNorm; the default of Llama 2 and of PyTorch's LayerNorm.
-inline constexpr double kNormEpsilon = 1e-5;
 
 // Weight parts of one work item. `immediate`: run when queued, so that inputs are freed early; same
 // sums either way.
@@ -42,6 +40,7 @@ struct Pass {
   torch::Tensor anchor;  // scalar; requires grad when the chunk trains, so that layers without a
                          // differentiable input are recorded too
   std::shared_ptr<const RowExchange> rows = nullptr;  // null: every rank has every row
+  double norm_epsilon = kNormEpsilon;                 // Module::norm_epsilon
   // For a layer with this weight: does not require grad when the layer trains nothing.
   torch::Tensor anchor_of(const LocalParameter& weight) const {
     return weight.grad.defined() || weight.lora_a ? anchor : anchor.detach();

@@ -33,8 +33,9 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
                         const c10::intrusive_ptr<NormCall>& call) {
     save_call(context, call);
-    auto [y, mean, scale] = at::native_layer_norm(x, {x.size(1)}, norm_parameter(*call->weight),
-                                                  norm_parameter(*call->bias), kNormEpsilon);
+    auto [y, mean, scale] =
+        at::native_layer_norm(x, {x.size(1)}, norm_parameter(*call->weight),
+                              norm_parameter(*call->bias), call->pass.norm_epsilon);
     call->x = x.detach();
     call->mean = mean;
     call->scale = scale;
@@ -71,7 +72,7 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
     call->x = x.detach();
     call->scale =
         at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
-    call->scale.square_().div_(x.size(1)).add_(kNormEpsilon).rsqrt_();
+    call->scale.square_().div_(x.size(1)).add_(call->pass.norm_epsilon).rsqrt_();
     return at::mul(x, call->scale).mul_(call->weight->value).to(x.scalar_type());
   }
   // dx = s (dy∘w) − x s³/H Σ(dy∘w∘x)

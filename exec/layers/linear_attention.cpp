@@ -23,6 +23,7 @@ constexpr double kLengthEpsilon = 1e-6;
 struct RuleShape {
   std::int64_t key_heads, values_each, width, taps;
   std::int64_t values() const { return key_heads * values_each; }
+  double norm_epsilon;
   std::int64_t channels() const { return (2 + values_each) * width; }  // of a key head
 };
 struct RuleWeights {
@@ -117,7 +118,7 @@ Tensor sequences_out(const Tensor& u, const RuleShape& shape, const RuleWeights&
   }
   const Tensor out = delta_rule(in, chunk).narrow(2, 0, length);
   const Tensor normed =
-      out * (out.square().mean(-1, /*keepdim=*/true) + kNormEpsilon).rsqrt() * weights.norm;
+      out * (out.square().mean(-1, /*keepdim=*/true) + shape.norm_epsilon).rsqrt() * weights.norm;
   return (normed * at::silu(by_head(parts[1], shape.values())))
       .transpose(1, 2)
       .reshape({n, length, shape.values() * d});
@@ -130,7 +131,7 @@ Tensor linear_attention(const Frame& frame, const Layer& layer, const Tensor& no
   const std::int64_t tp = frame.pass.groups->tensor.size();
   const RuleShape shape{module.linear_key_heads / tp,
                         module.linear_value_heads / module.linear_key_heads, module.linear_head_dim,
-                        module.linear_conv};
+                        module.linear_conv, module.norm_epsilon};
   const Tensor u = column_linear(frame.pass, normed, layer.at("linear_in.weight"), nullptr);
   const auto run = [&frame, &layer, shape](const std::vector<Tensor>& x) {
     if (frame.sequences.buckets.empty())

@@ -51,14 +51,20 @@ void rms_without_attention_bias(Module& m) {
   m.norm = Norm::rms;
   m.attention_bias = false;
 }
+void small_epsilon(Module& m) { m.norm_epsilon = 1e-6; }
 void intern_6b(Module& m) {
+  small_epsilon(m);
   rms_without_attention_bias(m);
   m.qk_norm = true;
 }
-void qwen2_vl(Module& m) { m.rotary = true; }
+void qwen2_vl(Module& m) {
+  m.rotary = true;
+  small_epsilon(m);
+}
 void qwen2_5_vl(Module& m) {
   m.rotary = m.gated = true;
   m.norm = Norm::rms;
+  small_epsilon(m);
   m.window = 8;  // 112 pixels
   m.full_attention_blocks = {7, 15, 23, 31};
 }
@@ -106,11 +112,13 @@ std::vector<ModelPreset> encoder_presets() {
       vision("clip-vit-l-14-336", {24, 1024, 16, 4096}, {14, 336, true}, {303'507'456, clip_beyond},
              clip, clip_notes),
       // 384 is not a multiple of 14: the model drops the last 6 pixels, 27·14 = 378.
-      vision("siglip-so400m-14", {27, 1152, 16, 4304}, {14, 378, false}, {428'225'600, pool},
-             "google-research/big_vision models/vit.py decode_variant",
-             {"384 pixels are cut to the 378 that whole patches cover", kPoolHead}),
-      vision("internvit-300m", {24, 1024, 16, 4096}, {14, 448, true}, {304'000'000, 0, 0.001},
-             intern, {kLayerScale}),
+      with(vision("siglip-so400m-14", {27, 1152, 16, 4304}, {14, 378, false}, {428'225'600, pool},
+                  "google-research/big_vision models/vit.py decode_variant",
+                  {"384 pixels are cut to the 378 that whole patches cover", kPoolHead}),
+           small_epsilon),
+      with(vision("internvit-300m", {24, 1024, 16, 4096}, {14, 448, true}, {304'000'000, 0, 0.001},
+                  intern, {kLayerScale}),
+           small_epsilon),
       with(vision("internvit-6b", {45, 3200, 25, 12800}, {14, 448, true}, {5'540'000'000, 0, 0.001},
                   intern, intern_notes),
            intern_6b),

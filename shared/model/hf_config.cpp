@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "shared/model/hf_keys.h"
 #include "shared/model/hf_parts.h"
 
 namespace polyphony {
@@ -33,22 +34,25 @@ int divided(const JsonValue& config, const char* key, int value, int by) {
   return value / by;
 }
 
-namespace {
-
 // The model types that are read as a module of this kind.
-const std::vector<std::string>& types_of(ModuleKind kind) {
+const std::vector<std::string>& hf_types(ModuleKind kind) {
   static const std::vector<std::string> language = [] {
     std::vector<std::string> all;
     for (const LanguageFamily& family : language_families())
       all.insert(all.end(), family.types.begin(), family.types.end());
     return all;
   }();
-  static const std::vector<std::string> vision = {"clip_vision_model", "siglip_vision_model",
-                                                  "intern_vit_6b", "qwen2_vl", "qwen2_5_vl"};
+  static const std::vector<std::string> vision = {
+      "clip_vision_model", "siglip_vision_model", "siglip2_vision_model",
+      "intern_vit_6b",     "internvl_vision",     "pixtral",
+      "qwen2_vl",          "qwen2_vl_vision",     "qwen2_5_vl",
+      "qwen2_5_vl_vision"};
   static const std::vector<std::string> audio = {"whisper"};
   if (kind == ModuleKind::vision) return vision;
   return kind == ModuleKind::audio ? audio : language;
 }
+
+namespace {
 
 // The part of a composite configuration that describes `kind`.
 JsonValue part_of(const JsonValue& root, ModuleKind kind) {
@@ -67,7 +71,7 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
   if (!root.is_object())
     root.refuse("not an object", "give the path of a Hugging Face config.json");
   const JsonValue config = part_of(root, kind);
-  const std::vector<std::string>& types = types_of(kind);
+  const std::vector<std::string>& types = hf_types(kind);
   // A part may lack its own model_type (Qwen2-VL's vision_config in older files): the whole's then
   // holds.
   const std::string type = text_or(config, "model_type", text_or(root, "model_type", ""));
@@ -77,8 +81,16 @@ HfModule read_hf_config(const std::string& text, const std::string& file, Module
     config.refuse_at("model_type",
                      "model type \"" + type + "\" is not known as a " + name(kind) + " module",
                      suggest(type, types) + ", or write the dimensions instead of \"hf\"");
-  if (kind == ModuleKind::vision) return read_hf_vision(config, type);
-  return kind == ModuleKind::audio ? read_hf_audio(config) : read_hf_language(config, type);
+  const std::vector<std::string> notes = check_hf_keys(config, type, kind);
+  HfModule result = kind == ModuleKind::vision  ? read_hf_vision(config, type)
+                    : kind == ModuleKind::audio ? read_hf_audio(config)
+                                                : read_hf_language(config, type, root);
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  if (config.pointer() != root.pointer()) {
+    const std::vector<std::string> of_whole = check_hf_whole(root, kind);
+    result.notes.insert(result.notes.end(), of_whole.begin(), of_whole.end());
+  }
+  return result;
 }
 
 }  // namespace polyphony

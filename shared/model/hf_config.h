@@ -1,9 +1,10 @@
 // A Hugging Face config.json as a module. Known: the families of language_families()
-// (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
+// (shared/model/hf_mixed.cpp); CLIP, SigLIP, InternViT, Pixtral, Qwen2-VL, Qwen2.5-VL (vision); Whisper (audio: its encoder), alone or inside a
 // composite configuration (vision_config, audio_config, text_config, llm_config). Others are
 // refused by their model_type.
-//   What the module cannot express and training speed hardly feels (a norm, biases, rotary scaling)
-//   becomes a note.
+//   Every key stands in the table of shared/model/hf_keys.h. What the module cannot express and
+//   training speed hardly feels (a norm, biases, rotary scaling) becomes a note, and so does a key
+//   that is not known.
 // Source of the key names and defaults: huggingface/transformers configuration_*.py.
 #pragma once
 
@@ -20,6 +21,8 @@ struct HfModule {
   std::vector<std::string> image_size_notes;  // of the size in `module`: void when another is said
 };
 
+// The model types that are read as a module of the kind.
+const std::vector<std::string>& hf_types(ModuleKind kind);
 // Throws InputError with the configuration's own file and pointer.
 HfModule read_hf_config(const std::string& text, const std::string& file, ModuleKind kind);
 

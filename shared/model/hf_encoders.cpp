@@ -1,4 +1,6 @@
 // Vision and audio configurations (shared/model/hf_config.h).
+#include <cmath>
+
 #include "shared/model/hf_parts.h"
 
 namespace polyphony {
@@ -12,10 +14,54 @@ Module encoder(ModuleKind kind) {
   return m;
 }
 
+// Rows and columns turn as frequencies of one base.
+void read_axial(const JsonValue& config, Module& m) {
+  if (config.has("rope_parameters") && config.at("rope_parameters").is_object()) {
+    const JsonValue rope = config.at("rope_parameters");
+    const std::string type = text_or(rope, "rope_type", "axial");
+    if (type != "axial" && type != "default")
+      rope.refuse_at("rope_type", "patches turned by \"" + type + "\" are not described",
+                     "\"axial\" is");
+    m.rope_theta = number_or(rope, "rope_theta", m.rope_theta);
+  }
+  m.rope_theta = number_or(config, "rope_theta", m.rope_theta);
+}
+
+// A side, or height and width that must be equal.
+int side(const JsonValue& config, const char* key) {
+  if (!config.has(key) || !config.at(key).is_list()) return whole(config, key, 1 << 16);
+  const JsonValue sides = config.at(key);
+  sides.check(list_form(integer_form(1, 1 << 16), 2, 2));
+  if (sides.at(0).integer() != sides.at(1).integer())
+    config.refuse_at(key, "height and width differ", "only squares are described");
+  return static_cast<int>(sides.at(0).integer());
+}
+
+void silu_gates(const JsonValue& config, const char* usual, Module& m) {
+  read_gates(config, "hidden_act", usual, m);
+  if (m.activation != Activation::silu)
+    config.refuse(
+        "gates of \"" + text_or(config, "hidden_act", usual) + "\" are not described in encoders",
+        "\"hidden_act\": \"silu\"");
+}
+
+// The feed-forward part without a gate is GELU by erf.
+void note_activation(const JsonValue& config, const char* key, const char* usual,
+                     HfModule& result) {
+  const std::string said = text_or(config, key, usual);
+  if (said == "quick_gelu") {
+    result.notes.emplace_back("quick-GELU runs as GELU");
+  } else if (said == "gelu_pytorch_tanh" || said == "gelu_new") {
+    result.notes.emplace_back("GELU by tanh runs as GELU by erf");
+  } else if (said != "gelu") {
+    config.refuse_at(key, "\"" + said + "\" is not described", "gelu is");
+  }
+}
+
 // Images of any size; 448 pixels unless the scenario says otherwise.
 void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
-  const bool second = type == "qwen2_vl";
+  const bool second = type.starts_with("qwen2_vl");
   const char* const width = second ? "embed_dim" : "hidden_size";
   m.layers = whole(config, "depth", kMostLayers);
   m.hidden = whole(config, width, kMostWidth);
@@ -26,9 +72,12 @@ void read_qwen_tower(const JsonValue& config, const std::string& type, HfModule&
   m.patch = whole(config, "patch_size", 1 << 16);
   m.image_size = 448 / m.patch * m.patch;
   m.rotary = true;
+  m.norm_epsilon = 1e-6;  // of the models' code
+  read_axial(config, m);
   if (!second) {
     m.gated = true;
     m.norm = Norm::rms;
+    silu_gates(config, "silu", m);
     const int pixels = whole(config, "window_size", 1 << 16);
     if (pixels % m.patch != 0)
       config.refuse_at("window_size",
@@ -55,16 +104,21 @@ void read_square_images(const JsonValue& config, const std::string& type, HfModu
   m.heads = whole(config, "num_attention_heads", kMostWidth);
   m.head_dim = divided(config, "hidden_size", m.hidden, m.heads);
   m.ffn = whole(config, "intermediate_size", kMostWidth);
-  m.image_size = whole(config, "image_size", 1 << 16);
-  m.patch = whole(config, "patch_size", 1 << 16);
-  m.class_token = type != "siglip_vision_model";
+  const bool siglip = type.starts_with("siglip");
+  m.patch = side(config, "patch_size");
+  m.image_size = siglip && !config.has("image_size") && config.has("num_patches")
+                     ? m.patch * static_cast<int>(
+                                     std::lround(std::sqrt(whole(config, "num_patches", 1 << 20))))
+                     : side(config, "image_size");
+  m.class_token = !siglip && type != "pixtral";
+  m.norm_epsilon = epsilon_or(config, type.starts_with("clip") || type == "pixtral" ? 1e-5 : 1e-6);
   if (m.patch <= m.image_size && m.image_size % m.patch != 0) {
     const int kept = m.image_size / m.patch * m.patch;
     result.image_size_notes.push_back(std::to_string(m.image_size) + " pixels are cut to the " +
                                       std::to_string(kept) + " that whole patches cover");
     m.image_size = kept;
   }
-  if (type == "siglip_vision_model")
+  if (siglip && flag_or(config, "vision_use_head", true))
     result.notes.emplace_back("the attention pooling after the last norm is left out");
   if (type == "clip_vision_model") {
     result.notes.emplace_back("the norm before the first block is left out");
@@ -72,11 +126,13 @@ void read_square_images(const JsonValue& config, const std::string& type, HfModu
   }
 }
 
-void read_intern(const JsonValue& config, HfModule& result) {
+// InternViT by its own code, and as transformers has it.
+void read_intern(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
-  m.attention_bias = flag_or(config, "qkv_bias", true);
-  m.qk_norm = flag_or(config, "qk_normalization", false);
-  const std::string norm = text_or(config, "norm_type", "rms_norm");
+  const bool own = type == "intern_vit_6b";
+  m.attention_bias = flag_or(config, own ? "qkv_bias" : "attention_bias", own);
+  m.qk_norm = flag_or(config, own ? "qk_normalization" : "use_qk_norm", false);
+  const std::string norm = text_or(config, "norm_type", own ? "rms_norm" : "layer_norm");
   if (norm != "rms_norm" && norm != "layer_norm")
     config.refuse_at("norm_type", "norm \"" + norm + "\" is not known", "rms_norm or layer_norm");
   m.norm = norm == "rms_norm" ? Norm::rms : Norm::layer;
@@ -84,6 +140,18 @@ void read_intern(const JsonValue& config, HfModule& result) {
     result.notes.emplace_back("queries and keys are normed head by head, not all heads together");
   if (!m.attention_bias) result.notes.emplace_back("the output of attention has no bias here");
   result.notes.emplace_back("the scales of the blocks' outputs are left out");
+}
+
+void read_pixtral(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
+  m.norm = Norm::rms;
+  m.gated = m.rotary = true;
+  m.attention_bias = m.mlp_bias = false;
+  read_axial(config, m);
+  silu_gates(config, "gelu", m);
+  result.notes.emplace_back(
+      "the norm before the first block is left out; one after the last is here");
+  result.notes.emplace_back("patches have a bias here");
 }
 
 }  // namespace
@@ -95,13 +163,18 @@ HfModule read_hf_vision(const JsonValue& config, const std::string& type) {
     read_qwen_tower(config, type, result);
   else
     read_square_images(config, type, result);
-  if (type == "intern_vit_6b") read_intern(config, result);
+  if (type.starts_with("intern")) read_intern(config, type, result);
+  if (type == "pixtral") read_pixtral(config, result);
   Module& m = result.module;
   m.kv_heads = m.heads;
   m.channels = whole_or(config, "num_channels", 64,
                         whole_or(config, "in_chans", 64, whole_or(config, "in_channels", 64, 3)));
-  if (text_or(config, "hidden_act", "gelu") == "quick_gelu")
-    result.notes.emplace_back("quick-GELU runs as GELU");
+  if (!m.gated)
+    note_activation(config, "hidden_act",
+                    type.starts_with("clip") || type.starts_with("qwen2") ? "quick_gelu"
+                    : type.starts_with("siglip")                          ? "gelu_pytorch_tanh"
+                                                                          : "gelu",
+                    result);
   return result;
 }
 
@@ -115,6 +188,7 @@ HfModule read_hf_audio(const JsonValue& config) {
   m.ffn = whole(config, "encoder_ffn_dim", kMostWidth);
   m.mel_bins = whole(config, "num_mel_bins", 1 << 16);
   m.audio_tokens = whole(config, "max_source_positions", kMostWidth);
+  note_activation(config, "activation_function", "gelu", result);
   result.notes.emplace_back("keys have a bias here, which no output depends on");
   return result;
 }

@@ -1,32 +1,65 @@
 // Language configurations (shared/model/hf_config.h).
 #include <algorithm>
 
+#include "shared/model/hf_keys.h"
 #include "shared/model/hf_parts.h"
 
 namespace polyphony {
 namespace {
 
+// What a scaling can say; that it is left out is noted by its name.
+const std::vector<std::string>& rope_keys() {
+  static const std::vector<std::string> keys{"rope_type",
+                                             "type",
+                                             "rope_theta",
+                                             "mrope_section",
+                                             "factor",
+                                             "mrope_interleaved",
+                                             "low_freq_factor",
+                                             "short_factor",
+                                             "partial_rotary_factor",
+                                             "beta_fast",
+                                             "high_freq_factor",
+                                             "original_max_position_embeddings",
+                                             "beta_slow",
+                                             "long_factor",
+                                             "attention_factor",
+                                             "mscale",
+                                             "mscale_all_dim",
+                                             "truncate"};
+  return keys;
+}
+
+void read_frequencies(const JsonValue& rope, double& theta, HfModule& result) {
+  for (const std::string& key : rope.keys())
+    if (const auto& known = rope_keys(); std::find(known.begin(), known.end(), key) == known.end())
+      result.notes.push_back(rope.pointer() + "/" + key + " is not known: left out");
+  const bool interleaved =
+      rope.has("mrope_interleaved") && flag_or(rope, "mrope_interleaved", false);
+  if (interleaved) {
+    result.notes.emplace_back("rotary frequencies turn with the position alone, not by axis");
+  } else if (rope.has("mrope_section")) {
+    rope.at("mrope_section").check(list_form(integer_form(0, kMostWidth), 3, 3));
+    rope.read("mrope_section", result.module.rope_sections);
+  } else if (text_or(rope, "rope_type", text_or(rope, "type", "scaled")) != "default") {
+    result.notes.emplace_back("the scaling of rotary frequencies for long contexts is left out");
+  }
+  if (!rope.has("rope_theta")) return;
+  rope.at("rope_theta").check(number_form(1, 1e12));
+  theta = rope.at("rope_theta").number();
+}
+
 // Rotary frequencies: the base, and what Qwen2-VL's turn with. Newer files keep both in
-// "rope_parameters".
+// "rope_parameters", apart for blocks with a window where these have their own.
 void read_rotary(const JsonValue& config, HfModule& result) {
   Module& m = result.module;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!config.has(key) || !config.at(key).is_object()) continue;
     const JsonValue rope = config.at(key);
-    const bool interleaved =
-        rope.has("mrope_interleaved") && flag_or(rope, "mrope_interleaved", false);
-    if (interleaved) {
-      result.notes.emplace_back("rotary frequencies turn with the position alone, not by axis");
-    } else if (rope.has("mrope_section")) {
-      rope.at("mrope_section").check(list_form(integer_form(0, kMostWidth), 3, 3));
-      rope.read("mrope_section", m.rope_sections);
-    } else if (text_or(rope, "rope_type", text_or(rope, "type", "scaled")) != "default") {
-      result.notes.emplace_back("the scaling of rotary frequencies for long contexts is left out");
-    }
-    if (rope.has("rope_theta")) {
-      rope.at("rope_theta").check(number_form(1, 1e12));
-      m.rope_theta = rope.at("rope_theta").number();
-    }
+    const bool by_kind = rope.has("full_attention") && rope.at("full_attention").is_object();
+    read_frequencies(by_kind ? rope.at("full_attention") : rope, m.rope_theta, result);
+    if (by_kind && rope.has("sliding_attention") && rope.at("sliding_attention").is_object())
+      read_frequencies(rope.at("sliding_attention"), m.local_rope_theta, result);
   }
   if (!config.has("rope_theta")) return;
   config.at("rope_theta").check(number_form(1, 1e12));
@@ -38,7 +71,9 @@ void read_rotary(const JsonValue& config, HfModule& result) {
 void read_experts(const JsonValue& config, const std::string& type, HfModule& result) {
   Module& m = result.module;
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"})
-    if (config.has(key)) m.experts = whole(config, key, 1 << 16);
+    if (const HfKeys* row = find_hf_key(type, ModuleKind::language, key);
+        config.has(key) && row != nullptr && row->fate == HfFate::used)
+      m.experts = whole(config, key, 1 << 16);
   if (m.experts == 0) return;
   const bool mixtral = type == "mixtral";
   m.experts_per_token = mixtral ? whole_or(config, "num_experts_per_tok", 1 << 16, 2)
@@ -56,7 +91,9 @@ void read_experts(const JsonValue& config, const std::string& type, HfModule& re
     if (!dense.is_list() || dense.size() > 0)
       config.refuse_at("mlp_only_layers", "dense layers between sparse ones", all_sparse);
   }
-  if (!mixtral && type != "gpt_oss" && !flag_or(config, "norm_topk_prob", false))
+  const bool by_code = mixtral || type == "gpt_oss" || type == "qwen3_5_moe_text";
+  const bool usual = type == "qwen3_next" || type == "deepseek_v3" || type == "kimi_k2";
+  if (!by_code && !flag_or(config, "norm_topk_prob", usual))
     result.notes.emplace_back("the weights of a token's experts sum to 1 here");
   if (config.has("router_aux_loss_coef"))
     result.notes.emplace_back(
@@ -75,6 +112,23 @@ int whole_or_usual(const JsonValue& config, const char* key, std::int64_t most, 
   return usual > 0 ? whole_or(config, key, most, usual) : whole(config, key, most);
 }
 
+// A flag that the part of a composite leaves to the whole.
+bool tied_or(const JsonValue& config, const JsonValue& whole, bool usual) {
+  const char* const key = "tie_word_embeddings";
+  return config.has(key) ? flag_or(config, key, usual) : flag_or(whole, key, usual);
+}
+
+// Where no reader of the family made mixers of them.
+void refuse_other_layers(const JsonValue& config) {
+  if (!config.has("layer_types")) return;
+  const JsonValue types = config.at("layer_types");
+  types.check(list_form(text_form("full_attention")));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (types.at(i).text() != "full_attention")
+      types.at(i).refuse("\"" + types.at(i).text() + "\" is not described for this model type",
+                         "every block of it is \"full_attention\"");
+}
+
 int head_width(const JsonValue& config, const Module& m, int usual) {
   for (const char* key : {"head_dim", "qk_nope_head_dim"})
     if (config.has(key)) return whole(config, key, kMostWidth);
@@ -83,7 +137,35 @@ int head_width(const JsonValue& config, const Module& m, int usual) {
 
 }  // namespace
 
-HfModule read_hf_language(const JsonValue& config, const std::string& type) {
+void read_gates(const JsonValue& config, const char* key, const char* usual, Module& m) {
+  struct Gate {
+    const char* name;
+    Activation activation;
+  };
+  static const std::vector<Gate> gates{{"silu", Activation::silu},
+                                       {"swish", Activation::silu},
+                                       {"gelu_pytorch_tanh", Activation::gelu},
+                                       {"gelu_new", Activation::gelu}};
+  const std::string said = text_or(config, key, usual);
+  const auto found =
+      std::find_if(gates.begin(), gates.end(), [&](const Gate& gate) { return said == gate.name; });
+  if (found == gates.end())
+    config.refuse_at(key, "gates of \"" + said + "\" are not described",
+                     "silu and gelu_pytorch_tanh are");
+  m.activation = found->activation;
+}
+
+double epsilon_or(const JsonValue& config, double usual) {
+  for (const char* key : {"rms_norm_eps", "norm_eps", "layer_norm_eps"}) {
+    if (!config.has(key)) continue;
+    config.at(key).check(number_form(0, 1));
+    return config.at(key).number();
+  }
+  return usual;
+}
+
+HfModule read_hf_language(const JsonValue& config, const std::string& type,
+                          const JsonValue& whole_config) {
   const LanguageFamily& family = family_of(type);
   HfModule result;
   Module& m = result.module;
@@ -100,18 +182,18 @@ HfModule read_hf_language(const JsonValue& config, const std::string& type) {
   m.ffn = sparse ? whole_or(config, ffn, kMostWidth, 0) : whole(config, ffn, kMostWidth);
   m.gated = true;
   m.vocab = whole_or_usual(config, "vocab_size", 1 << 24, family.vocab);
-  m.tied = flag_or(config, "tie_word_embeddings", family.tied);
+  m.tied = tied_or(config, whole_config, family.tied);
+  m.norm_epsilon = epsilon_or(config, family.norm_epsilon);
   m.rope_theta = family.rope_theta;
   read_rotary(config, result);
   m.attention_bias = flag_or(config, "attention_bias", false);
   m.mlp_bias = flag_or(config, "mlp_bias", false);
+  read_gates(config, "hidden_act", "silu", m);
   m.qkv_bias = family.qkv_bias;
   m.qk_norm = family.qk_norm;
   read_experts(config, type, result);
   if (family.read != nullptr) family.read(config, type, result);
-  // Qwen2 names a window but does not use it unless told so.
-  if (config.has("sliding_window") && flag_or(config, "use_sliding_window", type == "mistral"))
-    result.notes.emplace_back("sliding-window attention runs as full causal attention");
+  if (m.mixers.empty()) refuse_other_layers(config);
   return result;
 }
 

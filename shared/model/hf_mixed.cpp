@@ -33,25 +33,6 @@ std::vector<Mixer> period(const std::vector<Mixer>& stack) {
   return stack;
 }
 
-// `others`, and every `interval`-th block full.
-std::vector<Mixer> every(int interval, Mixer others) {
-  std::vector<Mixer> mixers(static_cast<std::size_t>(interval), others);
-  mixers.back() = Mixer::full;
-  return mixers;
-}
-
-void read_layer_types(const JsonValue& config, Module& m) {
-  static const std::vector<std::string> names{"full_attention", "sliding_attention",
-                                              "linear_attention", "conv"};  // as Mixer has them
-  const JsonValue types = config.at("layer_types");
-  types.check(list_form(choice_form(names), m.layers, m.layers));
-  std::vector<Mixer> mixers;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    mixers.push_back(static_cast<Mixer>(std::find(names.begin(), names.end(), types.at(i).text()) -
-                                        names.begin()));
-  m.mixers = period(mixers);
-}
-
 void read_mixers(const JsonValue& config, HfModule& result, const char* interval, int usual,
                  Mixer others) {
   Module& m = result.module;
@@ -59,13 +40,52 @@ void read_mixers(const JsonValue& config, HfModule& result, const char* interval
   m.mixers = every(whole_or(config, interval, kMostLayers, usual), others);
 }
 
-void read_latent(const JsonValue& config, Module& m) {
+// As wide as Qwen's and Mistral's where the file leaves it out.
+void use_windows(const JsonValue& config, Module& m) {
+  m.sliding_window = whole_or(config, "sliding_window", kMostTokens, 4096);
+}
+
+// Every block has the window that is named; 4,096 rows where Mistral's files say nothing.
+void read_all_windows(const JsonValue& config, const std::string& type, HfModule& result) {
+  Module& m = result.module;
+  const std::vector<std::string> keys = config.keys();
+  const bool absent = std::find(keys.begin(), keys.end(), "sliding_window") == keys.end();
+  if (!config.has("sliding_window") && !(absent && type == "mistral")) return;  // null: none
+  m.mixers = {Mixer::window};
+  use_windows(config, m);
+}
+void read_windows_if_used(const JsonValue& config, const std::string& type, HfModule& result) {
+  if (flag_or(config, "use_sliding_window", false)) read_all_windows(config, type, result);
+}
+
+// Blocks from max_window_layers on, once the file says that windows are used.
+void read_late_windows(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
+  Module& m = result.module;
+  if (config.has("layer_types")) {
+    read_layer_types(config, m);
+  } else if (flag_or(config, "use_sliding_window", false)) {
+    const char* const first = "max_window_layers";
+    const int full = std::min(config.has(first) ? whole_or_none(config, first) : 28, m.layers);
+    m.mixers.assign(static_cast<std::size_t>(m.layers), Mixer::window);
+    std::fill_n(m.mixers.begin(), full, Mixer::full);
+    m.mixers = period(m.mixers);
+  }
+  if (std::find(m.mixers.begin(), m.mixers.end(), Mixer::window) != m.mixers.end())
+    use_windows(config, m);
+  else
+    m.mixers.clear();
+}
+
+void read_latent(const JsonValue& config, HfModule& result) {
+  Module& m = result.module;
   m.key_value_rank = whole(config, "kv_lora_rank", kMostWidth);
   m.query_rank = whole_or_none(config, "q_lora_rank");
   m.head_dim = whole(config, "qk_nope_head_dim", kMostWidth);
   m.rotary_dim = whole(config, "qk_rope_head_dim", kMostWidth);
   m.value_dim = whole(config, "v_head_dim", kMostWidth);
   m.kv_heads = m.heads;
+  if (m.norm_epsilon != 1e-6)  // DeepseekV3RMSNorm's default, which these two are made with
+    result.notes.emplace_back("the norms inside latent attention have the epsilon of the others");
 }
 
 void read_deepseek_routing(const JsonValue& config, const std::string& type, HfModule& result) {
@@ -96,21 +116,19 @@ void read_deepseek_routing(const JsonValue& config, const std::string& type, HfM
 }
 
 void read_deepseek(const JsonValue& config, const std::string& type, HfModule& result) {
-  read_latent(config, result.module);
+  read_latent(config, result);
   read_deepseek_routing(config, type, result);
 }
 
 void read_gemma(const JsonValue& config, const std::string& /*type*/, HfModule& result) {
   Module& m = result.module;
-  m.activation = Activation::gelu;
-  const std::string gate = text_or(config, "hidden_activation", "gelu_pytorch_tanh");
-  if (gate != "gelu_pytorch_tanh")
-    config.refuse_at("hidden_activation", "gates of \"" + gate + "\" are not described",
-                     "Gemma's are \"gelu_pytorch_tanh\"");
+  read_gates(config, "hidden_activation", "gelu_pytorch_tanh", m);
   m.post_norms = true;
   m.sliding_window = whole(config, "sliding_window", kMostTokens);
-  m.local_rope_theta = number_or(config, "rope_local_base_freq", 1e4);
-  read_mixers(config, result, "sliding_window_pattern", 6, Mixer::window);
+  if (m.local_rope_theta == 0) m.local_rope_theta = number_or(config, "rope_local_base_freq", 1e4);
+  const char* const pattern = "sliding_window_pattern";
+  read_mixers(config, result, config.has(pattern) ? pattern : "_sliding_window_pattern", 6,
+              Mixer::window);
   result.notes.emplace_back("rows of the embedding times √hidden are left out");
   const double scale = number_or(config, "query_pre_attn_scalar", m.head_dim);
   if (std::abs(scale - m.head_dim) > 0.5)
@@ -186,12 +204,37 @@ void read_lfm2(const JsonValue& config, const std::string& /*type*/, HfModule& r
 
 }  // namespace
 
+std::vector<Mixer> every(int interval, Mixer others) {
+  std::vector<Mixer> mixers(static_cast<std::size_t>(interval), others);
+  mixers.back() = Mixer::full;
+  return mixers;
+}
+
+void read_layer_types(const JsonValue& config, Module& m) {
+  static const std::vector<std::string> names{"full_attention", "sliding_attention",
+                                              "linear_attention", "conv"};  // as Mixer has them
+  const JsonValue types = config.at("layer_types");
+  types.check(list_form(choice_form(names), m.layers, m.layers));
+  std::vector<Mixer> mixers;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    mixers.push_back(static_cast<Mixer>(std::find(names.begin(), names.end(), types.at(i).text()) -
+                                        names.begin()));
+  m.mixers = period(mixers);
+}
+
 const std::vector<LanguageFamily>& language_families() {
   static const std::vector<LanguageFamily> families = {
-      {.types = {"llama", "mistral", "mixtral"}},
-      {.types = {"qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"},
-       .qkv_bias = true},
-      {.types = {"qwen3", "qwen3_moe"}, .qk_norm = true},
+      {.types = {"llama"}},
+      {.types = {"mistral"}, .read = read_all_windows},
+      {.types = {"mixtral"}, .rope_theta = 1e6, .norm_epsilon = 1e-5, .read = read_all_windows},
+      {.types = {"qwen2"}, .qkv_bias = true, .read = read_late_windows},
+      {.types = {"qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"},
+       .rope_theta = 1e6,
+       .norm_epsilon = 1e-5,
+       .qkv_bias = true,
+       .read = read_late_windows},
+      {.types = {"qwen3"}, .qk_norm = true, .read = read_late_windows},
+      {.types = {"qwen3_moe"}, .qk_norm = true, .read = read_windows_if_used},
       {.types = {"qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"},
        .qk_norm = true,
        .read = read_gated_delta},
@@ -205,10 +248,11 @@ const std::vector<LanguageFamily>& language_families() {
        .rope_theta = 1e6,
        .qk_norm = true,
        .read = read_gemma},
-      {.types = {"gpt_oss"}, .read = read_gpt_oss},
+      {.types = {"gpt_oss"}, .rope_theta = 1.5e5, .norm_epsilon = 1e-5, .read = read_gpt_oss},
       {.types = {"lfm2"},
        .tied = true,
        .rope_theta = 1e6,
+       .norm_epsilon = 1e-5,
        .ffn = "block_ff_dim",
        .qk_norm = true,
        .read = read_lfm2},

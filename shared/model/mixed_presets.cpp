@@ -28,6 +28,7 @@ Module stack(int layers, int hidden, int heads, int kv_heads, int head_dim, int 
   m.gated = true;
   m.vocab = vocab;
   m.rope_theta = rope_theta;
+  m.norm_epsilon = 1e-6;
   return m;
 }
 
@@ -61,6 +62,11 @@ Module by_sigmoids(Module m, int groups = 0, int chosen = 0) {
   return m;
 }
 
+Module with_epsilon(Module m, double epsilon) {
+  m.norm_epsilon = epsilon;
+  return m;
+}
+
 Module gpt_oss(int layers, int experts) {
   Module m =
       with_experts(stack(layers, 2880, 64, 8, 64, 0, 201088, 150000), {experts, 4, 2880, 0, 0});
@@ -68,6 +74,7 @@ Module gpt_oss(int layers, int experts) {
   m.activation = Activation::clamped;
   m.mixers = {Mixer::window, Mixer::full};
   m.sliding_window = 128;
+  m.norm_epsilon = 1e-5;
   return m;
 }
 
@@ -100,6 +107,7 @@ Module lfm2(Module m, const std::vector<int>& attention) {
   m.mixers.assign(static_cast<std::size_t>(m.layers), Mixer::convolution);
   for (const int block : attention) m.mixers[static_cast<std::size_t>(block)] = Mixer::full;
   m.short_conv = 3;
+  m.norm_epsilon = 1e-5;
   return m;
 }
 
@@ -136,8 +144,9 @@ std::vector<ModelPreset> mixed_presets() {
        deepseek,
        {kScaling, "the weights of a token's experts sum to 1 here"}},
       {"moonlight-16b-a3b",
-       by_sigmoids(latent(stack(27, 2048, 16, 16, 128, 11264, 163840, 5e4), 0,
-                          {64, 6, 1408, 2816, 1}, 2.446)),
+       with_epsilon(by_sigmoids(latent(stack(27, 2048, 16, 16, 128, 11264, 163840, 5e4), 0,
+                                       {64, 6, 1408, 2816, 1}, 2.446)),
+                    1e-5),
        {15'960'111'936, 26 * 64, 1e-6},
        moonshot,
        {kSelection}},

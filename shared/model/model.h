@@ -27,6 +27,9 @@ constexpr ModuleKind last_of(ModuleKind) { return ModuleKind::projector; }
 enum class Trainable : std::uint8_t { full, frozen, lora };
 constexpr Trainable last_of(Trainable) { return Trainable::lora; }
 
+// Of PyTorch's LayerNorm and of Llama 2; diffusion modules have no other.
+inline constexpr double kNormEpsilon = 1e-5;
+
 // LayerNorm has a bias, RMSNorm none.
 enum class Norm : std::uint8_t { rms, layer };
 constexpr Norm last_of(Norm) { return Norm::layer; }
@@ -92,6 +95,7 @@ struct Module {
   bool mlp_bias = false;                     // biases of the feed-forward matrices
   bool qk_norm = false;  // RMSNorm of every query and key head before rotation; one weight [D] each
   Norm norm = Norm::rms;
+  double norm_epsilon = kNormEpsilon;  // of all its norms, added to the variance or mean square
   bool post_norms = false;  // norms of what attention and feed-forward part add to the rows
   // Vision input.
   int image_size = 0;  // pixels, square

@@ -35,6 +35,7 @@ ModelPreset qwen2(const char* name, Stack stack, ParameterCount count,
   ModelPreset preset =
       language(name, stack, {152064, false, 1e6}, count, "Hugging Face config.json of Qwen/*", {});
   preset.module.qkv_bias = true;
+  preset.module.norm_epsilon = 1e-6;
   preset.module.rope_sections = std::move(sections);
   return preset;
 }
@@ -42,6 +43,7 @@ ModelPreset qwen3(const char* name, Stack stack, bool tied, ParameterCount count
   ModelPreset preset = language(name, stack, {151936, tied, 1e6}, count,
                                 "Hugging Face config.json of Qwen/Qwen3-*", {});
   preset.module.qk_norm = true;
+  preset.module.norm_epsilon = 1e-6;
   return preset;
 }
 // GPT-3's form: LayerNorm, biases, two feed-forward matrices; `beyond`: 2048 learned positions.

@@ -20,6 +20,11 @@ const std::vector<ModelFeature>& model_features() {
          m.dense_blocks = 1;
          m.ffn = 12;
        }},
+      {"a norm's epsilon beside the mean square", 0,
+       [](Module& m) {
+         m.norm_epsilon = 0.03;
+         m.qk_norm = true;
+       }},
       {"gates of gelu", 0, [](Module& m) { m.activation = Activation::gelu; }},
       {"experts by sigmoids, in groups", 8, route_by_sigmoids},
       {"clamped gates and biases of experts", 4, bias_experts},

@@ -11,11 +11,8 @@ using torch::Tensor;
 
 namespace {
 
-// torch.nn.LayerNorm's default, and CLIP's; "rms_norm_eps" of Llama 2's config.json.
-constexpr double kEpsilon = 1e-5;
-
-Tensor unit_mean_square(const Tensor& x) {
-  return x / torch::sqrt(x.pow(2).mean(-1, true) + kEpsilon);
+Tensor unit_mean_square(const Module& m, const Tensor& x) {
+  return x / torch::sqrt(x.pow(2).mean(-1, true) + m.norm_epsilon);
 }
 
 // Elements i and i + half of what turns are turned by angle i; what is behind them stays.
@@ -41,8 +38,9 @@ Tensor SampleModel::linear(const std::string& name, const Tensor& x) const {
 }
 
 Tensor SampleModel::norm(const Module& m, const std::string& name, const Tensor& x) const {
-  if (m.norm == Norm::rms) return unit_mean_square(x) * at(name + ".weight");
-  return torch::layer_norm(x, {x.size(-1)}, at(name + ".weight"), at(name + ".bias"), kEpsilon);
+  if (m.norm == Norm::rms) return unit_mean_square(m, x) * at(name + ".weight");
+  return torch::layer_norm(x, {x.size(-1)}, at(name + ".weight"), at(name + ".bias"),
+                           m.norm_epsilon);
 }
 
 Tensor SampleModel::blocks(const Module& m, Tensor x, const std::vector<Attend>& attend,
@@ -85,7 +83,7 @@ Tensor SampleModel::attention(const Module& m, const std::string& block, const T
   const auto head = [&](std::int64_t index) { return qkv.narrow(1, index * width, width); };
   const auto ready = [&](std::int64_t index, const char* norm_name) {
     Tensor h = head(index);
-    if (m.qk_norm) h = unit_mean_square(h) * at(block + norm_name);
+    if (m.qk_norm) h = unit_mean_square(m, h) * at(block + norm_name);
     return rotate(h, attend.angle);
   };
   std::vector<Tensor> outputs;
@@ -152,7 +150,7 @@ Tensor SampleModel::delta_rule(const Module& m, const std::string& block, const 
                                                at(block + "linear_decay.bias")[value])));
         const Tensor projected = torch::eye(d, x.options()) - beta * torch::outer(key, key);
         state = decay * state.matmul(projected) + beta * torch::outer(v, key);
-        const Tensor out = unit_mean_square(state.mv(query)) * at(block + "linear_norm.weight");
+        const Tensor out = unit_mean_square(m, state.mv(query)) * at(block + "linear_norm.weight");
         rows.push_back(out * gate * torch::sigmoid(gate));
       }
       outputs.push_back(torch::stack(rows));
@@ -179,12 +177,12 @@ Tensor SampleModel::latent_attention(const Module& m, const std::string& block, 
   const std::int64_t plain = m.head_dim, rotated = m.rotary_dim, value = value_width(m);
   Tensor from = x;
   if (m.query_rank > 0)
-    from = unit_mean_square(linear(block + "q_down", x)) * at(block + "q_down_norm.weight");
+    from = unit_mean_square(m, linear(block + "q_down", x)) * at(block + "q_down_norm.weight");
   const Tensor queries = linear(block + "q_up", from);
   const Tensor joint = linear(block + "kv_down", x);
   const Tensor shared = rotate(joint.narrow(1, m.key_value_rank, rotated), attend.angle);
   const Tensor latent =
-      unit_mean_square(joint.narrow(1, 0, m.key_value_rank)) * at(block + "kv_down_norm.weight");
+      unit_mean_square(m, joint.narrow(1, 0, m.key_value_rank)) * at(block + "kv_down_norm.weight");
   const Tensor pairs = linear(block + "kv_up", latent);
   std::vector<Tensor> outputs;
   for (std::int64_t h = 0; h < m.heads; ++h) {

@@ -12,17 +12,17 @@ namespace {
 constexpr const char* kLlama =
     R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192,
   "intermediate_size": 28672, "num_attention_heads": 64, "num_hidden_layers": 80, "num_key_value_heads": 8,
-  "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0}, "tie_word_embeddings": false, "vocab_size": 128256})";
+  "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "rope_scaling": {"factor": 8.0}, "tie_word_embeddings": false, "vocab_size": 128256})";
 constexpr const char* kQwenVl =
     R"({"model_type": "qwen2_vl", "hidden_size": 3584, "intermediate_size": 18944,
   "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4, "rope_theta": 1000000.0, "vocab_size": 152064,
-  "use_sliding_window": false, "sliding_window": 32768, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+  "rms_norm_eps": 1e-06, "use_sliding_window": false, "sliding_window": 32768, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
   "vision_config": {"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "mlp_ratio": 4, "num_heads": 16, "in_chans": 3,
                     "patch_size": 14, "spatial_merge_size": 2, "hidden_act": "quick_gelu"}})";
 constexpr const char* kQwen25Vl =
     R"({"model_type": "qwen2_5_vl", "text_config": {"model_type": "qwen2_5_vl_text", "hidden_size": 3584,
   "intermediate_size": 18944, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 152064,
-  "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0, "mrope_section": [16, 24, 24]}},
+  "rms_norm_eps": 1e-06, "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0, "mrope_section": [16, 24, 24]}},
   "vision_config": {"model_type": "qwen2_5_vl", "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16,
                     "in_chans": 3, "patch_size": 14, "window_size": 112, "fullatt_block_indexes": [7, 15, 23, 31],
                     "hidden_act": "silu"}})";
@@ -75,9 +75,13 @@ TEST_CASE("dense families of decoders") {
              "rope_theta": 1000000, "vocab_size": 151936, "attention_bias": false)")
             .module == find_preset("qwen3-8b")->module);
   const HfModule mistral = read("mistral", R"("num_hidden_layers": 32, "intermediate_size": 14336,
-                                "vocab_size": 32000, "sliding_window": 4096)");
-  CHECK(mistral.module == find_preset("mistral-7b")->module);
-  CHECK(mistral.notes.size() == 1);
+                                "vocab_size": 32000, "sliding_window": 4096,
+                                "rms_norm_eps": 1e-05)");
+  Module windows = find_preset("mistral-7b")->module;  // which leaves them out
+  windows.mixers = {Mixer::window};
+  windows.sliding_window = 4096;
+  CHECK(mistral.module == windows);
+  CHECK(mistral.notes.empty());
   CHECK(read("llama", R"("num_hidden_layers": 32, "intermediate_size": 14336, "vocab_size": 128256,
              "rope_theta": 500000, "attention_bias": true, "mlp_bias": true)")
             .module.attention_bias);

@@ -22,7 +22,7 @@ constexpr const char* kMoonlight = R"({"model_type": "deepseek_v3", "hidden_size
   "vocab_size": 163840, "rope_theta": 50000, "n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2,
   "first_k_dense_replace": 1, "moe_layer_freq": 1, "moe_intermediate_size": 1408, "n_group": 1, "topk_group": 1,
   "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": true, "routed_scaling_factor": 2.446,
-  "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128})";
+  "q_lora_rank": null, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "rms_norm_eps": 1e-05})";
 constexpr const char* kGemma =
     R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
   "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024,

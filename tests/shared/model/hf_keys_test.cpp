@@ -1,0 +1,194 @@
+// What becomes of every key of a config.json.
+#include "shared/model/hf_keys.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <sstream>
+
+#include "shared/error.h"
+#include "shared/model/hf_config.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony {
+namespace {
+
+using Keys = std::map<std::string, std::vector<std::string>>;
+
+// "llama: attention_bias attention_dropout …", a line a model type.
+Keys published_keys() {
+  std::istringstream file(test::file_text("tests/shared/model/transformers_keys.txt"));
+  Keys all;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    std::vector<std::string>& keys = all[line.substr(0, line.find(':'))];
+    for (std::string word; words >> word;) keys.push_back(word);
+  }
+  return all;
+}
+
+std::string with(std::string text, const std::string& key, const std::string& value) {
+  return text.insert(1, "\"" + key + "\": " + value + ", ");
+}
+
+std::string refusal(const std::string& text, ModuleKind kind) {
+  try {
+    read_hf_config(text, "config.json", kind);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+constexpr const char* kSizes =
+    R"("hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 4,
+       "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100})";
+std::string language(const std::string& type) {
+  return R"({"model_type": ")" + type + "\", " + kSizes;
+}
+constexpr const char* kClip = R"({"model_type": "clip_vision_model", "hidden_size": 64,
+    "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 28, "patch_size": 14})";
+
+std::vector<std::string> notes(const std::string& text, ModuleKind kind = ModuleKind::language) {
+  return read_hf_config(text, "config.json", kind).notes;
+}
+Module module_of(const std::string& text, ModuleKind kind = ModuleKind::language) {
+  return read_hf_config(text, "config.json", kind).module;
+}
+
+}  // namespace
+
+TEST_SUITE("hf keys") {
+  TEST_CASE("every key that transformers has stands in the table") {
+    const Keys published = published_keys();
+    int keys = 0;
+    for (const ModuleKind kind : {ModuleKind::language, ModuleKind::vision, ModuleKind::audio}) {
+      for (const std::string& type : hf_types(kind)) {
+        CAPTURE(type);
+        // Models of code of their own, beside transformers.
+        if (type == "kimi_k2" || type == "intern_vit_6b") continue;
+        // As a vision module, older files of the whole's type.
+        const bool older =
+            kind == ModuleKind::vision && type.starts_with("qwen2") && !type.ends_with("_vision");
+        const auto found = published.find(older ? type + "_vision" : type);
+        REQUIRE(found != published.end());
+        for (const std::string& key : found->second) {
+          CAPTURE(key);
+          CHECK(find_hf_key(type, kind, key) != nullptr);
+          ++keys;
+        }
+      }
+    }
+    CHECK(keys > 900);
+    CHECK(find_hf_key("llama", ModuleKind::language, "rms_norm_epsilon") == nullptr);
+  }
+
+  TEST_CASE("a key that is not known is noted by name") {
+    const std::string text =
+        with(with(language("llama"), "norm_before_gate", "true"), "swa_every", "2");
+    CHECK(notes(text) ==
+          std::vector<std::string>{"not known, and left out: \"norm_before_gate\", \"swa_every\""});
+    CHECK(notes(language("llama")).empty());
+    CHECK(notes(with(language("llama"), "swa_every", "null")).empty());
+    CHECK(notes(with(language("llama"), "rope_parameters",
+                     R"({"rope_type": "default", "twist": 2})")) ==
+          std::vector<std::string>{"/rope_parameters/twist is not known: left out"});
+  }
+
+  TEST_CASE("norms have the epsilon of the file, or of the model's class") {
+    CHECK(module_of(with(language("llama"), "rms_norm_eps", "1e-3")).norm_epsilon == 1e-3);
+    CHECK(module_of(language("llama")).norm_epsilon == 1e-6);
+    CHECK(module_of(language("qwen2_vl_text")).norm_epsilon == 1e-5);
+    CHECK(module_of(with(kClip, "layer_norm_eps", "1e-4"), ModuleKind::vision).norm_epsilon ==
+          1e-4);
+    CHECK(module_of(kClip, ModuleKind::vision).norm_epsilon == 1e-5);
+    CHECK(refusal(with(language("llama"), "rms_norm_eps", "-1"), ModuleKind::language) ==
+          "config.json: /rms_norm_eps: -1 is out of range (write a number from 0 to 1)");
+  }
+
+  TEST_CASE("gates are those of the file, or refused") {
+    CHECK(module_of(with(language("llama"), "hidden_act", "\"gelu_pytorch_tanh\"")).activation ==
+          Activation::gelu);
+    CHECK(module_of(with(language("llama"), "hidden_act", "\"silu\"")).activation ==
+          Activation::silu);
+    CHECK(refusal(with(language("llama"), "hidden_act", "\"relu\""), ModuleKind::language) ==
+          "config.json: /hidden_act: gates of \"relu\" are not described (silu and "
+          "gelu_pytorch_tanh are)");
+    CHECK(refusal(with(kClip, "hidden_act", "\"relu\""), ModuleKind::vision) ==
+          "config.json: /hidden_act: \"relu\" is not described (gelu is)");
+  }
+
+  TEST_CASE("windows are those of the file") {
+    const auto mixers = [](const std::string& text) { return module_of(text).mixers; };
+    using M = std::vector<Mixer>;
+    CHECK(mixers(language("mistral")) == M{Mixer::window});  // its class has 4,096 rows
+    CHECK(module_of(language("mistral")).sliding_window == 4096);
+    CHECK(mixers(with(language("mistral"), "sliding_window", "null")).empty());
+    CHECK(module_of(with(language("mixtral"), "sliding_window", "7")).sliding_window == 7);
+    CHECK(mixers(language("mixtral")).empty());
+    // Qwen's: named, but not used unless the file says so; from a block on, or block by block.
+    const std::string named = with(language("qwen2"), "sliding_window", "8");
+    CHECK(mixers(named).empty());
+    const std::string used = with(named, "use_sliding_window", "true");
+    CHECK(mixers(used).empty());  // from block 28 on
+    CHECK(mixers(with(used, "max_window_layers", "3")) ==
+          M{Mixer::full, Mixer::full, Mixer::full, Mixer::window});
+    CHECK(mixers(with(named, "layer_types",
+                      R"(["sliding_attention", "full_attention", "sliding_attention",
+                          "full_attention"])")) == M{Mixer::window, Mixer::full});
+    CHECK(refusal(
+              with(language("llama"), "layer_types", R"(["full_attention", "chunked_attention"])"),
+              ModuleKind::language) ==
+          "config.json: /layer_types/1: \"chunked_attention\" is not described for this model type "
+          "(every block of it is \"full_attention\")");
+  }
+
+  TEST_CASE("what the model's code lacks is refused, what hardly matters is noted") {
+    CHECK(refusal(with(language("llama"), "partial_rotary_factor", "0.5"), ModuleKind::language) ==
+          "config.json: /partial_rotary_factor: \"partial_rotary_factor\": 0.5 is not described "
+          "(all of a head is rotated here: \"partial_rotary_factor\": 1)");
+    CHECK(refusal(with(language("llama"), "partial_rotary_factor", "1.0"), ModuleKind::language)
+              .empty());
+    for (const auto& [type, key, value] :
+         {std::tuple("qwen2", "attention_bias", "true"), std::tuple("qwen3", "mlp_bias", "true"),
+          std::tuple("llama", "final_logit_softcapping", "30.0"),
+          std::tuple("llama", "embedding_multiplier", "12"),
+          std::tuple("gemma3_text", "use_bidirectional_attention", "true")})
+      CHECK(refusal(with(with(language(type), "sliding_window", "4"), key, value),
+                    ModuleKind::language)
+                .starts_with(std::string("config.json: /") + key + ": "));
+    CHECK(notes(with(language("qwen2"), "attention_dropout", "0.1")) ==
+          std::vector<std::string>{"\"attention_dropout\": dropout is left out"});
+    CHECK(notes(with(language("qwen2"), "attention_dropout", "0.0")).empty());
+  }
+
+  TEST_CASE("vision types of today's files, and keys of the whole") {
+    const std::string tower =
+        R"({"depth": 2, "embed_dim": 64, "hidden_size": 128, "num_heads": 4, "patch_size": 14)";
+    const Module old = module_of(R"({"model_type": "qwen2_vl", "vision_config": )" + tower + "}}",
+                                 ModuleKind::vision);
+    CHECK(old == module_of(R"({"model_type": "qwen2_vl", "vision_config": )" + tower +
+                               R"(, "model_type": "qwen2_vl_vision"}})",
+                           ModuleKind::vision));
+    CHECK(old.norm_epsilon == 1e-6);
+    const std::string llava =
+        R"({"model_type": "llava", "vision_feature_layer": -2, "vision_config": )" +
+        std::string(kClip) + "}";
+    CHECK(notes(llava, ModuleKind::vision).back().starts_with("\"vision_feature_layer\": "));
+    // The whole says whether the output matrix is the embedding.
+    const std::string whole = R"({"model_type": "qwen2_vl", "tie_word_embeddings": true,
+                                  "text_config": )" +
+                              language("qwen2_vl_text") + "}";
+    CHECK(module_of(whole).tied);
+    // Gemma's newer files have a base for each kind of block.
+    const Module gemma =
+        module_of(with(with(language("gemma3_text"), "sliding_window", "4"), "rope_parameters",
+                       R"({"full_attention": {"rope_type": "default", "rope_theta": 5e5},
+                 "sliding_attention": {"rope_type": "default", "rope_theta": 2e4}})"));
+    CHECK(gemma.rope_theta == 5e5);
+    CHECK(gemma.local_rope_theta == 2e4);
+  }
+}
+
+}  // namespace polyphony
