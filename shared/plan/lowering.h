@@ -231,7 +231,8 @@ class RankLowering {
   WorkId work_id(const Role& role, int microbatch) const;
   const RankGroups& groups(const Role& role) const;
   RankContext context(const Role& role, const ChunkState& chunk, WorkId work, Recipe recipe) const;
-  bool gathers(const ChunkState& chunk) const;
+  // Whose values are gathered to run the chunk: not of experts that each lane has others of.
+  std::vector<ParamGroupId> gathers(const ChunkState& chunk) const;
   const ChunkBytes& bytes(const Role& role, ChunkState& chunk, int microbatch);
   StreamId stream(StreamKind kind, const std::string& name);
   StreamId stream(Port& port, bool backward, Way way);

@@ -23,9 +23,8 @@ void RankLowering::emit() {
     const auto same = [&](const Task& other) {
       return other.role == task.role && other.chunk == task.chunk;
     };
-    if (gathers(chunk) && (i + 1 == list.size() || !same(list[i + 1])))
-      for (const ParamGroupId params : {chunk.params, chunk.experts})
-        if (params.valid()) freed_after_.push_back(gathered_.at(params));
+    if (i + 1 == list.size() || !same(list[i + 1]))
+      for (const ParamGroupId params : gathers(chunk)) freed_after_.push_back(gathered_.at(params));
     switch (task.turn) {
       case TurnKind::forward:
         forward(role, chunk, task.microbatch);

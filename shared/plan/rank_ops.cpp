@@ -24,9 +24,12 @@ RankContext RankLowering::context(const Role& role, const ChunkState& chunk, Wor
           role.tensor};
 }
 
-bool RankLowering::gathers(const ChunkState& chunk) const {
-  return program_.layout.modules[chunk.chunk.module.value].shard == Shard::full &&
-         program_.params[chunk.params.value].shards.valid();
+std::vector<ParamGroupId> RankLowering::gathers(const ChunkState& chunk) const {
+  std::vector<ParamGroupId> groups;
+  if (program_.layout.modules[chunk.chunk.module.value].shard != Shard::full) return groups;
+  for (const ParamGroupId params : {chunk.params, chunk.experts})
+    if (params.valid() && program_.params[params.value].shards.valid()) groups.push_back(params);
+  return groups;
 }
 
 StreamId RankLowering::stream(StreamKind kind, const std::string& name) {
@@ -53,10 +56,8 @@ OpId RankLowering::add_op(StreamId stream, GroupId group, decltype(Op::what) wha
 OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase phase,
                                int microbatch, std::vector<OpId> waits,
                                std::vector<BufferUse> uses) {
-  for (const ParamGroupId params : {chunk.params, chunk.experts}) {
-    const auto gather = gather_ops_.find(params);
-    if (!gathers(chunk) || gather == gather_ops_.end()) continue;
-    waits.push_back(gather->second);
+  for (const ParamGroupId params : gathers(chunk)) {
+    waits.push_back(gather_ops_.at(params));
     uses.push_back({gathered_.at(params), Use::read});
   }
   for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});

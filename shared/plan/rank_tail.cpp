@@ -33,12 +33,10 @@ Bytes RankLowering::whole_bytes(const ParamGroup& group) const {
 void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t position) {
   const Task& task = tasks[position];
   const ChunkState& chunk = roles_[task.role].chunks[task.chunk];
-  if (!gathers(chunk)) return;
   if (position > 0 && tasks[position - 1].role == task.role &&
       tasks[position - 1].chunk == task.chunk)
     return;
-  for (const ParamGroupId params : {chunk.params, chunk.experts}) {
-    if (!params.valid()) continue;
+  for (const ParamGroupId params : gathers(chunk)) {
     const ParamGroup& group = program_.params[params.value];
     const Bytes bytes = size_of(program_.precision) * group.elements;
     const BufferId values = b_.add_buffer(rank_, BufferKind::parameter, gathered_bytes(group));
