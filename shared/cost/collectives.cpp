@@ -104,11 +104,12 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   const BytesPerSecond inside = cluster.node_link.rate * profile.collective_efficiency * links.link,
                        nic = cluster.fabric_link.rate * profile.fabric_efficiency * links.nic;
   ring.rate = inside;
-  if (between + over_bus < n) ring.hop = profile.collective_latency + cluster.node_link.latency;
+  const bool links_inside = between + over_bus < n;  // else no two neighbours share a domain
+  if (links_inside) ring.hop = profile.collective_latency + cluster.node_link.latency;
   if (over_bus > 0) {
     ring.in_switch = 0;
     const BytesPerSecond bus = cluster.bus.rate * profile.collective_efficiency;
-    ring.rate = over_bus == n ? bus : std::min(inside, bus);
+    ring.rate = links_inside ? std::min(inside, bus) : bus;
     ring.hop = std::max(ring.hop, profile.collective_latency + cluster.bus.latency);
   }
   const double copies = distinct_share(n, choices);
