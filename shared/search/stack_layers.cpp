@@ -4,6 +4,28 @@
 
 namespace polyphony {
 
+LayerCut::LayerCut(const ModuleLayout& grid)
+    : tp(grid.tp),
+      cp(grid.cp),
+      ep(grid.ep),
+      expert_tp(grid.expert_tp),
+      first_rank(grid.first_rank),
+      sp(grid.sp),
+      recompute(grid.recompute) {}
+
+ModuleLayout LayerCut::grid() const {
+  ModuleLayout grid;
+  grid.tp = tp;
+  grid.cp = cp;
+  grid.ep = ep;
+  grid.expert_tp = expert_tp;
+  grid.first_rank = first_rank;
+  grid.sp = sp;
+  grid.recompute = recompute;
+  grid.ranks = tp * cp * ep;
+  return grid;
+}
+
 StackLayers::StackLayers(const Scenario& scenario) : scenario_(scenario) {
   for (const Module& module : scenario_.model.modules)
     stack_.push_back(static_cast<int>(layers(module).size()));
@@ -23,9 +45,9 @@ StackLayers::Counts StackLayers::count(const Chunk& chunk, const ModuleLayout& l
 }
 
 ChunkContext StackLayers::context_at(ModuleId module, std::size_t position,
-                                     const ModuleLayout& layout) const {
+                                     const LayerCut& cut) const {
   ChunkContext context =
-      chunk_context(scenario_.model, module, at(module, position).front().layer.begin, layout,
+      chunk_context(scenario_.model, module, at(module, position).front().layer.begin, cut.grid(),
                     scenario_.training.precision);
   context.recomputed = kAllLayers;
   if (position != kRecomputed) context.recompute = Recompute::none;

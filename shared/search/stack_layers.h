@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -13,6 +14,18 @@
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {
+
+// All of a grid that what one layer costs on one rank depends on: closed forms of layers are
+// remembered by it, and are given nothing else.
+struct LayerCut {
+  explicit LayerCut(const ModuleLayout& grid);
+  ModuleLayout grid() const;  // one of those that are cut so
+  auto operator<=>(const LayerCut&) const = default;
+
+  int tp, cp, ep, expert_tp, first_rank;
+  bool sp;
+  Recompute recompute;
+};
 
 // The scenario must outlive it.
 class StackLayers {
@@ -38,7 +51,7 @@ class StackLayers {
   const Module& module(ModuleId id) const { return scenario_.model.modules[id.value]; }
   Counts count(const Chunk& chunk, const ModuleLayout& layout) const;
   std::vector<Alike> at(ModuleId module, std::size_t position) const;
-  ChunkContext context_at(ModuleId module, std::size_t position, const ModuleLayout& layout) const;
+  ChunkContext context_at(ModuleId module, std::size_t position, const LayerCut& cut) const;
   HeldElements parameters_of(const Chunk& chunk, int tp);  // of one tensor-parallel rank
 
  private:

@@ -47,14 +47,12 @@ Seconds StageCosts::scalar_time(int ranks) {
 
 const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch,
                                            ModuleId id) {
-  const ModuleLayout& layout = view.layout->modules[id.value];
-  const auto [known, added] =
-      times_.try_emplace({view.key, branch, id.value, layout.tp, layout.recompute});
+  const LayerCut cut(view.layout->modules[id.value]);
+  const auto [known, added] = times_.try_emplace({view.key, branch, id.value, cut});
   if (added) {
     for (std::size_t position = 0; position < StackLayers::kPositions; ++position) {
-      if (position == StackLayers::kRecomputed && layout.recompute == Recompute::none) continue;
-      known->second[position] =
-          time_position((*view.loads)[branch][id.value], id, position, layout);
+      if (position == StackLayers::kRecomputed && cut.recompute == Recompute::none) continue;
+      known->second[position] = time_position((*view.loads)[branch][id.value], id, position, cut);
     }
   }
   return known->second;
@@ -74,11 +72,11 @@ const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, int index) {
 }
 
 LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::size_t position,
-                                     const ModuleLayout& layout) const {
+                                     const LayerCut& cut) const {
   const std::vector<StackLayers::Alike> kinds = layers_.at(id, position);
-  LayerTimes least = time_layer(load, id, kinds.front().layer, position, layout);
+  LayerTimes least = time_layer(load, id, kinds.front().layer, position, cut);
   for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
-    const LayerTimes times = time_layer(load, id, kinds[kind].layer, position, layout);
+    const LayerTimes times = time_layer(load, id, kinds[kind].layer, position, cut);
     for (Seconds LayerTimes::* part :
          {&LayerTimes::lane, &LayerTimes::forward, &LayerTimes::backward, &LayerTimes::full_forward,
           &LayerTimes::full_backward})
@@ -88,11 +86,12 @@ LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::s
 }
 
 LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRange layer,
-                                  std::size_t position, const ModuleLayout& layout) const {
+                                  std::size_t position, const LayerCut& cut) const {
   const Module& module = layers_.module(id);
-  const ChunkContext context = layers_.context_at(id, position, layout);
+  const ChunkContext context = layers_.context_at(id, position, cut);
+  const ModuleLayout grid = cut.grid();
   std::vector<Rank> members;
-  for (int t = 0; t < layout.tp; ++t) members.push_back(layout.rank_at(t, 0, 0, 0));
+  for (int t = 0; t < cut.tp; ++t) members.push_back(grid.rank_at(t, 0, 0, 0));
   const Ring ring = make_ring(members, scenario_.cluster, profile_, Others::alike);
   const bool visited = needs_backward(scenario_.model, id);
   const auto forward = [&](const WorkSize& size) {
@@ -134,8 +133,10 @@ void StageCosts::add_times(const LayoutView& view, std::size_t branch, std::size
   const std::int64_t rows = (*view.loads)[branch][producer.value].smallest.tokens;
   cost.rows_flow = rows > 0;
   const std::int64_t elements = rows * output_width(model.modules[producer.value]);
-  cost.message = least_message(view.plan.branches[branch].grid,
-                               size_of(scenario_.training.precision) * elements);
+  const ModuleLayout& grid = view.plan.branches[branch].grid;
+  // Under sequence parallelism every rank sends its own rows.
+  cost.message = least_message(
+      grid, size_of(scenario_.training.precision) * elements / std::int64_t{grid.sp ? grid.tp : 1});
 }
 
 void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std::size_t stage,
@@ -160,7 +161,8 @@ void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std:
                           reduced_bytes(profile_, precision, gradient_size(precision) * local));
       cost.reductions += reduction;
       if (first) cost.reduction = reduction;
-      if (sharded && profile_.stack.overlap <= 0)
+      // A fully sharded module gathers beside its ops, not after the update.
+      if (sharded && shard != Shard::full && profile_.stack.overlap <= 0)
         cost.update += ring_time(ring, CollectiveKind::all_gather, weights);
       updated += update_bytes(precision) * (sharded ? local / grid.dp() : local);
     }

@@ -50,9 +50,9 @@ class StageCosts {
   const Times& times(const LayoutView& view, std::size_t branch, ModuleId module);
   const Ring& gradient_ring(const ModuleLayout& grid, int index);  // along the pipeline
   LayerTimes time_position(const ModuleLoad& load, ModuleId module, std::size_t position,
-                           const ModuleLayout& layout) const;
+                           const LayerCut& cut) const;
   LayerTimes time_layer(const ModuleLoad& load, ModuleId module, LayerRange layer,
-                        std::size_t position, const ModuleLayout& layout) const;
+                        std::size_t position, const LayerCut& cut) const;
   void add_times(const LayoutView& view, std::size_t branch, std::size_t stage, StageCost& cost);
   void add_parameters(const LayoutView& view, std::size_t branch, std::size_t stage,
                       StageCost& cost);
@@ -62,8 +62,8 @@ class StageCosts {
   const Scenario& scenario_;
   const HardwareProfile& profile_;
   const bool coupled_;
-  // By load, branch, module, tp, recomputation.
-  std::map<std::tuple<LayoutView::Key, std::size_t, std::uint32_t, int, Recompute>, Times> times_;
+  // By load, branch, module and cut.
+  std::map<std::tuple<LayoutView::Key, std::size_t, std::uint32_t, LayerCut>, Times> times_;
   std::map<std::tuple<int, int, int>, Ring>
       rings_;  // first rank's place in its node, stride, lanes
   std::map<int, Seconds> scalars_;

@@ -51,15 +51,18 @@ StageMemory StageMemories::memory(const LayoutView& view, std::size_t branch, st
 
 const StageMemories::Tapes& StageMemories::tapes(const LayoutView& view, std::size_t branch,
                                                  ModuleId id) {
-  const ModuleLayout& layout = view.layout->modules[id.value];
-  const auto [known, added] =
-      tapes_.try_emplace({view.key, branch, id.value, layout.tp, layout.recompute});
-  Tapes& tapes = known->second;
-  if (!added) return tapes;
-  const ModuleLoad& load = (*view.loads)[branch][id.value];
+  const LayerCut cut(view.layout->modules[id.value]);
+  const auto [known, added] = tapes_.try_emplace({view.key, branch, id.value, cut});
+  if (added) known->second = tapes((*view.loads)[branch][id.value], id, cut);
+  return known->second;
+}
+
+StageMemories::Tapes StageMemories::tapes(const ModuleLoad& load, ModuleId id,
+                                          const LayerCut& cut) const {
+  Tapes tapes;
   const Module& module = layers_.module(id);
   for (std::size_t position = 0; position < StackLayers::kPositions; ++position) {
-    const ChunkContext context = layers_.context_at(id, position, layout);
+    const ChunkContext context = layers_.context_at(id, position, cut);
     const std::vector<StackLayers::Alike> kinds = layers_.at(id, position);
     const auto mean = [&](auto bytes_of) {
       Bytes bytes{};

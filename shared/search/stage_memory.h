@@ -39,10 +39,11 @@ class StageMemories {
     Bytes rebuilt;       // what a recomputed block makes in its backward
   };
   const Tapes& tapes(const LayoutView& view, std::size_t branch, ModuleId module);
+  Tapes tapes(const ModuleLoad& load, ModuleId module, const LayerCut& cut) const;
 
   StackLayers& layers_;
-  // By load, branch, module, tp, recomputation.
-  std::map<std::tuple<LayoutView::Key, std::size_t, std::uint32_t, int, Recompute>, Tapes> tapes_;
+  // By load, branch, module and cut.
+  std::map<std::tuple<LayoutView::Key, std::size_t, std::uint32_t, LayerCut>, Tapes> tapes_;
 };
 
 }  // namespace polyphony

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "shared/cost/cost_model.h"
@@ -63,6 +64,17 @@ void check_bounds(const Scenario& scenario, const HardwareProfile& profile, std:
     CHECK(double(low.footprint.memory.value) ==
           doctest::Approx(double(high.memory.value)).epsilon(memory_error));
   }
+}
+
+// What the search does not propose, where it is legal.
+Layout varied(const Scenario& scenario, const Layout& layout, bool sp,
+              const std::optional<Shard>& shard) {
+  Layout other = layout;
+  for (ModuleLayout& grid : other.modules) {
+    grid.sp = sp && grid.tp > 1;
+    grid.shard = shard.value_or(grid.shard);
+  }
+  return check_layout(scenario, other) ? layout : other;
 }
 
 }  // namespace
@@ -252,7 +264,7 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
         Search{.placement = {}, .modules = {{}, {}, {}}, .schedule = {schedule}, .microbatch = {}};
     const std::vector<Layout> layouts = candidates(scenario);
     REQUIRE_FALSE(layouts.empty());
-    const Layout& layout = layouts[below(layouts.size())];
+    const Layout layout = varied(scenario, layouts[below(layouts.size())], below(2) == 1, {});
     Cluster& cluster = scenario.cluster;
     if (below(2) == 0) {  // not flat
       const int node = cluster.ranks_per_node;
@@ -273,6 +285,29 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
     const Predicted high = predict(scenario, layout, profile, typical_batch(scenario));
     CHECK(bound(scenario, layout, profile).step <= high.estimate.step());
   }
+}
+
+TEST_CASE("a screen's answer does not depend on what it was asked before") {
+  const Scenario scenario = examples::vlm_on_h100();
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  ModuleLayout grid;
+  grid.tp = 8;
+  grid.pp = 4;
+  grid.ranks = 512;
+  Layout layout{.placement = Placement::homogeneous, .modules = {grid, grid, grid}};
+  layout.microbatches = scenario.data.global_batch / grid.dp();
+  std::vector<Layout> asked;
+  for (const Shard shard : {Shard::none, Shard::optimizer, Shard::gradients, Shard::full})
+    for (const bool sp : {false, true}) asked.push_back(varied(scenario, layout, sp, shard));
+  Screen forwards(scenario, profile, typical_batch(scenario)),
+      backwards(scenario, profile, typical_batch(scenario));
+  std::vector<Bound> first, second;
+  for (const Layout& one : asked) first.push_back(forwards.bound(one));
+  std::reverse(asked.begin(), asked.end());
+  for (const Layout& one : asked) second.push_back(backwards.bound(one));
+  std::reverse(second.begin(), second.end());
+  CHECK(first == second);
+  CHECK(first[1].footprint.memory < first[0].footprint.memory);  // with sequence parallelism
 }
 
 TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
