@@ -5,6 +5,7 @@
 #include "sim/answers/sweep.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
+#include "sim/commands/free_memory.h"
 #include "sim/commands/worker_options.h"
 
 namespace polyphony::sim {
@@ -17,6 +18,7 @@ Layout choose_layout(const Scenario& scenario, const HardwareProfile& profile,
   SweepOptions options;
   options.jobs = args.jobs();
   options.runnable = true;
+  options.memory = free_memory();
   const Sweep result = sweep(scenario, profile, options);
   if (result.ranked.empty())
     throw InputError(scenario.file, "/search", "finds no layout that fits and runs here",
