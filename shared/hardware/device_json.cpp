@@ -9,7 +9,7 @@ Form compute_rate_form(std::string example) {
   return quantity_form(UnitKind::compute_rate, std::move(example), "1MFLOPS", "1000PFLOPS");
 }
 Form memory_rate_form() { return quantity_form(UnitKind::rate, "3350GBps", "1MBps", "100000TBps"); }
-Form memory_form() { return quantity_form(UnitKind::bytes, "80GiB", "1MB", "1PB"); }
+Form memory_form() { return quantity_form(UnitKind::bytes, "80GiB", "1kB", "1PB"); }
 
 }  // namespace
 
