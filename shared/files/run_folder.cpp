@@ -210,9 +210,10 @@ void RunFolder::check() const {
     throw InputError(one, "", "is there, and no run has marked the folder as its own",
                      "choose another --out folder, or move it away");
   if (earlier_ == EarlierRun::refuse)
-    throw InputError(one, "", "is of an earlier run",
-                     "continue it with --resume, remove it with --fresh, or choose another --out "
-                     "folder");
+    throw InputError(
+        one, "", "is of an earlier run",
+        "`polyphony run --resume` continues it, --fresh removes it; or choose another --out "
+        "folder");
 }
 
 void RunFolder::begin() {

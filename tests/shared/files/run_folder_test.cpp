@@ -83,7 +83,8 @@ TEST_CASE("only what a run wrote is removed, and only when told") {
   spill(folder / "checkpoints/step-8/notes.txt", "mine");
   spill(folder / "checkpoints/best/rank-0.safetensors", "mine");
   const std::set<std::string> all = files_in(folder.path());
-  CHECK(refused(folder.path(), EarlierRun::refuse).find("is of an earlier run (continue it") !=
+  CHECK(refused(folder.path(), EarlierRun::refuse)
+            .find("is of an earlier run (`polyphony run --resume` continues it") !=
         std::string::npos);
   CHECK(refused(folder.path(), EarlierRun::remove) == "");  // claimed, but nothing has begun
   CHECK(files_in(folder.path()) == all);
