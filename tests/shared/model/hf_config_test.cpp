@@ -4,6 +4,7 @@
 
 #include "shared/error.h"
 #include "shared/model/presets.h"
+#include "tests/shared/support/hf_refusal.h"
 
 using namespace polyphony;
 
@@ -33,15 +34,6 @@ constexpr const char* kIntern =
     R"({"model_type": "intern_vit_6b", "hidden_size": 3200, "image_size": 448, "intermediate_size": 12800,
   "num_attention_heads": 25, "num_hidden_layers": 45, "patch_size": 14, "qk_normalization": true, "qkv_bias": false,
   "norm_type": "rms_norm", "hidden_act": "gelu"})";
-
-std::string refusal(const std::string& text, ModuleKind kind) {
-  try {
-    read_hf_config(text, "config.json", kind);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -106,11 +98,11 @@ TEST_CASE("SigLIP's 384 pixels are cut to whole patches, as the model does") {
 }
 
 TEST_CASE("refused configurations") {
-  CHECK(refusal("[]", ModuleKind::language) ==
+  CHECK(test::hf_refusal("[]", ModuleKind::language) ==
         "config.json: not an object (give the path of a Hugging Face config.json)");
-  CHECK(refusal("{}", ModuleKind::language) ==
+  CHECK(test::hf_refusal("{}", ModuleKind::language) ==
         "config.json: key \"model_type\" is missing (give the path of a Hugging Face config.json)");
-  CHECK(refusal(R"({"model_type": "mamba"})", ModuleKind::language) ==
+  CHECK(test::hf_refusal(R"({"model_type": "mamba"})", ModuleKind::language) ==
         "config.json: /model_type: model type \"mamba\" is not known as a language module (one of: "
         "llama, mistral, mixtral, qwen2, "
         "qwen2_vl, qwen2_vl_text, qwen2_5_vl, qwen2_5_vl_text, qwen3, qwen3_moe, qwen3_next, "
@@ -118,21 +110,23 @@ TEST_CASE("refused configurations") {
         "lfm2, "
         "or write the "
         "dimensions instead of \"hf\")");
-  CHECK(refusal(R"({"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 8, "num_heads": 2,
+  CHECK(
+      test::hf_refusal(R"({"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 8, "num_heads": 2,
                     "intermediate_size": 8, "patch_size": 14, "window_size": 100})",
-                ModuleKind::vision) ==
-        "config.json: /window_size: 100 pixels are not a multiple of patches of 14 (is the "
-        "configuration complete?)");
-  CHECK(refusal(R"({"model_type": "llama", "num_hidden_layers": "80"})", ModuleKind::language) ==
+                       ModuleKind::vision) ==
+      "config.json: /window_size: 100 pixels are not a multiple of patches of 14 (is the "
+      "configuration complete?)");
+  CHECK(test::hf_refusal(R"({"model_type": "llama", "num_hidden_layers": "80"})",
+                         ModuleKind::language) ==
         "config.json: /num_hidden_layers: a text is not allowed here (write a whole number from 1 "
         "to 2000)");
   CHECK(
-      refusal(
+      test::hf_refusal(
           R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 10, "num_attention_heads": 4})",
           ModuleKind::language) ==
       "config.json: /hidden_size: 10 is not a multiple of 4 heads (is the configuration "
       "complete?)");
-  CHECK(refusal(R"({"model_type": "llama"})", ModuleKind::language) ==
+  CHECK(test::hf_refusal(R"({"model_type": "llama"})", ModuleKind::language) ==
         "config.json: key \"num_hidden_layers\" is missing (is this the config.json of a supported "
         "model?)");
 }

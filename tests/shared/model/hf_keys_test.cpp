@@ -8,6 +8,7 @@
 
 #include "shared/error.h"
 #include "shared/model/hf_config.h"
+#include "tests/shared/support/hf_refusal.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {
@@ -30,15 +31,6 @@ Keys published_keys() {
 
 std::string with(std::string text, const std::string& key, const std::string& value) {
   return text.insert(1, "\"" + key + "\": " + value + ", ");
-}
-
-std::string refusal(const std::string& text, ModuleKind kind) {
-  try {
-    read_hf_config(text, "config.json", kind);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 constexpr const char* kSizes =
@@ -103,7 +95,7 @@ TEST_SUITE("hf keys") {
     CHECK(module_of(with(kClip, "layer_norm_eps", "1e-4"), ModuleKind::vision).norm_epsilon ==
           1e-4);
     CHECK(module_of(kClip, ModuleKind::vision).norm_epsilon == 1e-5);
-    CHECK(refusal(with(language("llama"), "rms_norm_eps", "-1"), ModuleKind::language) ==
+    CHECK(test::hf_refusal(with(language("llama"), "rms_norm_eps", "-1"), ModuleKind::language) ==
           "config.json: /rms_norm_eps: -1 is out of range (write a number from 0 to 1)");
   }
 
@@ -112,10 +104,11 @@ TEST_SUITE("hf keys") {
           Activation::gelu);
     CHECK(module_of(with(language("llama"), "hidden_act", "\"silu\"")).activation ==
           Activation::silu);
-    CHECK(refusal(with(language("llama"), "hidden_act", "\"relu\""), ModuleKind::language) ==
-          "config.json: /hidden_act: gates of \"relu\" are not described (silu and "
-          "gelu_pytorch_tanh are)");
-    CHECK(refusal(with(kClip, "hidden_act", "\"relu\""), ModuleKind::vision) ==
+    CHECK(
+        test::hf_refusal(with(language("llama"), "hidden_act", "\"relu\""), ModuleKind::language) ==
+        "config.json: /hidden_act: gates of \"relu\" are not described (silu and "
+        "gelu_pytorch_tanh are)");
+    CHECK(test::hf_refusal(with(kClip, "hidden_act", "\"relu\""), ModuleKind::vision) ==
           "config.json: /hidden_act: \"relu\" is not described (gelu is)");
   }
 
@@ -137,7 +130,7 @@ TEST_SUITE("hf keys") {
     CHECK(mixers(with(named, "layer_types",
                       R"(["sliding_attention", "full_attention", "sliding_attention",
                           "full_attention"])")) == M{Mixer::window, Mixer::full});
-    CHECK(refusal(
+    CHECK(test::hf_refusal(
               with(language("llama"), "layer_types", R"(["full_attention", "chunked_attention"])"),
               ModuleKind::language) ==
           "config.json: /layer_types/1: \"chunked_attention\" is not described for this model type "
@@ -145,18 +138,20 @@ TEST_SUITE("hf keys") {
   }
 
   TEST_CASE("what the model's code lacks is refused, what hardly matters is noted") {
-    CHECK(refusal(with(language("llama"), "partial_rotary_factor", "0.5"), ModuleKind::language) ==
+    CHECK(test::hf_refusal(with(language("llama"), "partial_rotary_factor", "0.5"),
+                           ModuleKind::language) ==
           "config.json: /partial_rotary_factor: \"partial_rotary_factor\": 0.5 is not described "
           "(all of a head is rotated here: \"partial_rotary_factor\": 1)");
-    CHECK(refusal(with(language("llama"), "partial_rotary_factor", "1.0"), ModuleKind::language)
+    CHECK(test::hf_refusal(with(language("llama"), "partial_rotary_factor", "1.0"),
+                           ModuleKind::language)
               .empty());
     for (const auto& [type, key, value] :
          {std::tuple("qwen2", "attention_bias", "true"), std::tuple("qwen3", "mlp_bias", "true"),
           std::tuple("llama", "final_logit_softcapping", "30.0"),
           std::tuple("llama", "embedding_multiplier", "12"),
           std::tuple("gemma3_text", "use_bidirectional_attention", "true")})
-      CHECK(refusal(with(with(language(type), "sliding_window", "4"), key, value),
-                    ModuleKind::language)
+      CHECK(test::hf_refusal(with(with(language(type), "sliding_window", "4"), key, value),
+                             ModuleKind::language)
                 .starts_with(std::string("config.json: /") + key + ": "));
     CHECK(notes(with(language("qwen2"), "attention_dropout", "0.1")) ==
           std::vector<std::string>{"\"attention_dropout\": dropout is left out"});

@@ -1,0 +1,21 @@
+// What reading a Hugging Face configuration is refused with.
+#pragma once
+
+#include <string>
+
+#include "shared/error.h"
+#include "shared/model/hf_config.h"
+
+namespace polyphony::test {
+
+// The line; empty when it is read.
+inline std::string hf_refusal(const std::string& text, ModuleKind kind) {
+  try {
+    read_hf_config(text, "config.json", kind);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace polyphony::test
