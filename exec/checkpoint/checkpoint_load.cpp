@@ -107,7 +107,7 @@ class RegionReader {
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw InputError(path_ + "/manifest.json", "/files", what,
+    throw InputError(manifest_file(path_), "/files", what,
                      "restore the manifest, or use another checkpoint");
   }
 
@@ -213,7 +213,7 @@ std::vector<std::string> load_checkpoint(const std::string& folder, std::int64_t
                                          const Program& structure) {
   const torch::NoGradGuard no_grad;
   agree(folder, step, transport);
-  const std::string path = step_folder(folder, step), file = path + "/manifest.json";
+  const std::string path = step_folder(folder, step), file = manifest_file(path);
   const Manifest manifest = read_manifest(folder, step);
   check_model(file, manifest, structure);
   RecordDifferences differences;

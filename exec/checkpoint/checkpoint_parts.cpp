@@ -1,41 +1,24 @@
 #include "exec/checkpoint/checkpoint_parts.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "exec/checkpoint/checkpoint.h"
 #include "shared/error.h"
+#include "shared/files/whole.h"
 
 namespace polyphony::exec {
 
 namespace fs = std::filesystem;
-
-std::string step_folder(const std::string& folder, std::int64_t step) {
-  return folder + "/step-" + std::to_string(step);
-}
 
 std::string format_name(const Program& structure) {
   if (structure.precision == NumberFormat::bf16) return "BF16";
   return structure.precision == NumberFormat::fp64 ? "F64" : "F32";
 }
 
-std::vector<std::int64_t> steps_in(const std::string& folder) {
-  std::vector<std::int64_t> steps;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("step-", 0) != 0 || name.size() < 6 || name.size() > 5 + 18) continue;
-    if (name.find_first_not_of("0123456789", 5) == std::string::npos)
-      steps.push_back(std::stoll(name.substr(5)));
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
 Manifest read_manifest(const std::string& folder, std::int64_t step) {
-  const std::string path = step_folder(folder, step), file = path + "/manifest.json";
+  const std::string path = step_folder(folder, step), file = manifest_file(path);
   const std::string hint = "remove " + path + " to resume from the checkpoint before it";
-  Manifest manifest = parse_manifest(read_bytes(file, hint), file);
+  Manifest manifest = parse_manifest(read_whole(file, kRecords, hint), file);
   if (manifest.step != step)
     throw InputError(
         file, "/step",

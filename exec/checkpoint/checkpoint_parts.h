@@ -10,16 +10,13 @@
 #include "exec/checkpoint/checkpoint_manifest.h"
 #include "exec/runner/runner.h"
 #include "exec/transport/communicator.h"
+#include "shared/files/run_paths.h"
 
 namespace polyphony::exec {
 
-inline constexpr const char* kPartialSuffix = ".partial";
 inline constexpr const char* kNotShared =
     "choose an --out folder on a file system that all ranks share";
 
-std::string step_folder(const std::string& folder, std::int64_t step);
-// The steps of all checkpoints in the folder, ascending.
-std::vector<std::int64_t> steps_in(const std::string& folder);
 // With the presence and the sizes of its files checked. Errors: InputError.
 Manifest read_manifest(const std::string& folder, std::int64_t step);
 std::string format_name(const Program& structure);

@@ -19,10 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr Bytes kFailed(-1);  // in place of a file's size
 
-std::string rank_file(std::uint32_t rank) {
-  return "rank-" + std::to_string(rank) + ".safetensors";
-}
-
 // Of what this rank keeps of a parameter, the part that no rank before it has: its tensor-parallel
 // share begins with what it owns (shared/layers/parameters.h).
 Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
@@ -74,17 +70,13 @@ class Partial {
   Partial(const std::string& folder, const std::string& path) : path_(path) {
     std::error_code error;
     fs::create_directories(folder, error);
-    std::vector<fs::path> stale;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == kPartialSuffix) stale.push_back(entry.path());
-    for (const fs::path& path_left : stale) fs::remove_all(path_left, error);
+    for (const std::string& stale : partial_checkpoints(folder)) remove_checkpoint(stale);
     if (!fs::create_directory(path_, error) && error)
       throw InputError(path_, "", "cannot be created: " + error.message(),
                        "choose a folder that can be written to");
   }
   ~Partial() {
-    std::error_code ignored;
-    if (!published_) fs::remove_all(path_, ignored);
+    if (!published_) remove_checkpoint(path_);
   }
   Partial(const Partial&) = delete;
   Partial& operator=(const Partial&) = delete;
@@ -95,7 +87,7 @@ class Partial {
     sync_folder(path_);
     std::error_code error;
     if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
-      fs::remove_all(path, error);  // there is none, or the file system cannot swap
+      remove_checkpoint(path);  // there is none, or the file system cannot swap
       fs::rename(path_, path, error);
       if (error)
         throw InputError(path, "", "cannot be created: " + error.message(),
@@ -138,17 +130,9 @@ void write_manifest(const std::string& partial, std::int64_t step, const RankSta
     manifest.files.push_back(std::move(file));
   }
   const std::string text = to_json(manifest);
-  SyncedFile file(partial + "/manifest.json");
+  SyncedFile file(manifest_file(partial));
   file.write(text.data(), text.size());
   file.finish();
-}
-
-// Renamed before it is removed, so that a crash in between leaves nothing that looks like a
-// checkpoint.
-void remove_checkpoint(const std::string& path) {
-  std::error_code ignored;  // a checkpoint too many does no harm
-  fs::rename(path, path + kPartialSuffix, ignored);
-  fs::remove_all(path + kPartialSuffix, ignored);
 }
 
 }  // namespace
@@ -179,7 +163,7 @@ void save_checkpoint(const std::string& folder, std::int64_t step, Transport& tr
     std::vector<std::int64_t> steps = steps_in(folder);
     std::erase_if(steps, [&](std::int64_t other) { return other > step; });
     for (std::size_t i = 0; i + static_cast<std::size_t>(std::max(1, keep)) < steps.size(); ++i)
-      remove_checkpoint(step_folder(folder, steps[i]));
+      remove_checkpoint(step_folder(folder, steps[i]));  // one too many does no harm
   }
   transport.barrier();
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "shared/error.h"
-#include "shared/files/files.h"
+#include "shared/files/whole.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/data_set.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kRestore = "unpack the data set again";
 
-std::string read_text(const std::string& path) { return read_bytes(path, kRestore); }
+std::string read_text(const std::string& path) { return read_whole(path, kRecords, kRestore); }
 
 void check_model(const Scenario& scenario, int vocabulary) {
   const Module& language = scenario.model.modules[language_module(scenario.model).value];

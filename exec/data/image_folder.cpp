@@ -3,7 +3,7 @@
 #include <png.h>
 
 #include "shared/error.h"
-#include "shared/files/files.h"
+#include "shared/files/whole.h"
 
 namespace polyphony::exec {
 namespace {
@@ -26,7 +26,7 @@ ImageFolder::ImageFolder(const std::string& folder, std::size_t count, int size)
       pixels_(count) {
   files_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    files_.push_back(read_bytes(path(i), kRestore));
+    files_.push_back(read_whole(path(i), kRecords, kRestore));
     if (!looks_whole(files_.back()))
       throw InputError(path(i), "", "is no whole PNG image", kRestore);
   }

@@ -1,13 +1,14 @@
 #include "exec/data/recorded_dataset.h"
 
-#include "shared/files/files.h"
+#include "shared/files/whole.h"
 #include "shared/program/data_set.h"
 
 namespace polyphony::exec {
 namespace {
 
 Data read_data(Scenario scenario) {
-  load_samples(scenario, "", [](const std::string& path) { return read_bytes(path, ""); });
+  load_samples(scenario, "",
+               [](const std::string& path) { return read_whole(path, kRecords, ""); });
   return scenario.data;
 }
 

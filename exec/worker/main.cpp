@@ -159,9 +159,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   options.out = args["out"].as<std::string>();
   options.steps =
       args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
-  options.earlier = args.count("resume")  ? EarlierRun::resume
-                    : args.count("fresh") ? EarlierRun::remove
-                                          : EarlierRun::refuse;
+  options.earlier = earlier_run(args.count("resume") > 0, args.count("fresh") > 0);
   if (const auto lock = process_environment()(kRunLock)) options.folder_lock = std::stoi(*lock);
   options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
   options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
@@ -182,8 +180,6 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   for (const char* flag : {"resume", "fresh"})
     if (args.count(flag) && options.out.empty())
       throw InputError(std::string("--") + flag, "", "needs --out", "name the folder of the run");
-  if (args.count("resume") && args.count("fresh"))
-    throw InputError("--fresh", "", "removes what --resume continues", "give one of them");
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");
@@ -198,7 +194,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       prepare(args["scenario"].as<std::string>(), read_file, launch,
               data_path.empty() ? download_folder(process_environment()) : data_path,
               memory_per_rank(device, launch),
-              args.count("resume") ? args["out"].as<std::string>() + "/checkpoints" : "");
+              args.count("resume") ? RunPaths{args["out"].as<std::string>()}.checkpoints() : "");
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << no->reason << std::endl;
     return static_cast<int>(ExitCode::infeasible);

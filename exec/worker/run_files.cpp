@@ -5,6 +5,7 @@
 
 #include "shared/error.h"
 #include "shared/files/files.h"
+#include "shared/files/run_paths.h"
 #include "shared/files/whole.h"
 #include "shared/scenario/batch_json.h"
 #include "traces/format/chrome_json.h"
@@ -23,7 +24,7 @@ std::string unused(const std::string& path) {
 
 MetricsFile::MetricsFile(const std::string& folder, Rank rank, std::int64_t done) {
   if (folder.empty() || rank.value != 0) return;
-  path_ = folder + "/metrics.jsonl";
+  path_ = RunPaths{folder}.metrics();
   traces::Metrics kept;
   if (done > 0 && std::filesystem::exists(path_))
     kept = traces::metrics_until(read_records(path_), done);
@@ -56,11 +57,11 @@ void MetricsFile::sync() const {
 void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
                   const std::function<Program(std::int64_t)>& whole) {
   if (folder.empty() || steps.empty()) return;
-  const std::filesystem::path trace = std::filesystem::path(folder) / "trace";
+  const RunPaths paths{folder};
   std::error_code failed;
-  std::filesystem::create_directories(trace, failed);
+  std::filesystem::create_directories(paths.traces(), failed);
   if (failed)
-    throw InputError(trace, "", "cannot be made: " + failed.message(),
+    throw InputError(paths.traces(), "", "cannot be made: " + failed.message(),
                      "choose another --out folder");
   std::string batches;
   for (const TracedStep& traced : steps) {
@@ -71,14 +72,12 @@ void write_traces(const std::string& folder, Rank rank, const std::vector<Traced
       time.op = OpId(time.op.value + program.ops_of(rank).begin);
       timeline.makespan = std::max(timeline.makespan, time.end);
     }
-    const std::string name =
-        "step-" + std::to_string(traced.step) + ".rank-" + std::to_string(rank.value) + ".json";
-    write_file((trace / name).string(),
+    write_file(paths.trace(traced.step, rank.value),
                traces::write_trace(program, timeline, traces::TraceKind::measured,
                                    static_cast<std::uint64_t>(traced.step)));
     batches += to_json_line(static_cast<std::uint64_t>(traced.step), program.batch) + "\n";
   }
-  if (rank.value == 0) write_file((trace / "batches.jsonl").string(), batches);
+  if (rank.value == 0) write_file(paths.batches(), batches);
 }
 
 }  // namespace polyphony::exec

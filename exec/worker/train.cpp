@@ -134,7 +134,7 @@ void Trainer::claim() {
 std::int64_t Trainer::begin() {
   std::optional<Loaded> loaded;
   if (options_.earlier == EarlierRun::resume)
-    loaded = load_newest(options_.out + "/checkpoints", transport_, runner_, structure_,
+    loaded = load_newest(RunPaths{options_.out}.checkpoints(), transport_, runner_, structure_,
                          run_record(scenario_));
   const std::int64_t done = loaded ? loaded->step : 0;
   if (loaded) checkpointed_ = done;
@@ -148,7 +148,7 @@ std::int64_t Trainer::begin() {
   Scenario here = scenario_;
   here.layout = layout_;
   here.search.reset();
-  write_file(options_.out + "/scenario.json",
+  write_file(folder_->paths().scenario(),
              movable_text(here, std::filesystem::current_path().string()));
   return done;
 }
@@ -156,7 +156,7 @@ std::int64_t Trainer::begin() {
 void Trainer::checkpoint(std::int64_t done, const MetricsFile& metrics) {
   if (options_.out.empty() || checkpointed_ == done) return;
   metrics.sync();  // a checkpoint never knows of more steps than the metrics
-  save_checkpoint(options_.out + "/checkpoints", done, transport_, runner_, structure_,
+  save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
                   run_record(scenario_));
   checkpointed_ = done;
   last_checkpoint_ = steady_now();

@@ -1,5 +1,6 @@
 #include "shared/files/descriptor.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -33,11 +34,32 @@ int own_descriptor(const std::string& path) {
     if (!failed && folder == own && !name.empty() &&
         name.find_first_not_of("0123456789") == std::string::npos)
       return std::stoi(name);
-    const fs::path next = fs::read_symlink(place, failed);
+    place = link_target(place, failed);
     if (failed) return -1;
-    place = next.is_absolute() ? next : place.parent_path() / next;
   }
   return -1;
+}
+
+int write_all(int file, const void* data, std::size_t size) {
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ::ssize_t count = ::write(file, next, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) {  // a terminal or pipe that somebody made non-blocking
+      pollfd waiting{file, POLLOUT, 0};
+      ::poll(&waiting, 1, -1);
+      continue;
+    }
+    if (count < 0) return errno;
+    next += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return 0;
+}
+
+std::filesystem::path link_target(const std::filesystem::path& link, std::error_code& failed) {
+  const std::filesystem::path next = std::filesystem::read_symlink(link, failed);
+  return next.is_absolute() ? next : link.parent_path() / next;
 }
 
 void fail_to_write(const std::string& path, int error) {

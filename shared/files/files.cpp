@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "shared/error.h"
-#include "shared/files/whole.h"
+#include "shared/files/descriptor.h"
 #include "shared/fnv.h"
 
 namespace polyphony {
@@ -49,10 +49,6 @@ FileDigest digest(const std::string& path) {
   return result;
 }
 
-std::string read_bytes(const std::string& path, const std::string& hint) {
-  return read_whole(path, kRecords, hint);
-}
-
 SyncedFile::SyncedFile(const std::string& path) : path_(path) {
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(path_, "cannot be created", errno);
@@ -78,12 +74,8 @@ void SyncedFile::write(const void* data, std::size_t size) {
 void SyncedFile::flush() {
   digest_.checksum = checksum_block(digest_.checksum, block_.data(), block_.size());
   digest_.size += Bytes(static_cast<std::int64_t>(block_.size()));
-  for (std::size_t done = 0; done < block_.size();) {
-    const ::ssize_t written = ::write(descriptor_, block_.data() + done, block_.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path_, "cannot be written", errno);
-    done += static_cast<std::size_t>(written);
-  }
+  if (const int error = write_all(descriptor_, block_.data(), block_.size()))
+    fail(path_, "cannot be written", error);
   block_.clear();
 }
 
@@ -99,13 +91,10 @@ FileDigest SyncedFile::finish() {
 namespace {
 
 void sync_path(const std::string& path, int flags) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
-  if (descriptor < 0) fail(path, "cannot be opened", errno);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (file < 0) fail(path, "cannot be opened", errno);
   // Some network file systems refuse to sync a folder (EINVAL) and write it through at once.
-  const bool failed = ::fsync(descriptor) != 0 && errno != EINVAL;
-  const int error = errno;
-  ::close(descriptor);
-  if (failed) fail(path, "cannot be written", error);
+  if (::fsync(file) != 0 && errno != EINVAL) fail(path, "cannot be written", errno);
 }
 
 }  // namespace

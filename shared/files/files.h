@@ -1,5 +1,4 @@
-// Files read whole, and files written to outlive a crash: checksummed on the way and synced to the
-// disk before they count. Errors: InputError that names the file, the system's reason and what to
+// Files written to outlive a crash: checksummed on the way and synced to the disk before they count. Errors: InputError that names the file, the system's reason and what to
 // do (a full disk among them).
 #pragma once
 
@@ -19,9 +18,6 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 FileDigest digest(const std::string& path);
-
-// `hint` says how to get the file when it cannot be opened.
-std::string read_bytes(const std::string& path, const std::string& hint);
 
 class SyncedFile {
  public:

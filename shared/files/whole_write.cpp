@@ -15,26 +15,10 @@
 namespace polyphony {
 namespace {
 
-// The system's error, or 0.
-int write_all(int file, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ::ssize_t count = ::write(file, text.data() + done, text.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) {  // a terminal or pipe that somebody made non-blocking
-      pollfd waiting{file, POLLOUT, 0};
-      ::poll(&waiting, 1, -1);
-      continue;
-    }
-    if (count < 0) return errno;
-    done += static_cast<std::size_t>(count);
-  }
-  return 0;
-}
-
 void write_as_it_is(int number, const std::string& text, const std::string& path) {
   Descriptor file(number);
   if (file < 0) fail_to_write(path, errno);
-  if (const int error = write_all(file, text)) fail_to_write(path, error);
+  if (const int error = write_all(file, text.data(), text.size())) fail_to_write(path, error);
   if (file.close() != 0) fail_to_write(path, errno);
 }
 
@@ -73,7 +57,7 @@ int replace(const std::string& target, const std::string& text, const struct sta
   if (partial.file() < 0) return errno;
   Descriptor file(partial.file());
   if (old) ::fchmod(file, old->st_mode & 07777);
-  if (const int error = write_all(file, text)) return error;
+  if (const int error = write_all(file, text.data(), text.size())) return error;
   // Else a crash after the rename may leave neither the old text nor the new one.
   if (::fsync(file) != 0 && errno != EINVAL) return errno;
   if (file.close() != 0) return errno;
@@ -85,10 +69,8 @@ std::string followed(const std::string& path) {
   constexpr int kLinks = 40;  // as Linux follows
   std::filesystem::path place = path;
   std::error_code failed;
-  for (int i = 0; i < kLinks && std::filesystem::is_symlink(place, failed); ++i) {
-    const std::filesystem::path next = std::filesystem::read_symlink(place, failed);
-    place = next.is_absolute() ? next : place.parent_path() / next;
-  }
+  for (int i = 0; i < kLinks && std::filesystem::is_symlink(place, failed); ++i)
+    place = link_target(place, failed);
   return place.string();
 }
 

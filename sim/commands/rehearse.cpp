@@ -63,10 +63,9 @@ int rehearse_command(int argc, char** argv) {
   RunFolder claim(folder, earlier, "polyphony rehearse");
   if (!claim.note().empty()) std::cerr << "rehearse: " << claim.note() << "\n";
   claim.begin();
-  const std::string resolved =
-      give_scenario(scenario, layout, pace.profile, folder, claim, earlier);
-  write_file(folder + "/pace.json", traces::pace_text(pace));
-  write_file(folder + "/pace-profile.json", to_json(pace.profile) + "\n");
+  const std::string resolved = give_scenario(scenario, layout, pace.profile, claim);
+  write_file(claim.paths().pace(), traces::pace_text(pace));
+  write_file(claim.paths().pace_profile(), to_json(pace.profile) + "\n");
   const std::string steps = std::to_string(args.integer("steps"));
   LaunchOptions options;
   options.command.ranks = world_size(layout);
@@ -83,7 +82,7 @@ int rehearse_command(int argc, char** argv) {
                                "--device",
                                "cpu",
                                "--pace",
-                               folder + "/pace-profile.json",
+                               claim.paths().pace_profile(),
                                "--pace-scale",
                                std::to_string(pace.scale)};
   const LaunchResult result =

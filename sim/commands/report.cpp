@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "shared/files/run_paths.h"
 #include "sim/answers/comparison.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
@@ -56,7 +57,7 @@ traces::Section sweep_section(const std::string& path) {
 
 // Of a run; damage is said on stderr. Empty when it kept none.
 traces::Metrics metrics_of(const std::string& folder) {
-  const std::string path = folder + "/metrics.jsonl";
+  const std::string path = RunPaths{folder}.metrics();
   if (!std::filesystem::exists(path)) return {};
   traces::Metrics metrics = traces::parse_metrics(read_records(path));
   for (const std::string& what : metrics.damage) std::cerr << path << ": " << what << "\n";

@@ -107,15 +107,10 @@ int run_command(int argc, char** argv) {
     return static_cast<int>(ExitCode::infeasible);
   }
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
-  if (args.has("resume") && args.has("fresh"))
-    throw InputError("--fresh", "", "removes what --resume continues", "give one of them");
-  const EarlierRun earlier = args.has("resume")  ? EarlierRun::resume
-                             : args.has("fresh") ? EarlierRun::remove
-                                                 : EarlierRun::refuse;
-  const RunFolder claim(args.text("out"), earlier, "polyphony run");
+  const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
+                        "polyphony run");
   if (!claim.note().empty()) std::cerr << "run: " << claim.note() << "\n";
-  const std::string resolved =
-      give_scenario(scenario, layout, profile, args.text("out"), claim, earlier);
+  const std::string resolved = give_scenario(scenario, layout, profile, claim);
   LaunchOptions options;
   options.command.folder_lock = claim.lock();
   options.command.ranks = world_size(layout);

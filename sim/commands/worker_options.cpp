@@ -57,13 +57,12 @@ std::optional<Layout> split_of_run(const std::string& file, const Layout& layout
 }  // namespace
 
 std::string give_scenario(const Scenario& scenario, const Layout& layout,
-                          const HardwareProfile& profile, const std::string& folder,
-                          const RunFolder& claim, EarlierRun earlier) {
+                          const HardwareProfile& profile, const RunFolder& claim) {
   Scenario chosen = scenario;
   chosen.search.reset();
   chosen.layout.reset();
-  if (earlier == EarlierRun::resume && !is_split(scenario.model, layout))
-    chosen.layout = split_of_run(folder + "/scenario.json", layout);
+  if (claim.earlier() == EarlierRun::resume && !is_split(scenario.model, layout))
+    chosen.layout = split_of_run(claim.paths().scenario(), layout);
   if (!chosen.layout) chosen.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
   const std::string path = claim.given_scenario();
   write_file(path, movable_text(chosen, std::filesystem::current_path()));
@@ -80,7 +79,7 @@ LaunchResult launch_with_progress(const LaunchOptions& options, const std::strin
   if (label == "run")
     with_tick.way_on = [&]() -> std::string {
       std::error_code none;
-      const bool saved = !std::filesystem::is_empty(folder + "/checkpoints", none) && !none;
+      const bool saved = !std::filesystem::is_empty(RunPaths{folder}.checkpoints(), none) && !none;
       return saved ? "--resume continues from the last checkpoint" : "no checkpoint was saved yet";
     };
   with_tick.tick = [&] {

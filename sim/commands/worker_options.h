@@ -15,7 +15,7 @@ namespace polyphony::sim {
 // appended since the last call.
 class MetricsTail {
  public:
-  explicit MetricsTail(std::string folder) : path_(std::move(folder) + "/metrics.jsonl") {}
+  explicit MetricsTail(const std::string& folder) : path_(RunPaths{folder}.metrics()) {}
   void update();
   std::int64_t step = -1;
   double loss = 0, samples_per_second = 0, accuracy = -1;
@@ -29,8 +29,7 @@ class MetricsTail {
 // path. Stages that the layout does not split are split here, as the profile balances them or as
 // the run that is continued had them: no rank and no later start splits anew.
 std::string give_scenario(const Scenario& scenario, const Layout& layout,
-                          const HardwareProfile& profile, const std::string& folder,
-                          const RunFolder& claim, EarlierRun earlier);
+                          const HardwareProfile& profile, const RunFolder& claim);
 // Launches, with a progress bar over `steps`.
 LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
                                   const std::string& folder, std::int64_t steps);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "shared/error.h"
+#include "shared/files/descriptor.h"
 
 namespace polyphony::sim {
 namespace {
@@ -46,17 +47,6 @@ struct Pipe {
     end = -1;
   }
 };
-
-bool write_all(int file, const std::string& bytes) {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = write(file, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    done += static_cast<std::size_t>(count);
-  }
-  return true;
-}
 
 // False at the end of the stream.
 bool read_some(int file, std::string& into) {
@@ -88,10 +78,11 @@ bool read_some(int file, std::string& into) {
   } catch (const std::bad_alloc&) {
     _exit(kNoMemory);
   } catch (const std::exception& error) {
-    write_all(STDERR_FILENO, std::string(error.what()) + "\n");
+    const std::string line = std::string(error.what()) + "\n";
+    write_all(STDERR_FILENO, line.data(), line.size());
     _exit(kFailed);
   }
-  _exit(write_all(result.write_end, bytes) ? 0 : kFailed);
+  _exit(write_all(result.write_end, bytes.data(), bytes.size()) == 0 ? 0 : kFailed);
 }
 
 void collect(const Pipe& result, const Pipe& talk, std::string& bytes, std::string& said) {

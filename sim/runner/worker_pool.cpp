@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "shared/error.h"
+#include "shared/files/descriptor.h"
 
 namespace polyphony::sim {
 namespace {
@@ -24,15 +25,6 @@ struct Process {
   std::string received;
   std::size_t next = 0;  // the piece whose answer comes next
 };
-
-void write_all(int file, const char* data, std::size_t size) {
-  while (size > 0) {
-    const ssize_t written = ::write(file, data, size);
-    if (written <= 0) _exit(1);
-    data += written;
-    size -= static_cast<std::size_t>(written);
-  }
-}
 
 [[noreturn]] void serve(int file, std::size_t first, std::size_t step, std::size_t count,
                         const std::function<std::string(std::size_t)>& work) {
@@ -50,8 +42,9 @@ void write_all(int file, const char* data, std::size_t size) {
       answer = nlohmann::json{{"error", error.what()}}.dump();
     }
     const std::uint64_t size = answer.size();
-    write_all(file, reinterpret_cast<const char*>(&size), sizeof size);
-    write_all(file, answer.data(), answer.size());
+    if (write_all(file, &size, sizeof size) != 0 ||
+        write_all(file, answer.data(), answer.size()) != 0)
+      _exit(1);
   }
   _exit(0);
 }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "shared/files/run_paths.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/batch_json.h"
@@ -29,28 +30,29 @@ std::string pace_text(const PaceModel& pace) {
 }
 
 Measurement read_run_folder(const std::string& folder, const Files& files) {
-  if (!files.exists(folder + "/scenario.json"))
+  const RunPaths paths{folder};
+  if (!files.exists(paths.scenario()))
     throw InputError(folder, "", "is not the folder of a run",
                      "`polyphony run --out FOLDER --trace-steps 5:15` makes one");
   Measurement run;
   run.source = folder;
-  run.scenario_file = folder + "/scenario.json";
+  run.scenario_file = paths.scenario();
   run.scenario = read_scenario(files.load(run.scenario_file), run.scenario_file, files.load);
-  run.pace = read_pace(folder + "/pace.json", files);
+  run.pace = read_pace(paths.pace(), files);
   // The steps say what they trained on; folders from before runs wrote their split balanced FLOPs.
   const Layout layout = require_layout(run.scenario);
   const bool split = is_split(run.scenario.model, layout);
   if (!split) files.read_samples(run.scenario);
   const int ranks = world_size(layout);
-  const std::string batches = folder + "/trace/batches.jsonl";
+  const std::string batches = paths.batches();
   std::vector<TracedStep> steps;
   for (StepBatch& recorded : parse_batches(files.load(batches), batches)) {
     TracedStep& step = steps.emplace_back();
     step.step = recorded.step;
     step.batch = std::move(recorded.batch);
     for (int r = 0; r < ranks; ++r)
-      step.files.push_back(folder + "/trace/step-" + std::to_string(step.step) + ".rank-" +
-                           std::to_string(r) + ".json");
+      step.files.push_back(
+          paths.trace(static_cast<std::int64_t>(step.step), static_cast<std::uint32_t>(r)));
   }
   if (steps.empty())
     throw InputError(batches, "", "names no traced step",

@@ -1,5 +1,5 @@
-// A run's folder as a measurement: what `polyphony run` and `rehearse` leave. (Whose a folder is, and
-// all that can stand in it: shared/files/run_folder.h.)
+// A run's folder as a measurement: what `polyphony run` and `rehearse` leave
+// (names: shared/files/run_paths.h).
 //   <folder>/scenario.json                      the resolved scenario with its layout
 //   <folder>/pace.json                          of a rehearsal: {"scale": 6, "profile": {…}}
 //   <folder>/trace/batches.jsonl                the batches of the traced steps

@@ -114,6 +114,19 @@ TEST_SUITE("checkpoint") {
     CHECK(newest_checkpoint(folder.path()) == 10);
   }
 
+  TEST_CASE("saving removes nothing that it did not write") {
+    const TempFolder folder;
+    spill(folder / "draft.partial/thesis.txt", "mine");
+    on_ranks(homogeneous(1, 1, 1), tiny(), [&](Run& run) {
+      run.save(folder.path(), 1);
+      spill(folder / "step-1/notes.txt", "mine");
+      for (const int step : {2, 3}) run.save(folder.path(), step);
+    });
+    CHECK(entries(folder.path()) == Names{"draft.partial", "step-1.partial", "step-2", "step-3"});
+    CHECK(entries(folder / "step-1.partial") == Names{"notes.txt"});
+    CHECK(slurp(folder / "draft.partial/thesis.txt") == "mine");
+  }
+
   TEST_CASE("saving a step again replaces its checkpoint") {
     const TempFolder folder;
     Gathered saved, loaded;
