@@ -30,20 +30,27 @@ struct Training {
   bool operator==(const Training&) const = default;
 };
 
-// Choices to combine in a sweep; an empty list means: all that the model and cluster allow (powers
-// of two).
+// Choices to combine in a sweep; an empty list means: all that the model and cluster allow
+// (shared/search/space.h says which those are). Keys: shared/scenario/search_fields.h.
 struct ModuleSearch {
-  std::vector<int> tp, pp, dp;
-  std::vector<int> ranks;  // non-colocated: how many ranks the encoder owns
+  std::vector<int> tp, cp, pp, vpp, dp, ep;
+  std::vector<int> expert_tp;  // 0: tp
+  std::vector<int> ranks;      // own ranks: how many
+  std::vector<bool> sp;
   std::vector<Recompute> recompute;
   std::vector<Shard> shard;
+  std::vector<int> shard_ranks;  // 0: the whole data-parallel group
+  std::vector<TokenAssignment> tokens;
+  std::vector<Spread> spread;
   bool operator==(const ModuleSearch&) const = default;
 };
 struct Search {
   std::vector<Placement> placement;
   std::vector<ModuleSearch> modules;  // by ModuleId
   std::vector<ScheduleKind> schedule;
-  std::vector<int> microbatch;  // samples per microbatch and language lane
+  std::vector<int> microbatch;                 // samples per microbatch and language lane
+  std::vector<int> encoder_microbatches = {};  // colocated before a pipeline; as in a layout
+  std::vector<Bridge> bridge = {};
   bool operator==(const Search&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/software.h"
 #include "shared/model/layout.h"
+#include "shared/scenario/search_fields.h"
 
 namespace polyphony {
 namespace {
@@ -153,34 +154,46 @@ Form choices_of(const Form& value) {
   return any_form({value, list_form(value, 1, 64), choice_form({"auto"})});
 }
 
+// A key's choices by the type of its list.
+Form form_of(const std::string& key, const std::vector<int>&) {
+  const bool zero = key == "expert_tp" || key == "shard_ranks" || key == "encoder_microbatches";
+  return choices_of(integer_form(zero ? 0 : 1, std::max<std::int64_t>(kMostRanks, kMostSamples)));
+}
+Form form_of(const std::string&, const std::vector<bool>&) { return choices_of(boolean_form()); }
+Form form_of(const std::string&, const std::vector<ScheduleKind>&) {
+  return choices_of(choice_form(enum_names(kLastSchedule)));
+}
+template <class Enum>
+Form form_of(const std::string&, const std::vector<Enum>&) {
+  return choices_of(choice_form(enum_names<Enum>()));
+}
+
 const ObjectForm& module_search_form() {
-  const Form degrees = choices_of(integer_form(1, kMostRanks));
-  static const ObjectForm form{"module_search",
-                               "Choices for one module",
-                               {{"tp", degrees, "tensor parallel ranks"},
-                                {"pp", degrees, "pipeline stages"},
-                                {"dp", degrees, "data-parallel lanes"},
-                                {"ranks", degrees, "non-colocated: how many ranks it owns"},
-                                {"recompute", choices_of(choice_form(enum_names<Recompute>())),
-                                 "activations computed again"},
-                                {"shard", choices_of(choice_form(enum_names<Shard>())),
-                                 "what is sharded over the data-parallel ranks"}},
-                               {}};
+  static const ObjectForm form = [] {
+    ObjectForm made{"module_search", "Choices for one module", {}, {}};
+    const ModuleSearch all;
+    visit_module_choices(all, [&](const char* key, const auto& choices, const char* about) {
+      made.fields.push_back({key, form_of(key, choices), about});
+    });
+    return made;
+  }();
   return form;
 }
 
 const ObjectForm& search_form() {
-  static const ObjectForm form{
-      "search",
-      "What a sweep combines: a value is pinned, a list gives choices, \"auto\" or nothing means "
-      "all; other keys are module names",
-      {{"placement", choices_of(choice_form(enum_names(Placement::non_colocated))),
-        "how the modules share the ranks"},
-       {"schedule", choices_of(choice_form(enum_names(kLastSchedule))),
-        "order of the pipeline's work"},
-       {"microbatch", choices_of(integer_form(1, kMostSamples)),
-        "samples per microbatch and language lane"}},
-      {object_form(module_search_form())}};
+  static const ObjectForm form = [] {
+    ObjectForm made{
+        "search",
+        "What a sweep combines: a value is pinned, a list gives choices, \"auto\" or nothing means "
+        "all; other keys are module names",
+        {},
+        {object_form(module_search_form())}};
+    const Search all;
+    visit_choices(all, [&](const char* key, const auto& choices, const char* about) {
+      made.fields.push_back({key, form_of(key, choices), about});
+    });
+    return made;
+  }();
   return form;
 }
 

@@ -3,6 +3,7 @@
 
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/scenario_parts.h"
+#include "shared/scenario/search_fields.h"
 #include "shared/schedule/turn_text.h"
 
 namespace polyphony {
@@ -184,12 +185,22 @@ std::vector<std::string> texts(const JsonValue& value, const std::string& key) {
   return all;
 }
 template <class Enum>
-void read_choices(const JsonValue& value, const std::string& key, std::vector<Enum>& out,
-                  Enum last = last_of(Enum{})) {
+void read_choices(const JsonValue& value, const std::string& key, std::vector<Enum>& out) {
+  Enum last;
+  if constexpr (std::is_same_v<Enum, ScheduleKind>)
+    last = kLastSchedule;
+  else
+    last = last_of(Enum{});
   for (const std::string& text : texts(value, key)) out.push_back(enum_named(text, last));
 }
 void read_choices(const JsonValue& value, const std::string& key, std::vector<int>& out) {
   if (value.has(key) && !value.at(key).is_text()) value.read(key, out);
+}
+void read_choices(const JsonValue& value, const std::string& key, std::vector<bool>& out) {
+  if (!value.has(key) || value.at(key).is_text()) return;
+  const JsonValue choices = value.at(key);
+  if (!choices.is_list()) return out.push_back(choices.boolean());
+  for (std::size_t i = 0; i < choices.size(); ++i) out.push_back(choices.at(i).boolean());
 }
 
 }  // namespace
@@ -234,20 +245,16 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
 Search read_search(const JsonValue& value, const Model& model) {
   Search search;
   search.modules.resize(model.modules.size());
-  read_choices(value, "placement", search.placement, Placement::non_colocated);
-  read_choices(value, "schedule", search.schedule, kLastSchedule);
-  read_choices(value, "microbatch", search.microbatch);
+  visit_choices(search, [&](const char* key, auto& choices, const char*) {
+    read_choices(value, key, choices);
+  });
   for (const std::string& key : module_words(value)) {
     if (key == "all")
       value.refuse_at(key, "a search names modules one by one", "write it under each module");
     const JsonValue choices = value.at(key);
     ModuleSearch& module = search.modules[module_named(value, key, model).value];
-    read_choices(choices, "tp", module.tp);
-    read_choices(choices, "pp", module.pp);
-    read_choices(choices, "dp", module.dp);
-    read_choices(choices, "ranks", module.ranks);
-    read_choices(choices, "recompute", module.recompute);
-    read_choices(choices, "shard", module.shard);
+    visit_module_choices(
+        module, [&](const char* of, auto& list, const char*) { read_choices(choices, of, list); });
   }
   return search;
 }

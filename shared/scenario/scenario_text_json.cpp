@@ -6,6 +6,7 @@
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/module_fields.h"
 #include "shared/scenario/scenario_json.h"
+#include "shared/scenario/search_fields.h"
 #include "shared/schedule/turn_text.h"
 #include "shared/text/quantity_text.h"
 
@@ -210,24 +211,22 @@ void put(Json& json, const char* key, const std::vector<Enum>& choices) {
   }
   for (const Enum choice : choices) json[key].push_back(name(choice));
 }
-void put(Json& json, const char* key, const std::vector<int>& choices) {
+template <class Value>
+  requires std::is_arithmetic_v<Value>
+void put(Json& json, const char* key, const std::vector<Value>& choices) {
   json[key] = choices.empty() ? Json("auto") : Json(choices);
 }
 
 Json search_json(const Search& search, const Model& model) {
   Json json;
-  put(json, "placement", search.placement);
-  put(json, "schedule", search.schedule);
-  put(json, "microbatch", search.microbatch);
+  visit_choices(search,
+                [&](const char* key, const auto& list, const char*) { put(json, key, list); });
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (model.modules[m].kind == ModuleKind::projector) continue;
     Json& module = json[model.modules[m].name];
-    put(module, "tp", search.modules[m].tp);
-    put(module, "pp", search.modules[m].pp);
-    put(module, "dp", search.modules[m].dp);
-    put(module, "ranks", search.modules[m].ranks);
-    put(module, "recompute", search.modules[m].recompute);
-    put(module, "shard", search.modules[m].shard);
+    visit_module_choices(search.modules[m], [&](const char* key, const auto& list, const char*) {
+      put(module, key, list);
+    });
   }
   return json;
 }
