@@ -18,6 +18,7 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
       step_(step),
       table_(step.works),
       stack_(stack),
+      cluster_(scenario.cluster),
       training_(kind == StepKind::train) {
   program_.model = scenario.model;
   program_.layout = layout;

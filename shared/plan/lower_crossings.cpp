@@ -29,31 +29,29 @@ std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place) con
 
 Builder::Seat Builder::seat(std::size_t branch, std::size_t work) const {
   const Work& at = table_.works[table_.first_work[branch] + work];
-  return {static_cast<int>(at.context), static_cast<int>(at.lane)};
+  return {static_cast<int>(at.context), plan_.branches[branch].lane_at(static_cast<int>(at.lane))};
 }
 
 Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                         const ChunkLink& link) {
   const Branch& branch = plan_.branches[place.branch];
   const ModuleLayout& grid = branch.grid;
+  const int stride = branch.kept.stride;
   Side side{place,
-            static_cast<std::size_t>(branch.folded ? 1 : grid.tp),
+            static_cast<std::size_t>(grid.tp / stride),
+            stride,
             shards_rows(chunk_at(place).module),
             std::move(rows),
             {},
             {}};
   for (std::size_t w = 0; w < side.rows.size(); ++w) {
     const std::int64_t all = side.rows[w];
-    const auto [context, lane] = seat(place.branch, w);
-    for (int t = 0; t < static_cast<int>(side.tp); ++t) {
-      if (branch.folded && context > 0) {
-        side.buffers.emplace_back();
-        continue;
-      }
-      const Rank rank = grid.rank_at(t, context, lane, branch.rank_of_stage[place.stage]);
-      side.buffers.push_back(add_boundary_buffer(
-          rank, kind, side.sharded ? own_rows(all, grid.tp, t).size() : all, link));
-    }
+    const bool kept = keeps_context(branch, seat(place.branch, w).context);
+    for (int t = 0; t < grid.tp; t += stride)
+      side.buffers.push_back(
+          kept ? add_boundary_buffer(rank_of(side, w, t), kind,
+                                     side.sharded ? own_rows(all, grid.tp, t).size() : all, link)
+               : BufferId{});
   }
   side.messages.resize(side.buffers.size());
   return side;
@@ -74,39 +72,42 @@ int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, R
 
 }  // namespace
 
-void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
-  const Branch& producer = plan_.branches[source.place.branch];
-  const Branch& consumer = plan_.branches[destination.place.branch];
-  const ModuleLayout &from = producer.grid, &to = consumer.grid;
-  const bool folded = producer.folded;
-  const auto [from_context, from_lane] = seat(source.place.branch, run.producer_work);
-  const auto [to_context, to_lane] = seat(destination.place.branch, run.consumer_work);
-  const int from_stage = producer.rank_of_stage[source.place.stage],
-            to_stage = consumer.rank_of_stage[destination.place.stage];
+Rank Builder::rank_of(const Side& side, std::size_t work, int t) const {
+  const Branch& branch = plan_.branches[side.place.branch];
+  const auto [context, lane] = seat(side.place.branch, work);
+  return branch.grid.rank_at(t, context, lane, branch.rank_of_stage[side.place.stage]);
+}
+
+void Builder::add_message(const RowRun& run, const Part& part, Side& source, Side& destination) {
+  const Rank sender = rank_of(source, run.producer_work, part.from),
+             receiver = rank_of(destination, run.consumer_work, part.to);
   const bool led = leads(source, destination);
-  const auto send = [&](int t, int replica, Interval wanted, std::int64_t first_to) {
-    const Rank sender = from.rank_at(replica, from_context, from_lane, from_stage),
-               receiver = to.rank_at(t, to_context, to_lane, to_stage);
-    // A leader's relays are made of what it is sent, whoever lowers.
-    if (step_.only.valid() && !led && sender != step_.only && receiver != step_.only) return;
-    const std::int64_t first_from =
-        source.sharded ? own_rows(source.rows[run.producer_work], from.tp, replica).begin : 0;
-    const std::size_t a = run.producer_work * source.tp + static_cast<std::size_t>(replica);
-    const std::size_t b = run.consumer_work * destination.tp + static_cast<std::size_t>(t);
-    const bool whole = led && destination.sharded;
-    const BufferId into =
-        whole ? destination.led[run.consumer_work].buffer : destination.buffers[b];
-    const Buffer& buffer = program_.buffers[into.value];
-    program_.messages.push_back({sender, receiver, source.buffers[a], into,
-                                 wanted.begin - run.to + run.from - first_from,
-                                 wanted.begin - first_to, wanted.size(),
-                                 size_of(program_.precision) * (wanted.size() * buffer.width)});
-    source.messages[a].emplace_back(program_.messages.size() - 1);
-    (whole ? destination.led[run.consumer_work].messages : destination.messages[b])
-        .emplace_back(program_.messages.size() - 1);
-  };
-  if (folded && (from_context > 0 || to_context > 0)) return;
-  for (int t = 0; t < (led ? 1 : static_cast<int>(destination.tp)); ++t) {
+  // A leader's relays are made of what it is sent, whoever lowers.
+  if (step_.only.valid() && !led && sender != step_.only && receiver != step_.only) return;
+  const int tp = plan_.branches[source.place.branch].grid.tp;
+  const std::int64_t first_from =
+      source.sharded ? own_rows(source.rows[run.producer_work], tp, part.from).begin : 0;
+  const std::size_t a = source.at(run.producer_work, part.from),
+                    b = destination.at(run.consumer_work, part.to);
+  const bool whole = led && destination.sharded;
+  const BufferId into = whole ? destination.led[run.consumer_work].buffer : destination.buffers[b];
+  const Buffer& buffer = program_.buffers[into.value];
+  program_.messages.push_back({sender, receiver, source.buffers[a], into,
+                               part.rows.begin - run.to + run.from - first_from,
+                               part.rows.begin - part.first_to, part.rows.size(),
+                               size_of(program_.precision) * (part.rows.size() * buffer.width)});
+  source.messages[a].emplace_back(program_.messages.size() - 1);
+  (whole ? destination.led[run.consumer_work].messages : destination.messages[b])
+      .emplace_back(program_.messages.size() - 1);
+}
+
+void Builder::add_parts(const RowRun& run, const Side& source, const Side& destination) {
+  const Branch& producer = plan_.branches[source.place.branch];
+  const ModuleLayout &from = producer.grid, &to = plan_.branches[destination.place.branch].grid;
+  const auto [from_context, from_lane] = seat(source.place.branch, run.producer_work);
+  const int from_stage = producer.rank_of_stage[source.place.stage];
+  const bool led = leads(source, destination);
+  for (int t = 0; t < (led ? 1 : to.tp); ++t) {
     Interval own{run.to, run.to + run.rows};
     std::int64_t first = 0;
     if (destination.sharded && !led) {
@@ -116,23 +117,60 @@ void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
     }
     if (own.begin >= own.end) continue;
     if (!source.sharded) {
-      const Rank receiver = to.rank_at(t, to_context, to_lane, to_stage);
+      const Rank receiver = rank_of(destination, run.consumer_work, t);
       const int replica =
           led ? 0 : choose_replica(from, from_context, from_lane, from_stage, receiver, t);
-      send(t, replica, own, first);
+      parts_.push_back({t, replica, own, first});
       continue;
     }
     const std::int64_t all = source.rows[run.producer_work],
                        share = std::max<std::int64_t>(1, (all + from.tp - 1) / from.tp);
     const auto owner = static_cast<int>((own.begin - run.to + run.from) / share);
-    for (int s = owner; s < static_cast<int>(source.tp); ++s) {
+    for (int s = owner; s < from.tp; ++s) {
       const Interval theirs = own_rows(all, from.tp, s);
       const Interval part{std::max(own.begin, theirs.begin - run.from + run.to),
                           std::min(own.end, theirs.end - run.from + run.to)};
       if (part.begin >= part.end) break;
-      send(t, s, part, first);
+      parts_.push_back({t, s, part, first});
     }
   }
+}
+
+// Folded: a kept rank waits for what any that it stands for would wait for. Of their parts between
+// the same two the largest counts, of each kind of link.
+void Builder::keep_slowest(const RowRun& run, const Side& source, const Side& destination) {
+  const auto way = [&](const Part& part) {
+    const Rank a = rank_of(source, run.producer_work, part.from),
+               b = rank_of(destination, run.consumer_work, part.to);
+    if (a == b) return 0;
+    if (cluster_.domain_of(a) == cluster_.domain_of(b)) return 1;
+    return cluster_.node_of(a) == cluster_.node_of(b) ? 2 : 3;
+  };
+  std::size_t kept = 0;
+  for (const Part& part : parts_) {
+    std::size_t i = 0;
+    while (i < kept && (parts_[i].to / destination.stride != part.to / destination.stride ||
+                        parts_[i].from / source.stride != part.from / source.stride ||
+                        way(parts_[i]) != way(part)))
+      ++i;
+    if (i == kept)
+      parts_[kept++] = part;
+    else if (part.rows.size() > parts_[i].rows.size())
+      parts_[i] = part;
+  }
+  parts_.resize(kept);
+}
+
+void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
+  const Branch& consumer = plan_.branches[destination.place.branch];
+  if (!keeps_context(plan_.branches[source.place.branch],
+                     seat(source.place.branch, run.producer_work).context) ||
+      !keeps_context(consumer, seat(destination.place.branch, run.consumer_work).context))
+    return;
+  parts_.clear();
+  add_parts(run, source, destination);
+  if (consumer.folded()) keep_slowest(run, source, destination);
+  for (const Part& part : parts_) add_message(run, part, source, destination);
 }
 
 void Builder::make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination) {
@@ -157,38 +195,35 @@ void Builder::add_led(Side& destination) {
     Buffer whole = program_.buffers[destination.buffers[i].value];
     whole.bytes = whole.bytes / whole.rows * destination.rows[w];
     whole.rows = destination.rows[w];
-    whole.rank = leader_of(destination, w);
+    whole.rank = rank_of(destination, w, 0);
     program_.buffers.push_back(whole);
     destination.led[w].buffer = BufferId(program_.buffers.size() - 1);
   }
 }
 
-Rank Builder::leader_of(const Side& side, std::size_t work) const {
-  const Branch& branch = plan_.branches[side.place.branch];
-  const auto [context, lane] = seat(side.place.branch, work);
-  return branch.grid.rank_at(0, context, lane, branch.rank_of_stage[side.place.stage]);
-}
-
 // What a leader passes on once all its rows are there: all of them; under sequence parallelism each
-// rank's own, its own too.
+// rank's own, its own too. Folded, a rank takes what those that it stands for take.
 void Builder::add_relays(Side& destination) {
   destination.relays.resize(destination.buffers.size());
+  const int tp = plan_.branches[destination.place.branch].grid.tp;
   for (std::size_t w = 0; w < destination.rows.size(); ++w) {
     const std::size_t first = w * destination.tp;
     const bool cut = destination.sharded;
     if ((cut ? destination.led[w].messages : destination.messages[first]).empty()) continue;
     const BufferId from = cut ? destination.led[w].buffer : destination.buffers[first];
-    for (std::size_t t = cut ? 0 : 1; t < destination.tp; ++t) {
-      const BufferId to = destination.buffers[first + t];
+    for (int t = cut ? 0 : 1; t < tp; ++t) {
+      const std::size_t taker = destination.at(w, t);
+      const BufferId to = destination.buffers[taker];
       if (!to.valid()) continue;
       const Interval rows =
-          cut ? own_rows(destination.rows[w], static_cast<int>(destination.tp), static_cast<int>(t))
-              : Interval{0, program_.buffers[to.value].rows};
-      program_.messages.push_back({program_.buffers[from.value].rank,
-                                   program_.buffers[to.value].rank, from, to, rows.begin, 0,
-                                   rows.size(), program_.buffers[to.value].bytes});
+          cut ? own_rows(destination.rows[w], tp, t) : Interval{0, program_.buffers[to.value].rows};
+      if (rows.size() == 0) continue;
+      const Buffer& whole = program_.buffers[from.value];
+      program_.messages.push_back({whole.rank, rank_of(destination, w, t), from, to, rows.begin, 0,
+                                   rows.size(), whole.bytes / whole.rows * rows.size()});
       destination.relays[first].emplace_back(program_.messages.size() - 1);
-      destination.messages[first + t].emplace_back(program_.messages.size() - 1);
+      if (cut || taker > first)
+        destination.messages[taker].emplace_back(program_.messages.size() - 1);
     }
   }
 }

@@ -16,10 +16,11 @@
 namespace polyphony::lowering {
 
 // One end of one direction of a crossing; entries are by (work item of its branch's table)·tp +
-// tensor-parallel index.
+// tensor-parallel index / stride: at().
 struct Side {
   ChunkPlace place;
-  std::size_t tp = 1;
+  std::size_t tp = 1;              // tensor-parallel ranks that have ops
+  int stride = 1;                  // each stands for so many
   bool sharded = false;            // each tensor-parallel rank has its own rows, else all have all
   std::vector<std::int64_t> rows;  // by work item, over the tensor-parallel ranks together
   std::vector<BufferId> buffers;   // invalid where there are no rows
@@ -34,6 +35,9 @@ struct Side {
     std::vector<MessageId> messages;
   };
   std::vector<Led> led = {};
+  std::size_t at(std::size_t work, int t) const {
+    return work * tp + static_cast<std::size_t>(t / stride);
+  }
 };
 // A link that changes ranks or rows.
 struct Crossing {
@@ -76,10 +80,20 @@ class Builder {
   Side make_side(const ChunkPlace& place, std::vector<std::int64_t> rows, BufferKind kind,
                  const ChunkLink& link);
   void make_messages(const std::vector<RowRun>& runs, Side& source, Side& destination);
+  // Rows of a run between two tensor-parallel ranks; in rows of the consumer's work item.
+  struct Part {
+    int to = 0, from = 0;  // tensor-parallel indices
+    Interval rows;
+    std::int64_t first_to = 0;  // the receiver's own first row
+  };
   void add_run(const RowRun& run, Side& source, Side& destination);
+  void add_parts(const RowRun& run, const Side& source, const Side& destination);
+  void keep_slowest(const RowRun& run, const Side& source, const Side& destination);
+  void add_message(const RowRun& run, const Part& part, Side& source, Side& destination);
+  // Of a work's tensor-parallel ranks at one end of a link.
+  Rank rank_of(const Side& side, std::size_t work, int t) const;
   bool leads(const Side& source, const Side& destination) const;
   void add_led(Side& destination);
-  Rank leader_of(const Side& side, std::size_t work) const;
   void add_relays(Side& destination);
   std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
   BufferId add_buffer(Rank rank, BufferKind kind, Bytes bytes);
@@ -90,9 +104,12 @@ class Builder {
   }
   // Folded: another rank does the same.
   bool stood_for(Rank rank) const {
-    const Branch& branch = plan_.branches.front();
-    const ModuleLayout& grid = branch.grid;
-    return branch.folded && rank.value % static_cast<std::uint32_t>(grid.ranks / grid.pp) != 0;
+    for (const Branch& branch : plan_.branches)
+      if (const int place = branch.place_of(rank); place >= 0) return !branch.keeps(place);
+    return false;
+  }
+  static bool keeps_context(const Branch& branch, int context) {
+    return !branch.folded() || context < branch.kept.contexts;
   }
   bool shards_rows(ModuleId module) const {
     const ModuleLayout& layout = program_.layout.modules[module.value];
@@ -109,7 +126,9 @@ class Builder {
   const StepPlan& step_;
   const WorkTable& table_;
   const SoftwareStack& stack_;
+  const Cluster& cluster_;
   const bool training_;
+  std::vector<Part> parts_;  // of the run in hand
   Program program_;
   // By branch, place in its grid; of a part the rank's own alone.
   std::vector<std::vector<RankGroups>> groups_;
@@ -256,7 +275,7 @@ class RankLowering {
   void depart(const Role& role, Port& port, bool backward, int microbatch, OpId op);
   const Side& side(const Port& port, bool backward, bool source) const;
   std::size_t entry(const Role& role, int microbatch, const Side& side) const {
-    return branch_work(role, microbatch) * side.tp + static_cast<std::size_t>(role.tensor);
+    return side.at(branch_work(role, microbatch), role.tensor);
   }
 
   Builder& b_;

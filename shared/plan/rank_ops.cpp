@@ -8,8 +8,9 @@
 namespace polyphony::lowering {
 
 std::uint32_t RankLowering::branch_work(const Role& role, int microbatch) const {
+  const int lane = b_.plan_.branches[role.branch].lane_index(role.lane);
   return b_.table_.place_of(role.branch, static_cast<std::uint32_t>(microbatch),
-                            static_cast<std::uint32_t>(role.lane),
+                            static_cast<std::uint32_t>(lane),
                             static_cast<std::uint32_t>(role.context));
 }
 

@@ -1,7 +1,7 @@
 // One layout of a sweep: its bound, then what a worker process found of it.
 //   A worker lowers the layout once, and sends back all that the sweep needs of it: figures, parts,
 //   and the effects of the profile's errors, for intervals and comparisons. Where the layout folds,
-//   those are priced on a second, small Program of one rank a stage (sim/prediction/effects.h).
+//   those are priced on a second, small Program, of ranks that stand for all (sim/prediction/effects.h).
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // How sure a prediction is: effects of the profile's errors on its step, and the interval. Priced
-// on one rank per pipeline stage where the layout folds (shared/plan/plan.h), which takes
+// on the ranks that stand for all where the layout folds (shared/plan/plan.h), which takes
 // milliseconds, otherwise on the whole Program.
 #pragma once
 

@@ -37,7 +37,7 @@ double turns_per_work(const Layout& layout, const Plan& plan) {
 }
 
 double ops_of(const Branch& branch, double turns) {
-  const double ranks = branch.folded ? 1 : branch.stage_ranks();
+  const double ranks = branch.stage_ranks();
   const bool divided = branch.stage_ranks() > branch.grid.tp;  // there is somebody to share with
   double ops = 0;
   for (const Stage& stage : branch.stages) {

@@ -70,13 +70,14 @@ std::uint64_t programs_lowered() { return lowered; }
 
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile) {
-  auto plan = fold(scenario, layout, balanced_plan(scenario, layout, profile));
-  if (const auto* no = std::get_if<Infeasible>(&plan)) return *no;
-  auto prepared = prepare(scenario, layout, std::get<Plan>(plan),
-                          fold(typical_batch(scenario), layout), profile);
+  auto folded =
+      fold(scenario, layout, balanced_plan(scenario, layout, profile), typical_batch(scenario));
+  if (const auto* no = std::get_if<Infeasible>(&folded)) return *no;
+  const Folded& kept = std::get<Folded>(folded);
+  auto prepared = prepare(scenario, layout, kept.plan, kept.batch, profile);
   if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
   Prediction& result = std::get<Prediction>(prepared);
-  result.lanes = layout.modules.back().dp();
+  result.lanes = kept.plan.alike;
   estimate_into(result);
   finish(scenario, profile, result);
   return prepared;

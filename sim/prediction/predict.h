@@ -41,8 +41,8 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
 // Programs that this process has lowered for predictions: what tests of thrift count.
 std::uint64_t programs_lowered();
 
-// By one rank per pipeline stage (shared/plan/plan.h: fold), which stands for the rest: the
-// estimate and the memory of those ranks, as unfolded. Infeasible: the layout does not fold.
+// By ranks that stand for all that do the same (shared/plan/plan.h: fold, which says how exactly): the
+// estimate and the memory of those ranks. Infeasible: the layout does not fold.
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile);
 

@@ -55,10 +55,10 @@ void compare(const Scenario& scenario, const Layout& layout) {
   const Plan plan = make_plan(scenario, layout);
   const Batch batch = typical_batch(scenario);
   const Predicted whole = predicted(scenario, layout, plan, batch);
-  const auto folded_plan = fold(scenario, layout, plan);
-  REQUIRE(std::holds_alternative<Plan>(folded_plan));
-  const Predicted folded =
-      predicted(scenario, layout, std::get<Plan>(folded_plan), fold(batch, layout));
+  const auto outcome = fold(scenario, layout, plan, batch);
+  REQUIRE(std::holds_alternative<Folded>(outcome));
+  const Folded& kept = std::get<Folded>(outcome);
+  const Predicted folded = predicted(scenario, layout, kept.plan, kept.batch);
   const ModuleLayout& grid = layout.modules.front();
   // Flows are rounded to whole bytes, closed forms are not.
   CHECK(folded.estimate.longest_path.count() ==
@@ -117,17 +117,26 @@ TEST_CASE("what does not fold says why") {
   Scenario scenario = text_on_h100(16, 32, false);
   ModuleLayout grid;
   grid.ranks = 16;
-  grid.cp = 2;
-  const Layout layout = one_grid(grid, 4);
-  const auto reason = [&](const Scenario& asked) {
-    const auto plan = fold(asked, layout, make_plan(asked, layout));
+  const auto reason = [&](const Layout& layout) {
+    const auto plan = fold(scenario, layout, make_plan(scenario, layout), typical_batch(scenario));
     REQUIRE(std::holds_alternative<Infeasible>(plan));
     return std::get<Infeasible>(plan).reason;
   };
-  CHECK(reason(scenario).find("contiguous runs of tokens") != std::string::npos);
+  grid.pp = 2;
+  CHECK(reason(one_grid(grid, 3)).find("unequal numbers of samples") != std::string::npos);
+  grid.pp = 1;
+  grid.cp = 16;
+  CHECK(reason(one_grid(grid, 4)).find("no two of its ranks") != std::string::npos);
+  grid.cp = 1;
   Distribution uniform{.kind = Distribution::Kind::uniform, .a = 1, .b = 9};
   scenario.data.source = SyntheticData{examples::always(0), uniform, uniform};
-  CHECK(reason(scenario).find("samples differ") != std::string::npos);
+  CHECK(reason(one_grid(grid, 1)).find("samples differ") != std::string::npos);
+  scenario.data.source =
+      SyntheticData{examples::always(0), examples::always(512), examples::always(512)};
+  Degraded slow;
+  slow.device = 0.5;
+  scenario.cluster.degraded.push_back(slow);
+  CHECK(reason(one_grid(grid, 1)).find("degraded") != std::string::npos);
 }
 
 }  // namespace polyphony

@@ -192,12 +192,11 @@ nlohmann::json measure_folded(const Prepared& in, Stopwatch& watch) {
   const auto begin = Clock::now();
   const Seconds cpu_begin = cpu_now();
   const Layout& layout = *in.scenario.layout;
-  const Plan plan = watch.time("fold", [&] {
-    return std::get<Plan>(fold(in.scenario, layout, make_plan(in.scenario, layout)));
+  const Folded kept = watch.time("fold", [&] {
+    return std::get<Folded>(fold(in.scenario, layout, make_plan(in.scenario, layout), in.batch));
   });
   const Program program = watch.time("lower", [&] {
-    return lower(in.scenario, layout, plan, fold(in.batch, layout), StepKind::train,
-                 in.profile.stack);
+    return lower(in.scenario, layout, kept.plan, kept.batch, StepKind::train, in.profile.stack);
   });
   const Compiled compiled =
       watch.time("compile", [&] { return std::get<Compiled>(compile(program)); });
