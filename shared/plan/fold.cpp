@@ -34,20 +34,20 @@ bool divides(const Plan& plan, int alike, std::size_t samples) {
     const int width = language.grid.dp() / alike * cell(language.grid);
     if (width % cell(branch.grid) != 0) return false;
     const auto each = static_cast<int>(samples) / branch.microbatches;
-    if (width / cell(branch.grid) % (lanes / std::gcd(lanes, each)) != 0 && alike > 1) return false;
+    if (width / cell(branch.grid) % (lanes / std::gcd(lanes, each)) != 0) return false;
   }
   return true;
 }
 
 int sets_alike(const Plan& plan, std::size_t samples) {
   int alike = plan.branches[plan.language].grid.dp();
-  while (!divides(plan, alike, samples)) --alike;
+  while (alike > 1 && !divides(plan, alike, samples)) --alike;
   return alike;
 }
 
 Kept kept_of(const Plan& plan, const Branch& branch, bool contexts_alike) {
   const Branch& language = plan.branches[plan.language];
-  const bool spans = spans_stages(branch, language);
+  const bool spans = plan.alike > 1 && spans_stages(branch, language);
   const int period = spans ? branch.grid.dp() / language.grid.pp : branch.grid.dp();
   int stride = 0;
   for (const Branch& other : plan.branches)
@@ -78,8 +78,8 @@ std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& la
   if (const auto why = unlike(scenario, layout, plan, batch)) return refuse(*why);
   plan.alike = sets_alike(plan, batch.samples.size());
   const ModuleLayout& grid = plan.branches[plan.language].grid;
-  const bool contexts_alike = grid.cp == 1 || (scenario.model.modules.size() == 1 &&
-                                               grid.tokens != TokenAssignment::contiguous);
+  const bool contexts_alike =
+      scenario.model.modules.size() == 1 && grid.tokens != TokenAssignment::contiguous;
   bool folds = plan.alike > 1;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
     Branch& branch = plan.branches[b];

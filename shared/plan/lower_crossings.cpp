@@ -136,8 +136,8 @@ void Builder::add_parts(const RowRun& run, const Side& source, const Side& desti
   }
 }
 
-// Folded: a kept rank waits for what any that it stands for would wait for. Of their parts between
-// the same two the largest counts, of each kind of link.
+// Folded: a kept rank waits for what any that it stands for would wait for, and its links carry all
+// that they would. Parts between others that another as large, over the same kind of link, stands for go.
 void Builder::keep_slowest(const RowRun& run, const Side& source, const Side& destination) {
   const auto way = [&](const Part& part) {
     const Rank a = rank_of(source, run.producer_work, part.from),
@@ -148,15 +148,15 @@ void Builder::keep_slowest(const RowRun& run, const Side& source, const Side& de
   };
   std::size_t kept = 0;
   for (const Part& part : parts_) {
-    std::size_t i = 0;
-    while (i < kept && (parts_[i].to / destination.stride != part.to / destination.stride ||
-                        parts_[i].from / source.stride != part.from / source.stride ||
-                        way(parts_[i]) != way(part)))
-      ++i;
-    if (i == kept)
+    const bool own = part.from % source.stride == 0 || part.to % destination.stride == 0;
+    const auto stands = [&](const Part& other) {
+      return other.to / destination.stride == part.to / destination.stride &&
+             other.from / source.stride == part.from / source.stride &&
+             other.rows.size() >= part.rows.size() && way(other) == way(part);
+    };
+    if (own || std::none_of(parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(kept),
+                            stands))
       parts_[kept++] = part;
-    else if (part.rows.size() > parts_[i].rows.size())
-      parts_[i] = part;
   }
   parts_.resize(kept);
 }
