@@ -18,79 +18,156 @@ bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
 // Consecutive ranks of a lane.
 int cell(const ModuleLayout& grid) { return grid.tp * grid.cp; }
 
-// An encoder that runs on every rank of a pipeline.
-bool spans_stages(const Branch& branch, const Branch& language) {
-  return language.grid.pp > 1 && branch.grid.pp == 1 && same_ranks(branch.grid, language.grid);
-}
+class Folding {
+ public:
+  Folding(const Scenario& scenario, const Layout& layout, Plan& plan, const Batch& batch)
+      : scenario_(scenario),
+        layout_(layout),
+        plan_(plan),
+        language_(plan.branches[plan.language]),
+        samples_(static_cast<int>(batch.samples.size())) {}
 
-// Whether the lanes fall into `alike` equal sets.
-bool divides(const Plan& plan, int alike, std::size_t samples) {
-  const Branch& language = plan.branches[plan.language];
-  for (const Branch& branch : plan.branches) {
-    const int lanes = branch.grid.dp();
-    if (lanes % alike != 0) return false;
-    if (!spans_stages(branch, language)) continue;
-    // In each stage the kept ranks are whole lanes, and of all lanes that differ.
-    const int width = language.grid.dp() / alike * cell(language.grid);
-    if (width % cell(branch.grid) != 0) return false;
-    const auto each = static_cast<int>(samples) / branch.microbatches;
-    if (width / cell(branch.grid) % (lanes / std::gcd(lanes, each)) != 0) return false;
+  // Empty: it folds.
+  std::optional<std::string> run() {
+    for (const Branch& branch : plan_.branches)
+      if (spans_stages(branch) && stage_width() % cell(branch.grid) != 0)
+        return "lanes of an encoder lie across pipeline stages";
+    aligned_ = std::all_of(plan_.branches.begin(), plan_.branches.end(),
+                           [&](const Branch& branch) { return is_aligned(branch); });
+    const bool dealt =
+        std::any_of(plan_.branches.begin(), plan_.branches.end(), &Folding::deals_items);
+    const bool even = samples_ % (language_.grid.dp() * layout_.microbatches) == 0;
+    if (even && aligned_ && !dealt) find_sets();
+    even_ = even && !dealt &&
+            std::all_of(plan_.branches.begin(), plan_.branches.end(),
+                        [&](const Branch& branch) { return is_even(branch); });
+    bool folds = plan_.alike > 1;
+    std::vector<Kept> kept;
+    for (const Branch& branch : plan_.branches) {
+      kept.push_back(kept_of(branch));
+      const Kept& of = kept.back();
+      folds = folds || of.span < of.lanes || of.stride > 1 || of.contexts < branch.grid.cp;
+    }
+    if (!folds) return "no two of its ranks do the same";
+    for (std::size_t b = 0; b < kept.size(); ++b) plan_.branches[b].kept = kept[b];
+    return {};
   }
-  return true;
-}
 
-int sets_alike(const Plan& plan, std::size_t samples) {
-  int alike = plan.branches[plan.language].grid.dp();
-  while (alike > 1 && !divides(plan, alike, samples)) --alike;
-  return alike;
-}
+ private:
+  // Of the language module's pipeline.
+  int stage_width() const { return language_.stage_ranks(); }
+  // An encoder that runs on every rank of a pipeline.
+  bool spans_stages(const Branch& branch) const {
+    return language_.grid.pp > 1 && branch.grid.pp == 1 && same_ranks(branch.grid, language_.grid);
+  }
+  // The first lanes have the most items, not the last.
+  static bool deals_items(const Branch& branch) {
+    return branch.grid.spread == Spread::images && branch.grid.cp * branch.grid.dp() > 1;
+  }
+  // Whether all lanes have equal numbers of samples.
+  bool is_even(const Branch& branch) const {
+    return samples_ / branch.microbatches % branch.grid.dp() == 0;
+  }
 
-Kept kept_of(const Plan& plan, const Branch& branch, bool contexts_alike) {
-  const Branch& language = plan.branches[plan.language];
-  const bool spans = plan.alike > 1 && spans_stages(branch, language);
-  const int period = spans ? branch.grid.dp() / language.grid.pp : branch.grid.dp();
-  int stride = 0;
-  for (const Branch& other : plan.branches)
-    if (same_ranks(branch.grid, other.grid)) stride = std::gcd(stride, other.grid.tp);
-  return {period / plan.alike, period, contexts_alike ? 1 : branch.grid.cp, stride};
-}
+  // Where the ranks of a lane's cells lie in several domains: how often, in all stages.
+  int crossings(const Branch& branch, int lane) const {
+    const int width = cell_ranks(branch.grid);
+    int count = 0;
+    for (int p = 0; p < branch.grid.pp && width > 1; ++p) {
+      const int first = branch.grid.first_rank + p * branch.stage_ranks() +
+                        lane * cell(branch.grid) / width * width;
+      for (int rank = first + 1; rank < first + width; ++rank)
+        count += domain(rank) == domain(rank - 1) ? 0 : 1;
+    }
+    return count;
+  }
+  int domain(int rank) const {
+    return scenario_.cluster.domain_of(Rank(static_cast<std::size_t>(rank)));
+  }
+  bool is_aligned(const Branch& branch) const {
+    for (int lane = 1; lane < branch.grid.dp(); ++lane)
+      if (crossings(branch, lane) != crossings(branch, 0)) return false;
+    return true;
+  }
 
-std::optional<std::string> unlike(const Scenario& scenario, const Layout& layout, const Plan& plan,
-                                  const Batch& batch) {
-  if (!scenario.cluster.degraded.empty()) return "some of its ranks are degraded";
-  const std::vector<Sample>& samples = batch.samples;
-  if (std::any_of(samples.begin(), samples.end(),
-                  [&](const Sample& s) { return s.items != samples.front().items; }))
-    return "samples differ, and with them what lanes do";
-  const ModuleLayout& grid = plan.branches[plan.language].grid;
-  if (samples.size() % static_cast<std::size_t>(grid.dp() * layout.microbatches) != 0)
-    return "lanes have unequal numbers of samples";
-  for (const Branch& branch : plan.branches)
-    if (branch.grid.spread == Spread::images && branch.grid.dp() * branch.grid.cp > 1)
-      return "images dealt one by one join all lanes";
-  return {};
-}
+  // The most equal sets that lanes fall into.
+  void find_sets() {
+    const auto divides = [&](int alike) {
+      return std::all_of(plan_.branches.begin(), plan_.branches.end(), [&](const Branch& branch) {
+        if (!spans_stages(branch)) return branch.grid.dp() % alike == 0;
+        return stage_width() / alike % cell(branch.grid) == 0 && is_even(branch);
+      });
+    };
+    plan_.alike = language_.grid.dp();
+    while (plan_.alike > 1 && (language_.grid.dp() % plan_.alike != 0 || !divides(plan_.alike)))
+      --plan_.alike;
+  }
+
+  Kept kept_of(const Branch& branch) const {
+    const ModuleLayout& grid = branch.grid;
+    Kept kept;
+    kept.stride = 0;
+    kept.period = spans_stages(branch) ? grid.dp() / language_.grid.pp : grid.dp();
+    kept.lanes = kept.period / plan_.alike;
+    kept.contexts = contexts_alike() ? 1 : grid.cp;
+    bool same_cells = true, contexts = false, last = !even_;
+    int width = 1;  // ranks that begin and end a lane of every branch on them
+    for (const Branch& other : plan_.branches) {
+      if (!same_ranks(grid, other.grid)) continue;
+      same_cells = same_cells && other.grid.tp == grid.tp && other.grid.cp == grid.cp;
+      contexts = contexts || other.grid.cp > 1;
+      last = last && !deals_items(other);
+      width = std::lcm(width, cell(other.grid));
+      kept.stride = std::gcd(kept.stride, other.grid.tp);
+    }
+    if (same_cells || (even_ && aligned_ && !contexts)) {
+      kept.stride = grid.tp;
+      width = cell(grid);
+    }
+    kept.span = width / cell(grid);
+    kept.first = aligned_ ? (last ? kept.lanes - kept.span : 0) : worst_placed(grid, width, last);
+    return kept;
+  }
+  // Of blocks of `width` ranks, that whose cells cross domains most often, or the last of such: its
+  // first lane.
+  int worst_placed(const ModuleLayout& grid, int width, bool last) const {
+    int worst = 0, most = -1;
+    const int blocks = grid.dp() * cell(grid) / width;
+    for (int block = 0; block < blocks; ++block) {
+      int count = 0;
+      for (const Branch& other : plan_.branches)
+        for (int i = 0, span = width / cell(other.grid); same_ranks(grid, other.grid) && i < span;
+             ++i)
+          count += crossings(other, block * span + i);
+      if (count > most || (last && count == most)) worst = block, most = count;
+    }
+    return worst * (width / cell(grid));
+  }
+  bool contexts_alike() const {
+    return scenario_.model.modules.size() == 1 &&
+           language_.grid.tokens != TokenAssignment::contiguous;
+  }
+
+  const Scenario& scenario_;
+  const Layout& layout_;
+  Plan& plan_;
+  const Branch& language_;
+  const int samples_;
+  bool even_ = false, aligned_ = false;
+};
 
 }  // namespace
 
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
                                       const Batch& batch) {
-  if (const auto why = unlike(scenario, layout, plan, batch)) return refuse(*why);
-  plan.alike = sets_alike(plan, batch.samples.size());
-  const ModuleLayout& grid = plan.branches[plan.language].grid;
-  const bool contexts_alike =
-      scenario.model.modules.size() == 1 && grid.tokens != TokenAssignment::contiguous;
-  bool folds = plan.alike > 1;
-  for (std::size_t b = 0; b < plan.branches.size(); ++b) {
-    Branch& branch = plan.branches[b];
-    const Kept kept = kept_of(plan, branch, contexts_alike);
-    folds = folds || kept.stride > 1 || kept.contexts < branch.grid.cp;
-    branch.kept = kept;
-  }
-  if (!folds) return refuse("no two of its ranks do the same");
-  const auto of_a_set = batch.samples.size() / static_cast<std::size_t>(plan.alike);
-  Batch kept{
-      {batch.samples.begin(), batch.samples.begin() + static_cast<std::ptrdiff_t>(of_a_set)}};
+  if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
+  const std::vector<Sample>& samples = batch.samples;
+  if (std::any_of(samples.begin(), samples.end(),
+                  [&](const Sample& s) { return s.items != samples.front().items; }))
+    return refuse("samples differ, and with them what lanes do");
+  if (const auto why = Folding(scenario, layout, plan, batch).run()) return refuse(*why);
+  const auto of_a_set = samples.size() / static_cast<std::size_t>(plan.alike);
+  Batch kept{{samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(of_a_set)}};
   return Folded{std::move(plan), std::move(kept)};
 }
 

@@ -223,6 +223,9 @@ RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
   result.taken.resize(to_works);
   if (link.input.edge < 0) {
     for (std::uint32_t w = 0; w < to_works; ++w) {
+      const Work& of = work(to_branch, w);
+      if (!plan.branches[to_branch].keeps(static_cast<int>(of.lane), static_cast<int>(of.context)))
+        continue;  // folded: they are nobody's
       const std::int64_t rows =
           rows_leaving(model.modules[consumer.module.value], consumer.layers.begin,
                        work_size(model, consumer.module, batch, table, work(to_branch, w)));

@@ -28,6 +28,7 @@ Builder::Builder(const Scenario& scenario, const Layout& layout, const Plan& pla
   program_.totals = step.totals;
   program_.only = step.only;
   make_works();
+  find_stand_ins();
   for (const Branch& branch : plan_.branches) make_groups(branch);
   world_group_ =
       add_group(GroupKind::world, RankList::spaced(Rank(0), 1, static_cast<int>(program_.ranks)));
@@ -56,6 +57,23 @@ void Builder::make_works() {
         if (inside[m])
           program_.sizes[w * modules + m] =
               work_size(program_.model, ModuleId(m), program_.batch, table_, program_.works[w]);
+    }
+  }
+}
+
+void Builder::find_stand_ins() {
+  stand_ins_.resize(plan_.branches.size());
+  for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
+    const Branch& branch = plan_.branches[b];
+    if (!branch.folded()) continue;
+    const Range works = table_.of_branch(b);
+    for (std::uint32_t w = works.begin; w < works.end; ++w) {
+      const Work& work = table_.works[w];
+      const int lane = static_cast<int>(work.lane), context = static_cast<int>(work.context);
+      const int lanes_back = lane - branch.stand_in(lane),
+                contexts_back = context < branch.kept.contexts ? 0 : context;
+      const int back = lanes_back * branch.grid.cp + contexts_back;
+      stand_ins_[b].push_back(static_cast<std::uint32_t>(static_cast<int>(w - works.begin) - back));
     }
   }
 }

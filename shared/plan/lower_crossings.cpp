@@ -15,15 +15,17 @@ BufferId Builder::add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t r
   return BufferId(program_.buffers.size() - 1);
 }
 
-// Rows that each work item leaves behind at the end of a chunk.
-std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place) const {
+// Rows that each work item leaves behind at the end of a chunk; of_kept: of those that have ops.
+std::vector<std::int64_t> Builder::rows_leaving_all(const ChunkPlace& place, bool of_kept) const {
   const Chunk& chunk = chunk_at(place);
   const Module& module = program_.model.modules[chunk.module.value];
-  std::vector<std::int64_t> rows;
   const Range works = table_.of_branch(place.branch);
-  for (std::size_t w = works.begin; w < works.end; ++w)
-    rows.push_back(
-        rows_leaving(module, chunk.layers.end, program_.size_of(WorkId(w), chunk.module)));
+  const StandIns& stand_ins = stand_ins_[place.branch];
+  std::vector<std::int64_t> rows(works.size(), 0);
+  for (std::uint32_t w = 0; w < works.size(); ++w)
+    if (!of_kept || stand_ins.empty() || stand_ins[w] == w)
+      rows[w] = rows_leaving(module, chunk.layers.end,
+                             program_.size_of(WorkId(works.begin + w), chunk.module));
   return rows;
 }
 
@@ -38,6 +40,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
   const ModuleLayout& grid = branch.grid;
   const int stride = branch.kept.stride;
   Side side{place,
+            &stand_ins_[place.branch],
             static_cast<std::size_t>(grid.tp / stride),
             stride,
             shards_rows(chunk_at(place).module),
@@ -46,7 +49,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
             {}};
   for (std::size_t w = 0; w < side.rows.size(); ++w) {
     const std::int64_t all = side.rows[w];
-    const bool kept = keeps_context(branch, seat(place.branch, w).context);
+    const bool kept = side.stand_in(w) == w;
     for (int t = 0; t < grid.tp; t += stride)
       side.buffers.push_back(
           kept ? add_boundary_buffer(rank_of(side, w, t), kind,
@@ -90,14 +93,16 @@ void Builder::add_message(const RowRun& run, const Part& part, Side& source, Sid
   const std::size_t a = source.at(run.producer_work, part.from),
                     b = destination.at(run.consumer_work, part.to);
   const bool whole = led && destination.sharded;
-  const BufferId into = whole ? destination.led[run.consumer_work].buffer : destination.buffers[b];
+  const std::size_t leader = destination.stand_in(run.consumer_work);
+  const BufferId into = whole ? destination.led[leader].buffer : destination.buffers[b];
+  if (!into.valid() || !source.buffers[a].valid()) return;  // folded: who stands for it has no rows
   const Buffer& buffer = program_.buffers[into.value];
   program_.messages.push_back({sender, receiver, source.buffers[a], into,
                                part.rows.begin - run.to + run.from - first_from,
                                part.rows.begin - part.first_to, part.rows.size(),
                                size_of(program_.precision) * (part.rows.size() * buffer.width)});
   source.messages[a].emplace_back(program_.messages.size() - 1);
-  (whole ? destination.led[run.consumer_work].messages : destination.messages[b])
+  (whole ? destination.led[leader].messages : destination.messages[b])
       .emplace_back(program_.messages.size() - 1);
 }
 
@@ -154,8 +159,8 @@ void Builder::keep_slowest(const RowRun& run, const Side& source, const Side& de
              other.from / source.stride == part.from / source.stride &&
              other.rows.size() >= part.rows.size() && way(other) == way(part);
     };
-    if (own || std::none_of(parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(kept),
-                            stands))
+    if (own ||
+        std::none_of(parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(kept), stands))
       parts_[kept++] = part;
   }
   parts_.resize(kept);
@@ -163,9 +168,9 @@ void Builder::keep_slowest(const RowRun& run, const Side& source, const Side& de
 
 void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
   const Branch& consumer = plan_.branches[destination.place.branch];
-  if (!keeps_context(plan_.branches[source.place.branch],
-                     seat(source.place.branch, run.producer_work).context) ||
-      !keeps_context(consumer, seat(destination.place.branch, run.consumer_work).context))
+  // Folded: links between two that are stood for are as others.
+  if (source.stand_in(run.producer_work) != run.producer_work &&
+      destination.stand_in(run.consumer_work) != run.consumer_work)
     return;
   parts_.clear();
   add_parts(run, source, destination);
@@ -189,7 +194,7 @@ bool Builder::leads(const Side& source, const Side& destination) const {
 void Builder::add_led(Side& destination) {
   destination.led.resize(destination.rows.size());
   for (std::size_t w = 0; w < destination.rows.size(); ++w) {
-    if (destination.rows[w] == 0) continue;
+    if (destination.rows[w] == 0 || destination.stand_in(w) != w) continue;
     std::size_t i = w * destination.tp;
     while (!destination.buffers[i].valid()) ++i;
     Buffer whole = program_.buffers[destination.buffers[i].value];
@@ -209,7 +214,9 @@ void Builder::add_relays(Side& destination) {
   for (std::size_t w = 0; w < destination.rows.size(); ++w) {
     const std::size_t first = w * destination.tp;
     const bool cut = destination.sharded;
-    if ((cut ? destination.led[w].messages : destination.messages[first]).empty()) continue;
+    if (destination.stand_in(w) != w ||
+        (cut ? destination.led[w].messages : destination.messages[first]).empty())
+      continue;
     const BufferId from = cut ? destination.led[w].buffer : destination.buffers[first];
     for (int t = cut ? 0 : 1; t < tp; ++t) {
       const std::size_t taker = destination.at(w, t);
@@ -230,7 +237,7 @@ void Builder::add_relays(Side& destination) {
 
 void Builder::make_crossing(const ChunkLink& link) {
   auto [runs, taken] = make_runs(program_.model, plan_, link, table_, program_.batch);
-  const std::vector<std::int64_t> made = rows_leaving_all(link.producer);
+  const std::vector<std::int64_t> made = rows_leaving_all(link.producer, link.input.edge < 0);
   Crossing crossing;
   crossing.link = link;
   crossing.forward_source = make_side(link.producer, made, BufferKind::boundary, link);

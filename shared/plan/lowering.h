@@ -15,10 +15,13 @@
 
 namespace polyphony::lowering {
 
-// One end of one direction of a crossing; entries are by (work item of its branch's table)·tp +
-// tensor-parallel index / stride: at().
+// By work of a branch's table: the one whose ops stand for its own. Empty: each has its own.
+using StandIns = std::vector<std::uint32_t>;
+
+// One end of one direction of a crossing; entries are at().
 struct Side {
   ChunkPlace place;
+  const StandIns* stand_ins = nullptr;
   std::size_t tp = 1;              // tensor-parallel ranks that have ops
   int stride = 1;                  // each stands for so many
   bool sharded = false;            // each tensor-parallel rank has its own rows, else all have all
@@ -35,8 +38,11 @@ struct Side {
     std::vector<MessageId> messages;
   };
   std::vector<Led> led = {};
+  std::size_t stand_in(std::size_t work) const {
+    return stand_ins->empty() ? work : (*stand_ins)[work];
+  }
   std::size_t at(std::size_t work, int t) const {
-    return work * tp + static_cast<std::size_t>(t / stride);
+    return stand_in(work) * tp + static_cast<std::size_t>(t / stride);
   }
 };
 // A link that changes ranks or rows.
@@ -66,6 +72,7 @@ class Builder {
   friend class RankLowering;
   friend class StageGroups;
   void make_works();
+  void find_stand_ins();
   void make_groups(const Branch& branch);
   bool partial_sums(const Branch& branch) const;
   GroupId add_group(GroupKind kind, RankList members);
@@ -95,7 +102,7 @@ class Builder {
   bool leads(const Side& source, const Side& destination) const;
   void add_led(Side& destination);
   void add_relays(Side& destination);
-  std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place) const;
+  std::vector<std::int64_t> rows_leaving_all(const ChunkPlace& place, bool of_kept) const;
   BufferId add_buffer(Rank rank, BufferKind kind, Bytes bytes);
   BufferId add_boundary_buffer(Rank rank, BufferKind kind, std::int64_t rows,
                                const ChunkLink& link);
@@ -107,9 +114,6 @@ class Builder {
     for (const Branch& branch : plan_.branches)
       if (const int place = branch.place_of(rank); place >= 0) return !branch.keeps(place);
     return false;
-  }
-  static bool keeps_context(const Branch& branch, int context) {
-    return !branch.folded() || context < branch.kept.contexts;
   }
   bool shards_rows(ModuleId module) const {
     const ModuleLayout& layout = program_.layout.modules[module.value];
@@ -130,6 +134,7 @@ class Builder {
   const bool training_;
   std::vector<Part> parts_;  // of the run in hand
   Program program_;
+  std::vector<StandIns> stand_ins_;  // by branch
   // By branch, place in its grid; of a part the rank's own alone.
   std::vector<std::vector<RankGroups>> groups_;
   std::vector<std::int64_t> most_tokens_;  // by module; empty: not asked for yet

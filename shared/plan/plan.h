@@ -26,10 +26,14 @@ struct Stage {
   std::vector<Chunk> chunks;  // in order; one forward of the stage runs them all
   bool operator==(const Stage&) const = default;
 };
-// The ranks of a folded branch that have ops: of every `period` lanes the first `lanes`, of those the
-// first `contexts`, of those every stride-th tensor-parallel one. No lanes: all ranks have.
+// Which lanes of a folded branch have works, and which of its ranks have ops.
 struct Kept {
-  int lanes = 0, period = 0, contexts = 0, stride = 1;
+  int lanes = 0,
+      period = 0;  // works: the first `lanes` of every `period`; 0: the branch is not folded
+  int first = 0,
+      span = 1;      // ops: of those the lanes from `first` on; lane i is as first + i % span
+  int contexts = 1;  // ops: the first
+  int stride = 1;    // ops: every stride-th tensor-parallel rank
   bool operator==(const Kept&) const = default;
 };
 struct Branch {
@@ -39,7 +43,7 @@ struct Branch {
   std::vector<int> rank_of_stage = {};  // by stage: index along the pipeline
   Kept kept = {};
   bool folded() const { return kept.lanes > 0; }
-  // That have works; their indices along the lanes, and back.
+  // That have works; their indices along all lanes, and back.
   int lanes() const { return folded() ? grid.dp() / kept.period * kept.lanes : grid.dp(); }
   int lane_at(int index) const {
     return folded() ? index / kept.lanes * kept.period + index % kept.lanes : index;
@@ -47,12 +51,20 @@ struct Branch {
   int lane_index(int lane) const {
     return folded() ? lane / kept.period * kept.lanes + lane % kept.period : lane;
   }
+  // The index of the lane whose ops stand for one's.
+  int stand_in(int index) const {
+    const int i = folded() ? index % kept.lanes : 0;
+    return folded() ? index - i + kept.first + i % kept.span : index;
+  }
+  bool keeps(int index, int context) const {
+    return !folded() || (context < kept.contexts && stand_in(index) == index);
+  }
   // Whether the rank at `place` of the grid has ops.
   bool keeps(int place) const {
     if (!folded()) return true;
-    const int t = place % grid.tp, c = place / grid.tp % grid.cp,
-              d = place / (grid.tp * grid.cp) % grid.dp();
-    return t % kept.stride == 0 && c < kept.contexts && d % kept.period < kept.lanes;
+    const int lane = place / (grid.tp * grid.cp) % grid.dp();
+    return place % grid.tp % kept.stride == 0 && lane % kept.period < kept.lanes &&
+           keeps(lane_index(lane), place / grid.tp % grid.cp);
   }
   int work_items() const { return microbatches * lanes() * grid.cp; }
   // A rank's place in the grid, t + tp·(c + cp·(d + dp·p)); negative: it has none.
@@ -98,23 +110,26 @@ int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLa
 // Neighbours that compute together: the tensor-, context- and expert-parallel ranks of one sequence.
 int cell_ranks(const ModuleLayout& grid);
 
-// The plan of some ranks, which stand for all that do the same at the same time; its batch is what
-// their lanes work on. Groups keep their true members, so that collectives are priced over them;
-// ranks that are stood for get no ops.
-//   lanes     all samples are equal: lanes that no link joins to others do the same. Kept are those of
-//             the first of `alike` equal sets
-//   tensor    one rank of those that have the same place in every grid on their ranks. Of what its
-//             group sends or takes over an edge it does the slowest part (lower_crossings.cpp)
+// The plan of some ranks, which stand for all that do the same at the same time, and the batch that
+// it works on. Groups keep their true members, so that collectives are priced over them; ranks that
+// are stood for get no ops, their messages are those of the rank that stands for them.
+//   sets      lanes that no link joins to others, where samples are equal and every lane has as many:
+//             works are those of the first of `alike` equal sets, and its samples the batch; else all
+//   lanes     one of each branch and pipeline stage: the first; the last, which has the most, where
+//             lanes have unequal numbers of samples; that whose cells span the most nodes
+//   tensor    the first rank; where grids on the same ranks differ and lanes do too, or contexts are
+//             several, all ranks from where lanes of all of them begin to where they end
 //   contexts  all, but of a text model whose tokens are dealt so that they are alike
-// The same step as unfolded to rounding, and its worst memory, where nodes hold whole sets; where sets
-// lie differently in nodes, the first one's place counts. Links that several sets share are not summed.
-// Encoders on the ranks of a pipeline: a kept rank encodes for the kept lanes, in truth for others that
-// do the same but may be farther away: good to 0.5 % of the step (tests/shared/plan/fold_layouts_test.cpp).
+// Exact, the step to rounding and the worst memory to the byte, where lanes have equal numbers of samples,
+// a work item of an encoder feeds one microbatch and groups lie alike in nodes. Otherwise one lane's
+// place, and what is near it, count for all: a ten-thousandth of the step mostly, seldom some percent, to
+// either side (shared/README.md). Links that ranks of several sets share carry the kept ones' flows alone.
 struct Folded {
   Plan plan;
   Batch batch;
 };
-// Infeasible, with the reason: samples or ranks differ, or no two ranks do the same.
+// Infeasible, with the reason: samples or devices differ, an encoder's lanes lie across pipeline stages, or
+// no two ranks do the same.
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
                                       const Batch& batch);
 

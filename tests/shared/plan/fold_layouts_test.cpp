@@ -108,20 +108,20 @@ TEST_CASE("folded as unfolded: encoders on ranks of their own") {
                 R"(}, "language": {"ranks": {"first": 16, "count": 16}, )" + language + "}}",
             ranks);
   };
-  // Lanes of the encoder, of the language module: 16, 4; one of the latter and four that feed it.
-  check(R"("tp": 1)", R"("tp": 2, "pp": 2)", "", 4 + 2);
-  check(R"("tp": 2)", R"("tp": 4, "pp": 4)", "", 8 + 4);
-  check(R"("tp": 8)", R"("tp": 1, "pp": 2)", "", 1 + 2 * 4);
+  // Of each module a rank a stage.
+  check(R"("tp": 1)", R"("tp": 2, "pp": 2)", "", 1 + 2);
+  check(R"("tp": 2)", R"("tp": 4, "pp": 4)", "", 1 + 4);
+  check(R"("tp": 8)", R"("tp": 1, "pp": 2)", "", 1 + 2);
   check(R"("tp": 4, "sp": true)", R"("tp": 2, "pp": 2, "sp": true)", "", 1 + 2);
-  check(R"("tp": 1)", R"("tp": 4, "pp": 2, "sp": true)", "", 8 + 2);
-  check(R"("tp": 2, "sp": true)", R"("tp": 4, "pp": 2)", "", 4 + 2);
-  check(R"("tp": 1)", R"("tp": 4, "pp": 2, "sp": true)", R"("bridge": "leader",)", 8 + 2);
-  check(R"("tp": 2)", R"("tp": 4, "pp": 2)", R"("bridge": "leader",)", 4 + 2);
-  check(R"("tp": 2, "pp": 2)", R"("tp": 2, "pp": 4, "shard": "full")", "", 4 + 4);
+  check(R"("tp": 1)", R"("tp": 4, "pp": 2, "sp": true)", "", 1 + 2);
+  check(R"("tp": 2, "sp": true)", R"("tp": 4, "pp": 2)", "", 1 + 2);
+  check(R"("tp": 1)", R"("tp": 4, "pp": 2, "sp": true)", R"("bridge": "leader",)", 1 + 2);
+  check(R"("tp": 2)", R"("tp": 4, "pp": 2)", R"("bridge": "leader",)", 1 + 2);
+  check(R"("tp": 2, "pp": 2)", R"("tp": 2, "pp": 4, "shard": "full")", "", 2 + 4);
   check(R"("tp": 1, "shard": "full")", R"("tp": 2, "pp": 2, "vpp": 2, "shard": "optimizer")",
-        R"("schedule": "interleaved",)", 4 + 2);
-  check(R"("tp": 1)", R"("tp": 2, "pp": 4)", R"("schedule": "zero-bubble",)", 8 + 4);
-  check(R"("tp": 2)", R"("tp": 2, "pp": 2, "cp": 2)", "", 4 + 4);
+        R"("schedule": "interleaved",)", 1 + 2);
+  check(R"("tp": 1)", R"("tp": 2, "pp": 4)", R"("schedule": "zero-bubble",)", 1 + 4);
+  check(R"("tp": 2)", R"("tp": 2, "pp": 2, "cp": 2)", "", 1 + 2 * 2);
 }
 
 TEST_CASE("folded as unfolded: encoders on the language module's ranks") {
@@ -132,16 +132,16 @@ TEST_CASE("folded as unfolded: encoders on the language module's ranks") {
                 vision + R"(}, "language": {)" + language + "}}",
             ranks, tolerance);
   };
-  check(R"("tp": 1)", R"("tp": 4)", "", 4);
-  check(R"("tp": 4)", R"("tp": 2)", "", 2);
-  check(R"("tp": 2)", R"("tp": 4, "shard": "full", "sp": true)", "", 2);
+  check(R"("tp": 1)", R"("tp": 4)", "", 4);  // 16 samples a work item, 32 lanes
+  check(R"("tp": 4)", R"("tp": 2)", "", 1);
+  check(R"("tp": 2)", R"("tp": 4, "shard": "full", "sp": true)", "", 1);
   check(R"("tp": 1)", R"("tp": 2, "cp": 2)", "", 4);
   // Before a pipeline a kept rank encodes for kept ones, nearer by.
   constexpr double kNearer = 5e-3;
-  check(R"("tp": 1)", R"("tp": 2, "pp": 4)", "", 8, kNearer);
-  check(R"("tp": 2)", R"("tp": 4, "pp": 2)", R"("encoder_microbatches": 2,)", 4, kNearer);
-  check(R"("tp": 4)", R"("tp": 2, "pp": 2)", "", 4, kNearer);
-  check(R"("tp": 1)", R"("tp": 2, "pp": 4)", R"("schedule": "zero-bubble",)", 8, kNearer);
+  check(R"("tp": 1)", R"("tp": 2, "pp": 4)", "", 4, kNearer);
+  check(R"("tp": 2)", R"("tp": 4, "pp": 2)", R"("encoder_microbatches": 2,)", 2, kNearer);
+  check(R"("tp": 4)", R"("tp": 2, "pp": 2)", "", 2, kNearer);
+  check(R"("tp": 1)", R"("tp": 2, "pp": 4)", R"("schedule": "zero-bubble",)", 4, kNearer);
   check(R"("tp": 2)", R"("tp": 2, "pp": 4, "sp": true)", R"("bridge": "leader",)", 4, kNearer);
 }
 
@@ -159,14 +159,30 @@ TEST_CASE("folded as unfolded: two encoders and a diffusion module") {
               "audio": {"ranks": {"first": 0, "count": 8}},
               "language": {"ranks": {"first": 8, "count": 16}, "tp": 2, "pp": 2, "sp": true},
               "diffusion": {"ranks": {"first": 24, "count": 8}, "tp": 2}})",
-          2 + 2 + 1);
+          1 + 2 + 1);
   compare(all_kinds(), kAll,
           R"({"placement": "mixed", "microbatches": 4,
               "vision": {"ranks": {"first": 8, "count": 16}, "tp": 2},
               "audio": {"ranks": {"first": 0, "count": 8}},
               "language": {"ranks": {"first": 8, "count": 16}, "tp": 2, "pp": 2},
               "diffusion": {"ranks": {"first": 24, "count": 8}, "tp": 2}})",
-          2 + 2 + 1, 5e-3);
+          1 + 2 + 1, 5e-3);
+}
+
+TEST_CASE("folded nearly as unfolded: lanes with unequal numbers of samples or items") {
+  const auto check = [](const std::string& vision, const std::string& language, int microbatches,
+                        int ranks) {
+    compare(one_encoder(), kImages,
+            R"({"placement": "non-colocated", "microbatches": )" + std::to_string(microbatches) +
+                R"(, "vision": {"ranks": {"first": 0, "count": 8}, )" + vision +
+                R"(}, "language": {"ranks": {"first": 8, "count": 24}, )" + language + "}}",
+            ranks, 1e-2);
+  };
+  check(R"("tp": 1)", R"("tp": 4, "pp": 2)", 4, 1 + 2);  // 64 samples over 3 lanes in 4 turns
+  check(R"("tp": 2)", R"("tp": 2, "pp": 3)", 5, 1 + 3);  // unequal turns, too
+  check(R"("tp": 1)", R"("tp": 8, "pp": 1)", 21, 1 + 1);
+  check(R"("tp": 1, "spread": "images")", R"("tp": 4, "pp": 2)", 4, 1 + 2);
+  check(R"("tp": 1, "spread": "images")", R"("tp": 4, "pp": 6)", 4, 1 + 6);
 }
 
 TEST_CASE("folded as unfolded: contexts in one pipeline") {

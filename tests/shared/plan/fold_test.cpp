@@ -122,9 +122,6 @@ TEST_CASE("what does not fold says why") {
     REQUIRE(std::holds_alternative<Infeasible>(plan));
     return std::get<Infeasible>(plan).reason;
   };
-  grid.pp = 2;
-  CHECK(reason(one_grid(grid, 3)).find("unequal numbers of samples") != std::string::npos);
-  grid.pp = 1;
   grid.cp = 16;
   CHECK(reason(one_grid(grid, 4)).find("no two of its ranks") != std::string::npos);
   grid.cp = 1;
