@@ -58,29 +58,33 @@ std::vector<WorkSize> module_sizes(const Model& model, const Batch& batch) {
   return sizes;
 }
 
+std::vector<Seconds> layer_costs(const Scenario& scenario, ModuleId id, const ModuleLayout& grid,
+                                 int microbatches, const WorkSize& size, const Cluster& cluster,
+                                 const HardwareProfile& profile) {
+  const Model& model = scenario.model;
+  const Module& module = model.modules[id.value];
+  const WorkSize work = mean_work(size, microbatches * grid.dp(), grid.cp);
+  const LayerRange stack{0, static_cast<std::uint16_t>(layers(module).size())};
+  const ChunkContext context = chunk_context(model, id, 0, grid, scenario.training.precision);
+  const InnerRings rings = rings_of(module, grid, cluster, profile);
+  const auto times = [&](Phase phase) {
+    return layer_times(module, stack, phase, work, context, rings, profile);
+  };
+  std::vector<Seconds> costs = times(Phase::forward);
+  if (!needs_backward(model, id)) return costs;
+  const std::vector<Seconds> backward = times(Phase::backward);
+  for (std::size_t layer = 0; layer < backward.size(); ++layer) costs[layer] += backward[layer];
+  return costs;
+}
+
 LayerCosts layer_costs(const Scenario& scenario, const Layout& layout,
                        const std::vector<WorkSize>& sizes, const HardwareProfile& profile) {
-  const Model& model = scenario.model;
   Cluster healthy = scenario.cluster;
   healthy.degraded.clear();
   LayerCosts costs;
-  for (std::size_t m = 0; m < model.modules.size(); ++m) {
-    const Module& module = model.modules[m];
-    const ModuleLayout& grid = layout.modules[m];
-    const WorkSize size = mean_work(sizes[m], layout.microbatches * grid.dp(), grid.cp);
-    const LayerRange stack{0, static_cast<std::uint16_t>(layers(module).size())};
-    const ChunkContext context =
-        chunk_context(model, ModuleId(m), 0, grid, scenario.training.precision);
-    const InnerRings rings = rings_of(module, grid, healthy, profile);
-    const auto times = [&](Phase phase) {
-      return layer_times(module, stack, phase, size, context, rings, profile);
-    };
-    costs.push_back(times(Phase::forward));
-    if (!needs_backward(model, ModuleId(m))) continue;
-    const std::vector<Seconds> backward = times(Phase::backward);
-    for (std::size_t layer = 0; layer < backward.size(); ++layer)
-      costs.back()[layer] += backward[layer];
-  }
+  for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
+    costs.push_back(layer_costs(scenario, ModuleId(m), layout.modules[m], layout.microbatches,
+                                sizes[m], healthy, profile));
   return costs;
 }
 

@@ -18,5 +18,9 @@ std::vector<WorkSize> module_sizes(const Model& model, const Batch& batch);
 // Needs a legal layout. `sizes`: of the batch that a step trains on.
 LayerCosts layer_costs(const Scenario& scenario, const Layout& layout,
                        const std::vector<WorkSize>& sizes, const HardwareProfile& profile);
+// Of one module on its grid, of `size` for the whole batch; `cluster` as it should be.
+std::vector<Seconds> layer_costs(const Scenario& scenario, ModuleId module,
+                                 const ModuleLayout& grid, int microbatches, const WorkSize& size,
+                                 const Cluster& cluster, const HardwareProfile& profile);
 
 }  // namespace polyphony

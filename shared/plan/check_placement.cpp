@@ -49,6 +49,11 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
   if (ModuleId(a) == language)
     return refuse(second + ": cannot share the ranks of " + first +
                   ", which feeds it, but in a homogeneous layout; give it ranks of its own");
+  // They would take turns in the encoder's order, which runs ahead of what comes back to it.
+  if (ModuleId(a) < language && language < ModuleId(b))
+    return refuse(second + ": cannot share the ranks of " + first +
+                  ", whose rows it waits for through " + model.modules[language.value].name +
+                  ", but in a homogeneous layout; give it ranks of its own");
   if (ModuleId(b) != language && one.pp != other.pp)
     return refuse(first + ": encoders on the same ranks need the same pp; " + second + " has pp " +
                   number(other.pp));

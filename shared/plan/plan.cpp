@@ -6,6 +6,7 @@
 #include "shared/layers/layer_table.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"
+#include "shared/plan/stages.h"
 #include "shared/program/work.h"
 #include "shared/scenario/typical_batch.h"
 
@@ -138,25 +139,9 @@ std::vector<int> ranks_of(const std::vector<Turns>& turns, int stages) {
 Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& costs,
                    const std::vector<ModuleId>& modules, const ModuleLayout& grid, int microbatches,
                    const Schedule& schedule, const std::vector<Turns>& turns = {}) {
-  Units units(model, layout, costs);
-  for (const ModuleId id : modules) units.add_module(id);
   Branch branch{grid, {}, microbatches};
-  std::vector<int>& sizes = branch.grid.blocks;
-  if (sizes.empty()) {
-    std::vector<double> each;
-    for (const Unit& unit : units.units()) each.push_back(unit.cost);
-    sizes = partition_chain(each, grid.pp * grid.vpp);
-  }
-  std::size_t next = 0;
-  for (const int size : sizes) {
-    const std::size_t end = next + static_cast<std::size_t>(size);
-    POLYPHONY_CHECK(end <= units.units().size(), end << " blocks asked for");
-    branch.stages.push_back(units.join(next, end));
-    next = end;
-  }
-  POLYPHONY_CHECK(next == units.units().size(),
-                  next << " of " << units.units().size() << " blocks placed");
   const int stages = grid.pp * grid.vpp;
+  branch.stages = make_stages(model, layout, costs, modules, stages, branch.grid.blocks);
   if (!turns.empty()) branch.rank_of_stage = ranks_of(turns, stages);
   for (int s = 0; s < stages && turns.empty(); ++s)
     branch.rank_of_stage.push_back(schedule.place({grid.pp, grid.vpp}, s));
@@ -164,6 +149,29 @@ Branch make_branch(const Model& model, const Layout& layout, const LayerCosts& c
 }
 
 }  // namespace
+
+std::vector<Stage> make_stages(const Model& model, const Layout& layout, const LayerCosts& costs,
+                               const std::vector<ModuleId>& modules, int stages,
+                               std::vector<int>& blocks) {
+  Units units(model, layout, costs);
+  for (const ModuleId id : modules) units.add_module(id);
+  if (blocks.empty()) {
+    std::vector<double> each;
+    for (const Unit& unit : units.units()) each.push_back(unit.cost);
+    blocks = partition_chain(each, stages);
+  }
+  std::vector<Stage> made;
+  std::size_t next = 0;
+  for (const int size : blocks) {
+    const std::size_t end = next + static_cast<std::size_t>(size);
+    POLYPHONY_CHECK(end <= units.units().size(), end << " blocks asked for");
+    made.push_back(units.join(next, end));
+    next = end;
+  }
+  POLYPHONY_CHECK(next == units.units().size(),
+                  next << " of " << units.units().size() << " blocks placed");
+  return made;
+}
 
 int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
   const bool shares = grid.first_rank == language.first_rank && grid.ranks == language.ranks;

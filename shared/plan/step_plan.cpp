@@ -127,8 +127,9 @@ class Orders {
     const Branch& branch = plan_.branches[mine.branch];
     if (mine.branch < plan_.language) {
       if (!turns_.empty()) return feeding(branch, mine.index);
-      const Turns first = row_.order(pipeline(language_, language_.microbatches, 0), 0);
-      const int lead = forward_lead(first, 0, 0) + after_language();
+      const Turns first =
+          row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
+      const int lead = forward_lead(first, 0, 0);
       return one_and_one(lead + branch.grid.pp - mine.index, branch.microbatches, mine.index);
     }
     if (mine.branch == plan_.language) return of_language(mine.index, branch.microbatches);

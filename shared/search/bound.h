@@ -1,18 +1,22 @@
-// The fastest answer: a lower bound of the step time and an estimate of the memory of the worst
-// stage, in closed form, without a Program.
-//   stage s of the chain encoder … language:   step ≥ reach(s) + work(s) + max over stages s' ≤ s
-//   of (return(s → s') + reduction(s')) + scalars + update
-//     reach     the smallest work item's forward through the stages before s, and its messages
-//     work      all forwards, recomputations and backwards of the lane with most tokens
-//     return    (not where weight parts are turns of their own) the smallest work item's backward from s down to s', and its messages
-//   Colocated: a rank's work is the encoder's and one language stage's; the pipeline's bubble is
-//   counted when the encoder runs once a step.
+// The fastest answer: a lower bound of the step time and of the memory of the worst stage, in closed
+// form, without a Program, of any layout that check_layout() accepts.
+//   Of every rank along a pipeline:  step ≥ reach + work + tail + scalars + update
+//     reach   the smallest work item's forward through the stages before, and its messages; from
+//             another branch where every work waits for one of it
+//     work    all forwards, recomputations and backwards of the busiest column (branch_loads.h), of
+//             all virtual stages
+//     tail    the smallest work item's backward through the stages before, as far as gradients
+//             return, and the reduction that ends last; where weight parts are turns of their own
+//             the last gradient returns before the last of them
+//   and ≥ the gathers and sums of its sharded modules one after another.
+//   Encoders on the language module's ranks: a rank's work is theirs and one language stage's; the
+//   pipeline fills and drains once for each of their works.
 // Priced by the same functions as price(), so that bound ≤ estimate ≤ simulate. Memory: parameters,
-// gradients, optimizer state, the tapes in flight (shared/layers/sizes.h), largest work item first;
-// boundaries and receive slots; not the allocator's or the network library's reserve. Ignores:
-// links shared by several transfers, waiting for lanes with other work than the busiest; what edges
-// bring inner layers; of encoders with windows every block counts as the cheapest, of a LoRA module
-// as the first. Source: own count.
+// gradients, optimizer state, tapes in flight, what running ops hold besides, as lowering counts
+// them (stage_memory.h says what is left out); of this project's executor, not of other stacks; not
+// the allocator's or the network library's reserve. Times ignore: links shared by several transfers,
+// waiting for lanes with other work than the busiest; what edges bring inner layers. Source: own
+// count.
 #pragma once
 
 #include <memory>
@@ -24,7 +28,7 @@
 namespace polyphony {
 
 struct Footprint {
-  Bytes memory{};     // of the worst stage's rank
+  Bytes memory{};     // of the worst stage's rank, at least
   std::string worst;  // that stage: "language stage 0"
   bool operator==(const Footprint&) const = default;
 };

@@ -1,63 +1,86 @@
 // How a layout cuts a batch over lanes and modules into stages: what its closed forms
-// (shared/search/bound.h) are summed over. Remembers what layouts have in common. Source: own
-// count, of what shared/plan/ plans.
+// (shared/search/bound.h) are summed over. Any number of branches, on ranks of their own or shared.
+// Remembers what layouts have in common. Source: own count, of what shared/plan/ plans.
 #pragma once
 
-#include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "shared/hardware/hardware.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario.h"
-#include "shared/schedule/orders.h"
-#include "shared/search/lane_load.h"
+#include "shared/search/branch_loads.h"
+#include "shared/search/known.h"
+#include "shared/search/stack_layers.h"
+#include "shared/search/turn_moments.h"
 
 namespace polyphony {
 
-// A layout, how it cuts the batch, and its stages.
-struct LayoutView {
-  // Placement, work items of both branches, lanes of both branches: what decides how the batch is
-  // cut.
-  using Key = std::tuple<Placement, int, int, int, int>;
-  const Layout* layout = nullptr;
-  Key key;
-  Plan plan;  // grids and works only
-  const BranchLoads* loads = nullptr;
-  const std::vector<std::vector<Stage>>* stages = nullptr;  // by branch
+// A pipeline stage: runs of layers in their order.
+using StageRuns = std::vector<LayerRun>;
+
+struct BranchView {
+  const std::vector<ModuleId>* modules = nullptr;
+  const ModuleLayout* grid = nullptr;
+  int works = 1;
+  bool shared = false;  // with the ranks of another branch
+  const BranchLoad* load = nullptr;
+  const std::vector<StageRuns>* stages = nullptr;
 };
 
-// Scenario and profile must outlive it.
+// The ranks along pipelines that stand for all: one for each index of each set of branches that share
+// their ranks.
+using PipelineRanks = std::vector<RankMoments>;
+
+struct LayoutView {
+  const Layout* layout = nullptr;
+  std::vector<BranchView> branches;  // in the plan's order
+  std::size_t language = 0;
+  bool differing = false;  // works of some column differ
+  const PipelineRanks* ranks = nullptr;
+};
+
+// Of the branches on a rank, the one whose busiest column the rank is taken to have.
+bool leads(const LayoutView& view, const RankMoments& rank, std::size_t branch);
+
+// Scenario, profile and batch must outlive it.
 class LayoutViews {
  public:
   LayoutViews(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch);
 
-  LayoutView look(const Layout& layout);
-  // What each rank along a branch's pipeline has in flight (shared/schedule/orders.h).
-  const std::vector<StagesInFlight>& in_flight(const LayoutView& view, std::size_t branch);
-  std::string stage_name(const LayoutView& view, std::size_t branch, std::size_t stage) const;
+  // Valid until the next call.
+  const LayoutView& look(const Layout& layout);
+  std::string stage_name(const LayoutView& view, StageOfBranch stage) const;
+  // Whether every sample has something for the branch.
+  bool everywhere(const LayoutView& view, std::size_t branch) const;
 
  private:
-  // All of a grid that its split into stages depends on.
-  using GridKey = std::tuple<int, int, int, int, int, int, int, int, bool, Shard, Recompute,
-                             std::vector<int>, std::vector<int>>;
-  static GridKey key_of(const ModuleLayout& grid);
+  // Modules of each branch; the chain of all, or one owner with its projectors each.
+  struct Parts {
+    std::vector<std::vector<ModuleId>> modules, owners;
+    std::vector<char> everywhere;
+    std::size_t language = 0;
+  };
+  Parts make_parts(bool chain) const;
+  const std::vector<StageRuns>& split(const Layout& layout, std::size_t branch, const Parts& parts,
+                                      const ModuleLayout& grid);
+  const std::vector<Seconds>& costs(const Layout& layout, ModuleId module);
+  std::vector<int> few_works(const Layout& layout) const;
+  PipelineRanks make_ranks(const Layout& layout, const std::vector<int>& works) const;
+  const PipelineRanks& ranks_of(const Layout& layout);
 
   const Scenario& scenario_;
   const HardwareProfile& profile_;
-  const LaneLoads lane_loads_;
+  const Cluster healthy_;
   const std::vector<WorkSize> typical_;  // of the typical batch by module
-  std::map<LayoutView::Key, BranchLoads> loads_;
-  std::map<std::tuple<Placement, int, GridKey, GridKey>, std::vector<std::vector<Stage>>> stages_;
-  // By schedule, placement, branch, then pp, vpp and works of the language module's branch, pp and
-  // works of the encoder's.
-  std::map<std::tuple<ScheduleKind, Placement, std::size_t, int, int, int, int, int>,
-           std::vector<StagesInFlight>>
-      in_flight_;
+  BranchLoads loads_;
+  Parts chain_, apart_;
+  Known<std::vector<Seconds>> costs_;
+  Known<std::vector<StageRuns>> stages_;
+  Known<PipelineRanks> ranks_;
+  PipelineRanks own_ranks_;  // of a layout with turns of its own
+  LayoutView view_;
+  Key key_;
 };
-
-// The place of a stage among the ranks along its branch's pipeline.
-int index_of(const LayoutView& view, std::size_t branch, std::size_t stage);
 
 }  // namespace polyphony

@@ -4,18 +4,12 @@
 #include <numeric>
 
 #include "shared/plan/plan.h"
+#include "shared/search/mend_grid.h"
 
 namespace polyphony {
 namespace {
 
 constexpr int kPrimes[] = {2, 3, 5, 7};
-
-// The largest divisor of `value` that is at most `most`.
-int divisor_below(int value, int most) {
-  int d = std::max(1, std::min(value, most));
-  while (value % d != 0) --d;
-  return d;
-}
 
 bool shares_ranks(const ModuleLayout& a, const ModuleLayout& b) {
   return a.first_rank == b.first_rank && a.ranks == b.ranks;
@@ -239,36 +233,6 @@ class Steps {
   }
 
   std::size_t grid_owner_of(std::size_t m) const { return grid_owner(model_, ModuleId(m)).value; }
-
-  static void copy_grid(const ModuleLayout& from, ModuleLayout& to) {
-    to.tp = from.tp;
-    to.cp = from.cp;
-    to.pp = from.pp;
-    to.vpp = from.vpp;
-    to.sp = from.sp;
-    to.shard = from.shard;
-    to.shard_ranks = from.shard_ranks;
-    to.tokens = from.tokens;
-    to.spread = from.spread;
-    to.first_rank = from.first_rank;
-    to.ranks = from.ranks;
-  }
-
-  static bool mend(ModuleLayout& grid) {
-    if (grid.tp < 1 || grid.cp < 1 || grid.pp < 1 || grid.vpp < 1 || grid.ep < 1 ||
-        grid.ranks < 1 || grid.ranks % (grid.tp * grid.cp * grid.pp) != 0)
-      return false;
-    const int stages = grid.pp * grid.vpp;
-    if (static_cast<int>(grid.blocks.size()) != stages) grid.blocks.clear();
-    if (grid.tp == 1) grid.sp = false;
-    if (!grid.sp && grid.expert_tp == 1) grid.expert_tp = 0;
-    if (grid.cp == 1) grid.tokens = TokenAssignment::contiguous;
-    if (grid.shard == Shard::none) grid.shard_ranks = 0;
-    const int copies = grid.dp() * grid.cp;
-    if (grid.shard_ranks > 0) grid.shard_ranks = divisor_below(copies, grid.shard_ranks);
-    if (grid.recompute == Recompute::none) grid.recompute_blocks.clear();
-    return true;
-  }
 
   // As many samples in a microbatch as before; the nearest schedule for the shape.
   void follow_lanes(Layout& layout) const {

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 
-namespace polyphony {
+#include "shared/error.h"
 
-LayerCut::LayerCut(const ModuleLayout& grid)
-    : tp(grid.tp),
-      cp(grid.cp),
-      ep(grid.ep),
-      expert_tp(grid.expert_tp),
-      first_rank(grid.first_rank),
-      sp(grid.sp),
-      recompute(grid.recompute) {}
+namespace polyphony {
 
 ModuleLayout LayerCut::grid() const {
   ModuleLayout grid;
@@ -19,87 +12,86 @@ ModuleLayout LayerCut::grid() const {
   grid.cp = cp;
   grid.ep = ep;
   grid.expert_tp = expert_tp;
-  grid.first_rank = first_rank;
   grid.sp = sp;
   grid.recompute = recompute;
   grid.ranks = tp * cp * ep;
   return grid;
 }
 
-StackLayers::StackLayers(const Scenario& scenario) : scenario_(scenario) {
-  for (const Module& module : scenario_.model.modules)
-    stack_.push_back(static_cast<int>(layers(module).size()));
+void LayerCut::add_to(Key& key) const {
+  key.insert(key.end(), {tp, cp, ep, expert_tp, static_cast<int>(sp), static_cast<int>(recompute)});
 }
 
-StackLayers::Counts StackLayers::count(const Chunk& chunk, const ModuleLayout& layout) const {
-  const int stack = stack_[chunk.module.value];
-  const int first = chunk.layers.begin == 0 ? 1 : 0;
-  const int last = chunk.layers.end == stack && stack > 1 ? 1 : 0;
-  const int begin = chunk.layers.begin + first, end = chunk.layers.end - last;  // of its blocks
-  int again = 0;
-  if (layout.recompute != Recompute::none) {
-    const LayerRange range = recomputed_layers(layout);
-    again = std::max(0, std::min<int>(end, range.end) - std::max<int>(begin, range.begin));
+LayerRange recomputed_range(const ModuleLayout& layout) {
+  return layout.recompute == Recompute::none ? LayerRange{} : recomputed_layers(layout);
+}
+
+StackLayers::StackLayers(const Scenario& scenario) : scenario_(scenario) {
+  for (const Module& module : scenario_.model.modules) {
+    Stack& stack = stacks_.emplace_back();
+    stack.size = static_cast<int>(layers(module).size());
+    const int blocks = module.kind == ModuleKind::projector ? 0 : module.layers;
+    for (int block = 0; block < blocks; ++block) {
+      const BlockKind kind = block_at(module, block);
+      const bool starts = block == 0 && module.trainable != Trainable::full;
+      const bool known = std::any_of(stack.kinds.begin(), stack.kinds.end(), [&](const Kind& k) {
+        return k.kind == kind && k.starts == starts;
+      });
+      if (!known) stack.kinds.push_back({kind, starts, 1 + block, {}});
+    }
+    POLYPHONY_CHECK(kBlocks + 2 * stack.kinds.size() <= kMost, module.name);
+    for (Kind& kind : stack.kinds) {
+      kind.before.assign(static_cast<std::size_t>(stack.size) + 1, 0);
+      for (int layer = 0; layer < stack.size; ++layer) {
+        const int block = layer - 1;
+        const bool same = block >= 0 && block < blocks && block_at(module, block) == kind.kind &&
+                          kind.starts == (block == 0 && module.trainable != Trainable::full);
+        kind.before[static_cast<std::size_t>(layer) + 1] =
+            static_cast<std::uint16_t>(kind.before[static_cast<std::size_t>(layer)] + same);
+      }
+    }
   }
-  return {first, end - begin - again, again, last};
+}
+
+StackLayers::Counts StackLayers::count(const LayerRun& run, LayerRange again) const {
+  const Stack& stack = stacks_[run.module.value];
+  Counts counts{};
+  counts[kFirst] = run.layers.begin == 0 ? 1 : 0;
+  counts[kLast] = run.layers.end == stack.size && stack.size > 1 ? 1 : 0;
+  const LayerRange both{
+      std::max(run.layers.begin, again.begin),
+      std::max(std::max(run.layers.begin, again.begin), std::min(run.layers.end, again.end))};
+  for (std::size_t k = 0; k < stack.kinds.size(); ++k) {
+    const std::vector<std::uint16_t>& before = stack.kinds[k].before;
+    const auto all = static_cast<std::uint16_t>(before[run.layers.end] - before[run.layers.begin]);
+    std::uint16_t rebuilt = 0;
+    if (both.begin < both.end)
+      rebuilt = static_cast<std::uint16_t>(before[both.end] - before[both.begin]);
+    counts[kBlocks + 2 * k] = static_cast<std::uint16_t>(all - rebuilt);
+    counts[kBlocks + 2 * k + 1] = rebuilt;
+  }
+  return counts;
+}
+
+LayerRange StackLayers::at(ModuleId module, std::size_t position) const {
+  const Stack& stack = stacks_[module.value];
+  const int layer = position == kFirst  ? 0
+                    : position == kLast ? stack.size - 1
+                                        : stack.kinds[(position - kBlocks) / 2].first;
+  return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
 }
 
 ChunkContext StackLayers::context_at(ModuleId module, std::size_t position,
                                      const LayerCut& cut) const {
-  ChunkContext context =
-      chunk_context(scenario_.model, module, at(module, position).front().layer.begin, cut.grid(),
-                    scenario_.training.precision);
+  ChunkContext context = chunk_context(scenario_.model, module, at(module, position).begin,
+                                       cut.grid(), scenario_.training.precision);
   context.recomputed = kAllLayers;
-  if (position != kRecomputed) context.recompute = Recompute::none;
-  context.added_edges = 0;  // of inner layers: not counted
-  // LoRA blocks as cheap as the first, which stops where nothing before it trains.
-  const Module& module_of = scenario_.model.modules[module.value];
-  if (module_of.trainable == Trainable::lora)
+  if (!recomputed(position)) context.recompute = Recompute::none;
+  context.added_edges = 0;
+  // The first block of what is not fully trained may stop where nothing before it trains.
+  if (position >= kBlocks && stacks_[module.value].kinds[(position - kBlocks) / 2].starts)
     context.input_grad = needs_input_grad(scenario_.model, module);
   return context;
-}
-
-std::vector<StackLayers::Alike> StackLayers::at(ModuleId module, std::size_t position) const {
-  const auto alone = [](int layer) {
-    return LayerRange{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
-  };
-  const int last = stack_[module.value] - 1;
-  const Module& of = scenario_.model.modules[module.value];
-  if (position == kFirst || of.layers == 0) return {{alone(0)}};
-  if (position == kLast) return {{alone(last)}};
-  std::map<BlockKind, Alike> kinds;
-  for (int block = 0; block < of.layers; ++block) {
-    const auto [known, added] = kinds.try_emplace(block_at(of, block), Alike{alone(1 + block)});
-    if (!added) ++known->second.count;
-  }
-  std::vector<Alike> layers;
-  for (const auto& [kind, alike] : kinds) layers.push_back(alike);
-  return layers;
-}
-
-HeldElements StackLayers::parameters_of(const Chunk& chunk, int tp) {
-  const auto [known, added] = parameters_.try_emplace({chunk.module.value, tp});
-  if (added) {
-    const Module& module = scenario_.model.modules[chunk.module.value];
-    for (std::size_t position = 0; position < kPositions; ++position) {
-      HeldElements sum;
-      std::int64_t layers = 0;
-      for (const Alike& alike : at(chunk.module, position)) {
-        const HeldElements held = held_elements(parameters(module, alike.layer), {.tensor = tp});
-        sum.trained += held.trained * alike.count;
-        sum.frozen += held.frozen * alike.count;
-        layers += alike.count;
-      }
-      known->second[position] = {sum.trained / layers, sum.frozen / layers};
-    }
-  }
-  const Counts counts = count(chunk, {});
-  HeldElements total;
-  for (std::size_t position = 0; position < kPositions; ++position) {
-    total.trained += known->second[position].trained * counts[position];
-    total.frozen += known->second[position].frozen * counts[position];
-  }
-  return total;
 }
 
 }  // namespace polyphony

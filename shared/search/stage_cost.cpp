@@ -1,17 +1,26 @@
 #include "shared/search/stage_cost.h"
 
 #include <algorithm>
+#include <numeric>
 
-#include "shared/cost/layer_costs.h"
+#include "shared/layers/layer_table.h"
+#include "shared/layers/rows.h"
+#include "shared/plan/links.h"
 
 namespace polyphony {
+namespace {
 
-StageCosts::StageCosts(StackLayers& layers, const HardwareProfile& profile, const Batch& batch)
-    : layers_(layers),
-      scenario_(layers.scenario()),
-      profile_(profile),
-      coupled_(std::all_of(batch.samples.begin(), batch.samples.end(),
-                           [](const Sample& sample) { return image_patches(sample) > 0; })) {}
+// Flows are rounded to whole bytes, of every channel by half a one at most: so much less has more than
+// that less to move.
+Bytes rounded(const Ring& ring, Bytes bytes) {
+  const auto most = 1 + static_cast<std::int64_t>(ring.channels);
+  return Bytes(std::max<std::int64_t>(0, bytes.value - most));
+}
+
+}  // namespace
+
+StageCosts::StageCosts(const StackLayers& layers, const HardwareProfile& profile)
+    : layers_(layers), scenario_(layers.scenario()), profile_(profile), parameters_(layers) {}
 
 LayerTimes& LayerTimes::operator+=(const LayerTimes& other) {
   lane += other.lane;
@@ -19,163 +28,267 @@ LayerTimes& LayerTimes::operator+=(const LayerTimes& other) {
   backward += other.backward;
   full_forward += other.full_forward;
   full_backward += other.full_backward;
+  weights += other.weights;
   return *this;
 }
 
 LayerTimes LayerTimes::operator*(int times) const {
-  return {lane * times, forward * times, backward * times, full_forward * times,
-          full_backward * times};
+  return {lane * times,         forward * times,       backward * times,
+          full_forward * times, full_backward * times, weights * times};
 }
 
-StageCost StageCosts::cost(const LayoutView& view, std::size_t branch, std::size_t stage) {
+StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int index, bool splits) {
   StageCost cost;
-  add_times(view, branch, stage, cost);
-  add_parameters(view, branch, stage, cost);
+  add_times(view, stage, splits, cost);
+  add_message(view, stage, cost);
+  add_parameters(view, stage, index, cost);
   return cost;
 }
 
 Seconds StageCosts::scalar_time(int ranks) {
-  const auto [known, added] = scalars_.try_emplace(ranks);
-  if (added) {
-    std::vector<Rank> world;
-    for (int r = 0; r < ranks; ++r) world.emplace_back(static_cast<std::size_t>(r));
-    known->second = ring_time(make_ring(world, scenario_.cluster, profile_),
-                              CollectiveKind::all_reduce, Bytes(3 * 8));
-  }
-  return known->second;
+  const Ring world = ring(0, ranks, 1);
+  key_ = {ranks};
+  return scalars_.get(key_, [&] {
+    return ring_time(world, CollectiveKind::all_reduce, rounded(world, Bytes(3 * 8)));
+  });
 }
 
-const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch,
-                                           ModuleId id) {
-  const LayerCut cut(view.layout->modules[id.value]);
-  const auto [known, added] = times_.try_emplace({view.key, branch, id.value, cut});
-  if (added) {
-    for (std::size_t position = 0; position < StackLayers::kPositions; ++position) {
-      if (position == StackLayers::kRecomputed && cut.recompute == Recompute::none) continue;
-      known->second[position] = time_position((*view.loads)[branch][id.value], id, position, cut);
-    }
-  }
-  return known->second;
+Seconds StageCosts::update_time(Bytes updated) const {
+  if (updated.value == 0) return Seconds(0);
+  return profile_.optimizer_overhead +
+         updated / (profile_.device.memory_rate * profile_.optimizer_bytes_efficiency);
 }
 
-const Ring& StageCosts::gradient_ring(const ModuleLayout& grid, int index) {
-  const Rank first = grid.rank_at(0, 0, 0, index);
-  const int at = static_cast<int>(first.value);
-  const int place = scenario_.cluster.flat() ? at % scenario_.cluster.ranks_per_node : at;
-  const auto [known, added] = rings_.try_emplace({place, grid.tp * grid.cp, grid.dp()});
-  if (added) {
+Seconds StageCosts::crossing() const {
+  const Cluster& cluster = scenario_.cluster;
+  Seconds latency = std::min(cluster.node_link.latency, cluster.fabric_link.latency);
+  if (cluster.domain_size() < cluster.ranks_per_node)
+    latency = std::min(latency, cluster.bus.latency);
+  return profile_.message_latency + latency;
+}
+
+const Ring& StageCosts::ring(int first, int count, int stride) {
+  const Cluster& cluster = scenario_.cluster;
+  const int place = cluster.flat() ? first % cluster.ranks_per_node : first;
+  key_ = {place, count, stride};
+  return rings_.get(key_, [&] {
     std::vector<Rank> members;
-    for (int d = 0; d < grid.dp(); ++d) members.push_back(grid.rank_at(0, 0, d, index));
-    known->second = make_ring(members, scenario_.cluster, profile_);
-  }
-  return known->second;
+    for (int i = 0; i < count; ++i)
+      members.emplace_back(static_cast<std::size_t>(first + i * stride));
+    return make_ring(members, cluster, profile_);
+  });
 }
 
-LayerTimes StageCosts::time_position(const ModuleLoad& load, ModuleId id, std::size_t position,
-                                     const LayerCut& cut) const {
-  const std::vector<StackLayers::Alike> kinds = layers_.at(id, position);
-  LayerTimes least = time_layer(load, id, kinds.front().layer, position, cut);
-  for (std::size_t kind = 1; kind < kinds.size(); ++kind) {
-    const LayerTimes times = time_layer(load, id, kinds[kind].layer, position, cut);
-    for (Seconds LayerTimes::* part :
-         {&LayerTimes::lane, &LayerTimes::forward, &LayerTimes::backward, &LayerTimes::full_forward,
-          &LayerTimes::full_backward})
-      least.*part = std::min(least.*part, times.*part);
+Ring StageCosts::least_ring(const ModuleLayout& grid, int count, int stride,
+                            const ExpertChoice& choices) {
+  if (count < 2) return {};
+  const Cluster& cluster = scenario_.cluster;
+  const int span = count * stride, node = cluster.ranks_per_node;
+  // Where groups lie alike in nodes, the first says it for all.
+  const bool alike = cluster.flat() && grid.first_rank % std::gcd(span, node) == 0 &&
+                     (span % node == 0 || node % span == 0) && grid.first_rank % node == 0;
+  Ring best;
+  for (int begin = grid.first_rank; begin + span <= grid.first_rank + grid.ranks; begin += span) {
+    std::vector<Rank> members;
+    for (int i = 0; i < count; ++i)
+      members.emplace_back(static_cast<std::size_t>(begin + i * stride));
+    const Ring one = make_ring(members, cluster, profile_, Others::alike, choices);
+    if (begin == grid.first_rank || one.nodes < best.nodes ||
+        (one.nodes == best.nodes && one.rate.value > best.rate.value))
+      best = one;
+    if (alike) break;
   }
-  return least;
+  return best;
 }
 
-LayerTimes StageCosts::time_layer(const ModuleLoad& load, ModuleId id, LayerRange layer,
-                                  std::size_t position, const LayerCut& cut) const {
+const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch, ModuleId id,
+                                           bool splits) {
+  const ModuleLayout& grid = view.layout->modules[id.value];
+  const BranchLoad& load = *view.branches[branch].load;
+  const LayerCut cut(grid);
+  const int node = scenario_.cluster.ranks_per_node;
+  const bool regular = scenario_.cluster.flat() && grid.first_rank % node == 0;
+  key_ = {
+      load.id, static_cast<int>(id.value), splits ? 1 : 0, regular ? 0 : grid.first_rank,
+      regular && node % (cut.tp * cut.cp) == 0 && node % (cut.tp * cut.ep) == 0 ? 0 : grid.ranks};
+  cut.add_to(key_);
+  Key key = key_;
+  return times_.get(key, [&] {
+    const Module& module = layers_.module(id);
+    const ExpertChoice experts = profile_.stack.one_copy
+                                     ? ExpertChoice{module.experts_per_token, module.experts}
+                                     : ExpertChoice{};
+    const InnerRings rings{least_ring(grid, grid.tp, 1, {}), least_ring(grid, grid.cp, grid.tp, {}),
+                           least_ring(grid, grid.ep, grid.experts_tp(), experts)};
+    Times result(layers_.positions(id));
+    for (std::size_t p = 0; p < result.size(); ++p) {
+      if (StackLayers::recomputed(p) && cut.recompute == Recompute::none) continue;
+      if (p == StackLayers::kLast && layers_.size(id) == 1) continue;
+      result[p] = time_layer(load, id, p, cut, rings, splits);
+    }
+    return result;
+  });
+}
+
+LayerTimes StageCosts::time_layer(const BranchLoad& branch, ModuleId id, std::size_t position,
+                                  const LayerCut& cut, const InnerRings& rings, bool splits) const {
+  const ModuleLoad& load = branch.modules[id.value];
   const Module& module = layers_.module(id);
+  const LayerRange layer = layers_.at(id, position);
   const ChunkContext context = layers_.context_at(id, position, cut);
-  const ModuleLayout grid = cut.grid();
-  std::vector<Rank> members;
-  for (int t = 0; t < cut.tp; ++t) members.push_back(grid.rank_at(t, 0, 0, 0));
-  const Ring ring = make_ring(members, scenario_.cluster, profile_, Others::alike);
   const bool visited = needs_backward(scenario_.model, id);
-  const auto forward = [&](const WorkSize& size) {
-    return range_time(module, layer, Phase::forward, size, context, {ring, {}, {}}, profile_);
+  // The first layer of a chunk reads what conditions all of its blocks: none is taken for the first.
+  const bool second = reads_conditioning(module, layer);
+  const auto time = [&](Phase phase, const WorkSize& size) {
+    if (!second) return range_time(module, layer, phase, size, context, rings, profile_);
+    const LayerRange both{static_cast<std::uint16_t>(layer.begin - 1), layer.end};
+    return layer_times(module, both, phase, size, context, rings, profile_).back();
   };
+  const auto forward = [&](const WorkSize& size) { return time(Phase::forward, size); };
   const auto backward = [&](const WorkSize& size) {
-    if (!visited) return Seconds(0);
-    return range_time(module, layer, Phase::backward, size, context, {ring, {}, {}}, profile_);
+    return visited ? time(Phase::backward, size) : Seconds(0);
   };
-  LayerTimes times{{},
-                   forward(load.smallest),
-                   backward(load.smallest),
-                   forward(load.smallest_full),
-                   backward(load.smallest_full)};
-  for (const auto& [size, count] : representatives(load.lane))
-    times.lane += (forward(size) + backward(size)) * count;
+  const auto back = [&](const WorkSize& size) {
+    return visited && splits ? std::min(time(Phase::backward_input, size), backward(size))
+                             : backward(size);
+  };
+  LayerTimes times;
+  times.forward = forward(load.smallest);
+  times.backward = back(load.smallest);
+  times.full_forward = forward(load.smallest_full);
+  times.full_backward = back(load.smallest_full);
+  for (std::size_t kind = 0; kind < load.sizes.size(); ++kind) {
+    const WorkSize& size = load.sizes[kind];
+    const int count = branch.counts[kind];
+    const Seconds whole = backward(size);
+    times.lane += (forward(size) + whole) * count;
+    if (splits) times.weights += (whole - back(size)) * count;
+  }
   return times;
 }
 
-void StageCosts::add_times(const LayoutView& view, std::size_t branch, std::size_t stage,
+void StageCosts::add_times(const LayoutView& view, StageOfBranch stage, bool splits,
                            StageCost& cost) {
-  const std::vector<Stage>& stages = (*view.stages)[branch];
-  const Model& model = scenario_.model;
-  for (const Chunk& chunk : stages[stage].chunks) {
-    const Times& per_layer = times(view, branch, chunk.module);
-    const StackLayers::Counts counts =
-        layers_.count(chunk, view.layout->modules[chunk.module.value]);
-    for (std::size_t position = 0; position < StackLayers::kPositions; ++position) {
-      cost.times += per_layer[position] * counts[position];
-    }
-    const bool visited = needs_backward(model, chunk.module);
-    const Seconds over = profile_.op_overhead, over_back = visited ? over : Seconds(0);
-    cost.times += {(over + over_back) * (*view.loads)[branch][chunk.module.value].works, over,
-                   over_back, over, over_back};
-    cost.has_backward = cost.has_backward || visited;
+  const BranchView& branch = view.branches[stage.branch];
+  for (const LayerRun& run : (*branch.stages)[stage.stage]) {
+    const ModuleLayout& layout = view.layout->modules[run.module.value];
+    const Times& per_layer = times(view, stage.branch, run.module, splits);
+    const StackLayers::Counts counts = layers_.count(run, recomputed_range(layout));
+    for (std::size_t p = 0; p < per_layer.size(); ++p)
+      if (counts[p] > 0) cost.times += per_layer[p] * counts[p];
+    int chunks = 0;
+    layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange) { ++chunks; });
+    const bool visited = needs_backward(scenario_.model, run.module);
+    const Seconds over = profile_.op_overhead * chunks, over_back = visited ? over : Seconds(0);
+    cost.times += {(over + over_back) * branch.works, over, over_back, over, over_back, {}};
   }
-  if (stage + 1 == stages.size()) return;
-  const ModuleId producer = stages[stage].chunks.back().module;
-  const std::int64_t rows = (*view.loads)[branch][producer.value].smallest.tokens;
-  cost.rows_flow = rows > 0;
-  const std::int64_t elements = rows * output_width(model.modules[producer.value]);
-  const ModuleLayout& grid = view.plan.branches[branch].grid;
-  // Under sequence parallelism every rank sends its own rows.
-  cost.message = least_message(
-      grid, size_of(scenario_.training.precision) * elements / std::int64_t{grid.sp ? grid.tp : 1});
 }
 
-void StageCosts::add_parameters(const LayoutView& view, std::size_t branch, std::size_t stage,
+bool StageCosts::follows(const LayerRun& before, const LayerRun& after) const {
+  if (after.layers.begin > 0)
+    return before.module == after.module && before.layers.end == after.layers.begin;
+  const Model& model = scenario_.model;
+  return std::any_of(model.edges.begin(), model.edges.end(), [&](const Edge& edge) {
+    return edge.from == before.module && edge.to == after.module && edge.to_layer == 0 &&
+           edge_end(model, edge) == before.layers.end;
+  });
+}
+
+void StageCosts::add_message(const LayoutView& view, StageOfBranch stage, StageCost& cost) const {
+  const BranchView& branch = view.branches[stage.branch];
+  const std::vector<StageRuns>& stages = *branch.stages;
+  cost.flows = cost.returns = false;
+  const std::size_t next = stage.stage + std::size_t{1};
+  if (next == stages.size() || !follows(stages[stage.stage].back(), stages[next].front())) return;
+  const LayerRun& last = stages[stage.stage].back();
+  const Module& producer = layers_.module(last.module);
+  const std::int64_t rows =
+      rows_leaving(producer, last.layers.end, branch.load->modules[last.module.value].smallest);
+  // Rows of the consumer: of its own items, an edge brings what the producer made.
+  const std::int64_t taken =
+      branch.load->modules[stages[next].front().module.value].smallest.tokens;
+  cost.flows = rows > 0 && taken > 0;
+  cost.returns = cost.flows && needs_backward(scenario_.model, last.module);
+  const Pipeline shape{branch.grid->pp, branch.grid->vpp};
+  const auto place = schedule(view.layout->schedule).place;
+  if (!view.layout->turns.empty() || branch.grid->pp == 1 ||
+      (branch.grid->vpp > 1 && place(shape, stage.stage) == place(shape, static_cast<int>(next))))
+    return;  // perhaps on one rank
+  const bool whole = last.module == stages[next].front().module;
+  const std::int64_t elements = (whole ? rows : 0) * output_width(producer);
+  const ModuleLayout& grid = view.layout->modules[last.module.value];
+  // Under sequence parallelism, and where receivers gather, every rank sends a part.
+  const bool parts = grid.sp || profile_.stack.scattered_messages;
+  cost.message = least_message(*branch.grid, size_of(scenario_.training.precision) * elements /
+                                                 std::int64_t{parts ? grid.tp : 1});
+}
+
+void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int index,
                                 StageCost& cost) {
   const NumberFormat precision = scenario_.training.precision;
-  const ModuleLayout& grid = view.plan.branches[branch].grid;
-  const Ring& ring = gradient_ring(grid, index_of(view, branch, stage));
-  Bytes updated{};
-  bool first = true;  // gradients of the first chunk a backward visits are ready last
-  for (const Chunk& chunk : (*view.stages)[branch][stage].chunks) {
-    const Shard shard = view.layout->modules[chunk.module.value].shard;
-    const std::int64_t local = layers_.parameters_of(chunk, grid.tp).trained;
-    const Bytes weights = size_of(precision) * local;
-    if (local > 0) {
-      const bool sharded = shard != Shard::none && grid.dp() > 1;
-      // Hidden behind the backward: as if nothing were left of it.
-      const Seconds reduction =
-          profile_.stack.overlap > 0
-              ? Seconds(0)
-              : ring_time(ring,
-                          sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                          reduced_bytes(profile_, precision, gradient_size(precision) * local));
+  const BranchView& branch = view.branches[stage.branch];
+  const ModuleLayout& grid = *branch.grid;
+  const int first = static_cast<int>(grid.rank_at(0, 0, 0, index).value);
+  bool ready_last = true;  // the first chunk's gradients, which a backward visits last
+  // Chunks of a module that are cut by blocks are mostly alike.
+  Seconds gather{}, scatter{}, most{};
+  for (const LayerRun& run : (*branch.stages)[stage.stage]) {
+    const ModuleLayout& layout = view.layout->modules[run.module.value];
+    const LayerParameterCounts& elements = parameters_.of(run.module, layout);
+    const bool visited = needs_backward(scenario_.model, run.module);
+    layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
+      const ChunkElements sums = elements.of(layers_.count({run.module, range}, {}));
+      Seconds reduction{}, beside{};
+      for (const bool experts : {false, true}) {
+        const HeldElements& sum = experts ? sums.experts : sums.dense;
+        if (sum.trained + sum.frozen == 0) continue;
+        const Division of = division_of(grid, layout.shard, experts);
+        const auto time = [&](int count, int stride, CollectiveKind kind, Bytes bytes) {
+          if (count < 2) return Seconds(0);
+          const Ring& over = ring(first, count, stride);
+          return ring_time(over, kind, rounded(over, bytes));
+        };
+        const auto reduced = [&](std::int64_t count) {
+          return reduced_bytes(profile_, precision, gradient_size(precision) * count);
+        };
+        const bool divided = of.shards > 1;
+        const bool at_once = divided && layout.shard >= Shard::gradients;
+        // What hides the rest leaves a tenth (shared/cost/cost_model.cpp).
+        const double shown =
+            layout.shard < Shard::gradients && profile_.stack.overlap > 0 ? 0.1 : 1;
+        const std::int64_t owned = sum.trained / of.shards;
+        if (sum.trained > 0) {
+          const Seconds summed =
+              time(of.shards, of.stride, CollectiveKind::reduce_scatter, reduced(sum.trained));
+          if (!at_once) reduction += shown * summed;
+          if (at_once) scatter += branch.works * summed;
+          reduction += shown * time(of.replicas, of.stride * of.shards, CollectiveKind::all_reduce,
+                                    reduced(owned));
+          if (divided && layout.shard != Shard::full)
+            cost.gathers += shown * time(of.shards, of.stride, CollectiveKind::all_gather,
+                                         size_of(precision) * sum.trained);
+          cost.updated += update_bytes(precision) * owned;
+        }
+        if (divided && layout.shard == Shard::full) {
+          const std::int64_t all = sum.trained + sum.frozen;
+          beside +=
+              time(of.shards, of.stride, CollectiveKind::all_gather, size_of(precision) * all);
+        }
+      }
       cost.reductions += reduction;
-      if (first) cost.reduction = reduction;
-      // A fully sharded module gathers beside its ops, not after the update.
-      if (sharded && shard != Shard::full && profile_.stack.overlap <= 0)
-        cost.update += ring_time(ring, CollectiveKind::all_gather, weights);
-      updated += update_bytes(precision) * (sharded ? local / grid.dp() : local);
-    }
-    first = first && !needs_backward(scenario_.model, chunk.module);
+      if (ready_last) cost.reduction = reduction;
+      ready_last = ready_last && !visited;
+      gather += (visited ? 2 : 1) * branch.works * beside;
+      most = std::max(most, (visited ? 2 : 1) * branch.works * beside);
+    });
   }
-  if (updated.value > 0) {
-    cost.update += profile_.optimizer_overhead +
-                   updated / (profile_.device.memory_rate * profile_.optimizer_bytes_efficiency);
-  }
+  // Of two turns of the stage one after the other the second finds a chunk there.
+  cost.streamed = scatter + gather - most;
 }
 
-Seconds StageCosts::least_message(const ModuleLayout& grid, Bytes bytes) const {
+Seconds StageCosts::least_message(const ModuleLayout& grid, Bytes whole) const {
   const Cluster& cluster = scenario_.cluster;
+  const Bytes bytes(std::max<std::int64_t>(0, whole.value - 1));  // rounded
   const Seconds between =
       cluster.fabric_link.latency + bytes / (cluster.fabric_link.rate * profile_.fabric_efficiency);
   const Seconds inside =

@@ -1,72 +1,77 @@
 // Times of one pipeline stage in closed form: the parts that shared/search/bound.h adds up.
-// Remembers what layouts have in common: the time of each kind of layer per module, tensor-parallel
-// size and cut. Source: own count, of what shared/plan/ lowers and shared/cost/ prices.
+// Remembers what layouts have in common: the time of each kind of layer per load and cut, rings by
+// where they lie. Source: own count, of what shared/plan/ lowers and shared/cost/ prices.
 #pragma once
 
-#include <array>
-#include <map>
-#include <tuple>
+#include <vector>
 
 #include "shared/cost/cost_model.h"
 #include "shared/hardware/hardware.h"
 #include "shared/search/layout_view.h"
+#include "shared/search/parameter_counts.h"
 #include "shared/search/stack_layers.h"
 
 namespace polyphony {
 
 // Sums over layers of one rank.
 struct LayerTimes {
-  Seconds lane{};      // forward, recompute and backward of all work items of the busiest lane
+  Seconds lane{};      // forward, recompute and backward of all work items of the busiest column
   Seconds forward{};   // of the smallest work item
   Seconds backward{};  // of the smallest work item, recompute included
   Seconds full_forward{}, full_backward{};  // of the smallest work item that has tokens
+  Seconds weights{};  // of `lane`, what follows the input parts where weight parts are turns of
+                      // their own; the backwards above are input parts then
   LayerTimes& operator+=(const LayerTimes& other);
   LayerTimes operator*(int times) const;
 };
 
 struct StageCost {
   LayerTimes times;
-  Seconds message{};      // smallest, to the next stage of the branch or back
-  bool rows_flow = true;  // every work item sends rows to the next stage, so that it waits
-  bool has_backward = false;
+  Seconds message{};     // smallest, to the next stage of the branch or back
+  bool flows = true;     // every work item sends rows to the next stage, so that it waits
+  bool returns = false;  // and the next stage sends their gradients
   Seconds reduction{};   // of the gradients that are ready last
-  Seconds reductions{};  // of all gradients
-  Seconds update{};      // and the gathers of sharded parameters
+  Seconds reductions{};  // of all gradients, after the last backward
+  Seconds streamed{};    // gathers and sums of sharded modules beside their ops
+  Bytes updated{};
+  Seconds gathers{};  // of what the update changed
 };
 
 // Layers and profile must outlive it.
 class StageCosts {
  public:
-  StageCosts(StackLayers& layers, const HardwareProfile& profile, const Batch& batch);
+  StageCosts(const StackLayers& layers, const HardwareProfile& profile);
 
-  StageCost cost(const LayoutView& view, std::size_t branch, std::size_t stage);
-  Seconds scalar_time(int ranks);            // all-reduce of the step's scalars
-  bool coupled() const { return coupled_; }  // every sample has an image
-  const Cluster& cluster() const { return scenario_.cluster; }
-  const HardwareProfile& profile() const { return profile_; }
+  StageCost cost(const LayoutView& view, StageOfBranch stage, int index, bool splits);
+  const Scenario& scenario() const { return scenario_; }
+  // From one branch to another.
+  Seconds crossing() const;
+  Seconds update_time(Bytes updated) const;
+  Seconds scalar_time(int ranks);  // all-reduce of the step's scalars
 
  private:
-  using Times = std::array<LayerTimes, StackLayers::kPositions>;
-  const Times& times(const LayoutView& view, std::size_t branch, ModuleId module);
-  const Ring& gradient_ring(const ModuleLayout& grid, int index);  // along the pipeline
-  LayerTimes time_position(const ModuleLoad& load, ModuleId module, std::size_t position,
-                           const LayerCut& cut) const;
-  LayerTimes time_layer(const ModuleLoad& load, ModuleId module, LayerRange layer,
-                        std::size_t position, const LayerCut& cut) const;
-  void add_times(const LayoutView& view, std::size_t branch, std::size_t stage, StageCost& cost);
-  void add_parameters(const LayoutView& view, std::size_t branch, std::size_t stage,
-                      StageCost& cost);
+  using Times = std::vector<LayerTimes>;  // by position
+  const Times& times(const LayoutView& view, std::size_t branch, ModuleId module, bool splits);
+  LayerTimes time_layer(const BranchLoad& load, ModuleId module, std::size_t position,
+                        const LayerCut& cut, const InnerRings& rings, bool splits) const;
+  // Of `count` ranks, `stride` apart, from `first` on.
+  const Ring& ring(int first, int count, int stride);
+  // The quickest of those that lie so in the grid, one after another.
+  Ring least_ring(const ModuleLayout& grid, int count, int stride, const ExpertChoice& choices);
+  void add_times(const LayoutView& view, StageOfBranch stage, bool splits, StageCost& cost);
+  void add_message(const LayoutView& view, StageOfBranch stage, StageCost& cost) const;
+  void add_parameters(const LayoutView& view, StageOfBranch stage, int index, StageCost& cost);
   Seconds least_message(const ModuleLayout& grid, Bytes bytes) const;
+  bool follows(const LayerRun& before, const LayerRun& after) const;
 
-  StackLayers& layers_;
+  const StackLayers& layers_;
   const Scenario& scenario_;
   const HardwareProfile& profile_;
-  const bool coupled_;
-  // By load, branch, module and cut.
-  std::map<std::tuple<LayoutView::Key, std::size_t, std::uint32_t, LayerCut>, Times> times_;
-  std::map<std::tuple<int, int, int>, Ring>
-      rings_;  // first rank's place in its node, stride, lanes
-  std::map<int, Seconds> scalars_;
+  ParameterCounts parameters_;
+  Known<Times> times_;
+  Known<Ring> rings_;
+  Known<Seconds> scalars_;
+  Key key_;
 };
 
 }  // namespace polyphony

@@ -2,90 +2,208 @@
 
 #include <algorithm>
 
+#include "shared/layers/layer_table.h"
+#include "shared/layers/row_shares.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
-#include "shared/plan/step_plan.h"
 
 namespace polyphony {
 
-Bytes StageMemory::held(const InFlight& works_in_flight) const {
-  Bytes bytes = (weights * std::int64_t{works_in_flight.weights} -
-                 kept * std::int64_t{works_in_flight.both}) /
-                std::int64_t{works};
-  if (works_in_flight.tapes > 0)
-    bytes += largest + lane * std::int64_t{works_in_flight.tapes - 1} / std::int64_t{works};
-  return bytes;
+StageMemories::StageMemories(const StackLayers& layers) : layers_(layers), parameters_(layers) {
+  const Model& model = layers.scenario().model;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    visited_.push_back(needs_backward(model, ModuleId(m)));
+    inputs_trained_.push_back(needs_input_grad(model, ModuleId(m)));
+  }
 }
 
-StageMemory StageMemories::memory(const LayoutView& view, std::size_t branch, std::size_t stage) {
-  const NumberFormat precision = layers_.scenario().training.precision;
-  const ModuleLayout& grid = view.plan.branches[branch].grid;
-  StageMemory memory;
-  // widest: a boundary of the largest work item; whole: what a sharded chunk gathers to run.
-  Bytes widest{}, rebuilt{}, whole{};
-  for (const Chunk& chunk : (*view.stages)[branch][stage].chunks) {
-    const ModuleLoad& load = (*view.loads)[branch][chunk.module.value];
-    const Module& module = layers_.module(chunk.module);
-    const ModuleLayout& layout = view.layout->modules[chunk.module.value];
-    const HeldElements local = layers_.parameters_of(chunk, grid.tp);
-    const HeldBytes held = held_bytes(local, layout.shard, grid.dp(), 0, precision);
-    memory.fixed += held.values + held.gradient + held.optimizer;
-    whole = std::max(whole, held.gathered + held.whole_gradient);
-    widest = std::max(widest, size_of(precision) * (load.largest.tokens * output_width(module)));
-    if (!needs_backward(layers_.scenario().model, chunk.module)) continue;
-    const Tapes& per_layer = tapes(view, branch, chunk.module);
-    const StackLayers::Counts counts = layers_.count(chunk, layout);
-    memory.works = std::max(1, load.works);
-    for (std::size_t position = 0; position < StackLayers::kPositions; ++position) {
-      memory.largest += per_layer.largest[position] * counts[position];
-      memory.lane += per_layer.lane[position] * counts[position];
-      memory.weights += per_layer.weights[position] * counts[position];
-      memory.kept += per_layer.kept[position] * counts[position];
-    }
-    if (counts[StackLayers::kRecomputed] > 0) rebuilt = std::max(rebuilt, per_layer.rebuilt);
+StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
+                                        const WorkSize& size) const {
+  const Model& model = layers_.scenario().model;
+  const Module& module = layers_.module(id);
+  const std::int64_t element = size_of(layers_.scenario().training.precision).value;
+  const auto rows_of = [&](std::int64_t rows) {
+    return element * (cut.sp ? RowShares{rows, cut.tp}.count(0) : rows);
+  };
+  Held held;
+  Flows& flows = held.flows;
+  const int stack = layers_.size(id);
+  flows.inside = rows_of(rows_leaving(module, 1, size)) * module.hidden;
+  const bool ends = module.kind == ModuleKind::language || module.kind == ModuleKind::diffusion;
+  flows.out = ends ? 0 : rows_of(rows_leaving(module, stack, size)) * output_width(module);
+  for (const Edge& edge : model.edges) {
+    if (edge.to != id || edge.to_layer > 0) continue;
+    const Module& source = model.modules[edge.from.value];
+    if (module.kind == ModuleKind::language)  // of all its edges together
+      flows.in = rows_of(size.tokens - size.text_tokens) * module.hidden;
+    else if (module.kind == ModuleKind::diffusion)
+      flows.condition_in += rows_of(size.condition) * source.hidden;
+    else
+      flows.in += rows_of(size.tokens * merged_rows(module)) * source.hidden;
   }
-  // Input and output of the chunk that runs, and received ahead: kReceiveSlots.
-  memory.transient = rebuilt + whole + widest * std::int64_t{2 + kReceiveSlots};
+  flows.condition = element * size.condition * module.condition;
+  flows.condition_kept = cut.sp ? 0 : flows.condition;
+  const auto range_of = [](int begin, int end) {
+    return LayerRange{static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(end)};
+  };
+  for (std::size_t position = 0; position < layers_.positions(id); ++position) {
+    Layer& of = held.layers.emplace_back();
+    if (position == StackLayers::kLast && stack == 1) continue;
+    const ChunkContext context = layers_.context_at(id, position, cut);
+    const LayerRange layer = layers_.at(id, position);
+    const std::int64_t conditioning = reads_conditioning(module, layer) ? flows.condition : 0;
+    const std::int64_t input = input_in_tape(module, layer, size, context).value;
+    of.tape = tape_bytes(module, layer, size, context).value - conditioning;
+    of.input = input - (cut.sp ? 0 : conditioning);
+    of.rebuilt = workspace_bytes(module, layer, size, context).value;
+    of.weights = held_for_weights(module, layer, size, context).value;
+    if (of.weights > 0) of.kept = kept_for_weights(module, layer, size, context).value + input;
+  }
+  if (module.tied && stack > 1) {  // a chunk with both ends has the matrix once
+    const ChunkContext context = layers_.context_at(id, StackLayers::kFirst, cut);
+    const auto weights = [&](LayerRange range) {
+      return held_for_weights(module, range, size, context).value;
+    };
+    held.tied = weights(range_of(0, stack - 1)) + weights(range_of(stack - 1, stack)) -
+                weights(range_of(0, stack));
+  }
+  return held;
+}
+
+const std::vector<StageMemories::Held>& StageMemories::tapes(const LayoutView& view,
+                                                             std::size_t branch, ModuleId id,
+                                                             bool beside) {
+  const BranchLoad& load = *view.branches[branch].load;
+  const LayerCut cut(view.layout->modules[id.value]);
+  key_ = {load.id, static_cast<int>(id.value), beside ? 1 : 0};
+  cut.add_to(key_);
+  return tapes_.get(key_, [&] {
+    const ModuleLoad& of = load.modules[id.value];
+    std::vector<Held> kinds;
+    if (beside) {
+      kinds.push_back(held(id, cut, of.smallest));
+    } else {
+      for (const WorkSize& size : of.sizes) kinds.push_back(held(id, cut, size));
+    }
+    return kinds;
+  });
+}
+
+StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRange range,
+                                          const StackLayers::Counts& counts) const {
+  Chunk chunk;
+  chunk.visited = visited_[id.value];
+  const bool first = range.begin == 0, last = range.end == layers_.size(id);
+  const Flows& flows = held.flows;
+  chunk.in = (first ? flows.in : flows.inside) + flows.condition_in;
+  chunk.out = last ? flows.out : flows.inside;
+  if (!chunk.visited) return chunk;
+  std::int64_t input = -1;
+  bool blocks = false;
+  for (std::size_t p = 0; p < held.layers.size(); ++p) {
+    if (counts[p] == 0) continue;
+    const Layer& layer = held.layers[p];
+    chunk.tape += layer.tape * counts[p];
+    chunk.kept += layer.kept * counts[p];
+    chunk.weights += layer.weights * counts[p];
+    chunk.rebuilt = std::max(chunk.rebuilt, layer.rebuilt);
+    // Of its first layer: the module's, else a block's; all blocks' inputs are alike, but of one
+    // that starts.
+    if (p == StackLayers::kFirst || (input < 0 && p != StackLayers::kLast)) input = layer.input;
+    blocks = blocks || p >= StackLayers::kBlocks;
+  }
+  if (first) input = held.layers[StackLayers::kFirst].input;
+  if (first && last) chunk.weights -= held.tied;
+  if (input < 0) input = held.layers[StackLayers::kLast].input;
+  if (blocks) chunk.tape += flows.condition - flows.condition_kept;
+  chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
+  // Nothing waits where nothing is trained.
+  chunk.kept = chunk.weights > 0 ? std::clamp<std::int64_t>(chunk.kept - input, 0, chunk.tape) : 0;
+  chunk.tape += chunk.in;
+  chunk.back = first ? (inputs_trained_[id.value] ? flows.in : 0) : flows.inside;
+  return chunk;
+}
+
+StageMemories::State StageMemories::state(const LayerParameterCounts& of, const ModuleLayout& grid,
+                                          Shard shard, const StackLayers::Counts& counts) const {
+  const ChunkElements elements = of.of(counts);
+  State state;
+  for (const bool experts : {false, true}) {
+    const HeldElements& sum = experts ? elements.experts : elements.dense;
+    if (sum.trained + sum.frozen == 0) continue;
+    const HeldBytes bytes = held_bytes(sum, shard, division_of(grid, shard, experts).shards, 0,
+                                       layers_.scenario().training.precision);
+    state.held += bytes.values + bytes.gradient + bytes.optimizer;
+    state.gathered += bytes.gathered;
+    state.whole += bytes.whole_gradient;
+  }
+  return state;
+}
+
+StageMemory StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool beside) {
+  const BranchView& branch = view.branches[stage.branch];
+  StageMemory memory;
+  const std::size_t kinds = beside ? 1 : branch.load->counts.size();
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    states_.clear();
+    chunks_.clear();
+    for (const LayerRun& run : (*branch.stages)[stage.stage]) {
+      const ModuleLayout& layout = view.layout->modules[run.module.value];
+      const Held& held = tapes(view, stage.branch, run.module, beside)[kind];
+      const LayerParameterCounts& elements = parameters_.of(run.module, layout);
+      const LayerRange again = recomputed_range(layout);
+      layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
+        const StackLayers::Counts counts = layers_.count({run.module, range}, again);
+        states_.push_back(state(elements, *branch.grid, layout.shard, counts));
+        chunks_.push_back(chunk(held, run.module, range, counts));
+        chunks_.back().goes_on = range.end < run.layers.end;
+      });
+    }
+    memory.works.push_back(work(branch.load->alike));
+  }
+  for (const State& state : states_) memory.fixed += state.held;
   return memory;
 }
 
-const StageMemories::Tapes& StageMemories::tapes(const LayoutView& view, std::size_t branch,
-                                                 ModuleId id) {
-  const LayerCut cut(view.layout->modules[id.value]);
-  const auto [known, added] = tapes_.try_emplace({view.key, branch, id.value, cut});
-  if (added) known->second = tapes((*view.loads)[branch][id.value], id, cut);
-  return known->second;
-}
-
-StageMemories::Tapes StageMemories::tapes(const ModuleLoad& load, ModuleId id,
-                                          const LayerCut& cut) const {
-  Tapes tapes;
-  const Module& module = layers_.module(id);
-  for (std::size_t position = 0; position < StackLayers::kPositions; ++position) {
-    const ChunkContext context = layers_.context_at(id, position, cut);
-    const std::vector<StackLayers::Alike> kinds = layers_.at(id, position);
-    const auto mean = [&](auto bytes_of) {
-      Bytes bytes{};
-      std::int64_t count = 0;
-      for (const StackLayers::Alike& alike : kinds) {
-        bytes += bytes_of(alike.layer) * std::int64_t{alike.count};
-        count += alike.count;
-      }
-      return bytes / count;
-    };
-    const auto of_total = [&](auto bytes_of) {
-      return mean([&](LayerRange layer) { return bytes_of(module, layer, load.total, context); });
-    };
-    tapes.largest[position] =
-        mean([&](LayerRange layer) { return tape_bytes(module, layer, load.largest, context); });
-    tapes.lane[position] = of_total(tape_bytes);
-    tapes.weights[position] = of_total(held_for_weights);
-    tapes.kept[position] = of_total(kept_for_weights);
-    if (position == StackLayers::kRecomputed)
-      tapes.rebuilt = mean(
-          [&](LayerRange layer) { return workspace_bytes(module, layer, load.largest, context); });
+// A turn visits chunks in their order, backwards in reverse: what of its own work it still, or
+// already, has.
+WorkMemory StageMemories::work(bool in_step) const {
+  WorkMemory work;
+  bool known[4] = {};
+  const auto grow = [&](TurnKind kind, Bytes bytes) {
+    const auto k = static_cast<std::size_t>(kind);
+    work.transient[k] = known[k] ? std::max(work.transient[k], bytes) : bytes;
+    known[k] = true;
+  };
+  // Of chunks behind the one that runs: their tapes; what their weight parts wait with, and what of
+  // it was in the tapes. And what those before it will wait with besides.
+  std::int64_t tapes_behind = 0, weights_behind = 0, kept_behind = 0, before = 0;
+  for (const Chunk& chunk : chunks_) {
+    work.tape += Bytes(chunk.tape);
+    work.weights += Bytes(chunk.weights);
+    work.kept += Bytes(chunk.kept);
+    before += chunk.weights - chunk.kept;
   }
-  return tapes;
+  for (std::size_t c = chunks_.size(); c-- > 0;) {
+    const Chunk& one = chunks_[c];
+    const State& state = states_[c];
+    const bool last = c + 1 == chunks_.size();
+    const Bytes behind = !one.goes_on || !in_step ? Bytes(0) : states_[c + 1].whole;
+    const Bytes ahead = last || !in_step ? Bytes(0) : states_[c + 1].gathered;
+    const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the tape
+    before -= one.weights - one.kept;
+    grow(TurnKind::forward, Bytes(in + one.out - tapes_behind) + state.gathered + ahead);
+    if (one.visited) {
+      const Bytes both = Bytes(one.rebuilt + one.out + one.back) + state.gathered;
+      grow(TurnKind::backward, both + state.whole + behind - Bytes(tapes_behind));
+      grow(TurnKind::backward_input, both - Bytes(tapes_behind - kept_behind + before));
+    }
+    grow(TurnKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));
+    tapes_behind += one.tape;
+    weights_behind += one.weights;
+    kept_behind += one.kept;
+  }
+  return work;
 }
 
 }  // namespace polyphony

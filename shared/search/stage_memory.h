@@ -1,49 +1,83 @@
-// Bytes on one rank of a pipeline stage, in closed form. Remembers the tapes of each kind of layer per
-// module, tensor-parallel size and cut. Source: own count, of what shared/plan/ lowers.
+// Bytes on one rank of a pipeline stage, in closed form: the same layers' tapes, parameters and
+// buffers that lowering counts (shared/plan/rank_lowering.cpp), summed by kinds of layers. Never more
+// than the Program's peak: what depends on when transfers run is left out (rows received ahead or
+// not yet sent; parameters gathered and gradients scattered beside ops, where lanes may differ), as
+// is what a bridge's leader collects and what edges bring inner layers. Source: own count.
 #pragma once
 
-#include <array>
-#include <map>
-#include <tuple>
+#include <vector>
 
+#include "shared/layers/held_sizes.h"
 #include "shared/search/layout_view.h"
+#include "shared/search/parameter_counts.h"
 #include "shared/search/stack_layers.h"
 
 namespace polyphony {
 
+// Of one work.
+struct WorkMemory {
+  // Tapes with the inputs that stay; what weight parts wait with; what of it is in the tapes.
+  Bytes tape{}, weights{}, kept{};
+  // Besides, while a turn of a kind runs, less what of the work is gone or not there yet.
+  Bytes transient[4] = {};
+};
 struct StageMemory {
-  Bytes fixed{};    // parameters, gradients, optimizer state
-  Bytes largest{};  // tape of the largest work item
-  // Of a lane's work items together: tapes; what weight parts wait with; what of it is in the tapes.
-  Bytes lane{}, weights{}, kept{};
-  int works = 1;  // of a lane
-  Bytes
-      transient{};  // while an op runs: what recomputation rebuilds, boundaries and received ahead
-  // The largest tape once, the others at the lane's mean.
-  Bytes held(const InFlight& works_in_flight) const;
+  Bytes fixed{};                  // parameters, gradients, optimizer state
+  std::vector<WorkMemory> works;  // by kind (shared/search/branch_loads.h); one: all are alike
 };
 
 // The layers must outlive it.
 class StageMemories {
  public:
-  explicit StageMemories(StackLayers& layers) : layers_(layers) {}
-  StageMemory memory(const LayoutView& view, std::size_t branch, std::size_t stage);
+  explicit StageMemories(const StackLayers& layers);
+  // `beside`: the column is not known, because another branch has the same ranks: the least stands
+  // for it.
+  StageMemory memory(const LayoutView& view, StageOfBranch stage, bool beside);
 
  private:
-  // Of one module under one load, by position.
-  struct Tapes {
-    using Each = std::array<Bytes, StackLayers::kPositions>;
-    Each largest, lane;  // of the largest work item; of the busiest lane's together
-    Each weights, kept;  // likewise: what weight parts of their own wait with, and what of it is in
-                         // the tape
-    Bytes rebuilt;       // what a recomputed block makes in its backward
+  // Of one layer, and of what flows into and out of runs of layers; bytes.
+  struct Layer {
+    std::int64_t tape = 0, input = 0, weights = 0, kept = 0, rebuilt = 0;
   };
-  const Tapes& tapes(const LayoutView& view, std::size_t branch, ModuleId module);
-  Tapes tapes(const ModuleLoad& load, ModuleId module, const LayerCut& cut) const;
+  struct Flows {
+    std::int64_t inside = 0, in = 0, out = 0;  // between blocks; into the first layer; of the last
+    // Of a diffusion module: what its blocks read; of it, what arrived so; as it arrives.
+    std::int64_t condition = 0, condition_kept = 0, condition_in = 0;
+  };
+  struct Held {
+    std::vector<Layer> layers;  // by position
+    Flows flows;
+    std::int64_t tied = 0;  // of `weights`, what a chunk with both ends of a tied matrix has once
+  };
+  struct Chunk {
+    std::int64_t tape = 0, kept = 0, weights = 0, rebuilt = 0;
+    std::int64_t in = 0, out = 0, back = 0;  // rows that arrive; of its output; gradients returned
+    bool visited = false;
+    bool goes_on = false;  // all that it leaves goes to the chunk after it
+  };
+  struct State {
+    Bytes held{}, gathered{}, whole{};
+  };
 
-  StackLayers& layers_;
-  // By load, branch, module and cut.
-  std::map<std::tuple<LayoutView::Key, std::size_t, std::uint32_t, LayerCut>, Tapes> tapes_;
+  // By kind of work; one, the smallest, where it stands for all.
+  const std::vector<Held>& tapes(const LayoutView& view, std::size_t branch, ModuleId id,
+                                 bool beside);
+  Held held(ModuleId id, const LayerCut& cut, const WorkSize& size) const;
+  Chunk chunk(const Held& held, ModuleId id, LayerRange range,
+              const StackLayers::Counts& counts) const;
+  State state(const LayerParameterCounts& of, const ModuleLayout& grid, Shard shard,
+              const StackLayers::Counts& counts) const;
+
+  WorkMemory work(bool in_step) const;
+
+  const StackLayers& layers_;
+  std::vector<char> visited_, inputs_trained_;  // by module
+  Known<std::vector<Held>> tapes_;
+  ParameterCounts parameters_;
+  // Of the stage in hand, in the order of a forward.
+  std::vector<State> states_;
+  std::vector<Chunk> chunks_;
+  Key key_;
 };
 
 }  // namespace polyphony

@@ -26,14 +26,9 @@ double turns_per_work(const Layout& layout, const Plan& plan) {
   };
   if (!layout.turns.empty()) return splits(own) ? 3 : 2;
   // What a schedule does with few microbatches it does with many.
-  Layout few = layout;
-  Plan small = plan;
   const ModuleLayout& grid = plan.branches[plan.language].grid;
-  few.microbatches = std::min(layout.microbatches, 2 * grid.pp * grid.vpp);
-  few.encoder_microbatches = std::min(layout.encoder_microbatches, few.microbatches);
-  for (Branch& branch : small.branches)
-    branch.microbatches = std::min(branch.microbatches, few.microbatches);
-  return splits(turns_of(few, small, grid.first_rank)) ? 3 : 2;
+  const Pipeline few{grid.pp, grid.vpp, 2 * grid.pp * grid.vpp};
+  return splits(schedule(layout.schedule).order(few, 0)) ? 3 : 2;
 }
 
 double ops_of(const Branch& branch, double turns) {

@@ -18,6 +18,7 @@
 #include "sim/runner/allocator.h"
 #include "sim/runner/child.h"
 #include "tests/exec/support/temp_folder.h"
+#include "tests/shared/support/example_models.h"
 #include "tests/sim/runner/bench_scenario.h"
 
 namespace polyphony::sim {
@@ -73,6 +74,25 @@ TEST_SUITE("need") {
   }
 
 #ifndef POLYPHONY_THREAD_CONTEXTS  // sanitizers keep memory of their own
+  TEST_CASE("an encoder on an interleaved pipeline's ranks, in many parts") {
+    // 4 parts of 2 microbatches each: as many as the pipeline has ranks, and no fewer.
+    Scenario scenario = examples::small_on_cpu(2, 8);
+    ModuleLayout encoder, language;
+    encoder.ranks = language.ranks = 2;
+    language.pp = language.vpp = 2;
+    const Layout layout{.placement = Placement::colocated,
+                        .modules = {encoder, encoder, language},
+                        .schedule = ScheduleKind::interleaved,
+                        .microbatches = 8,
+                        .encoder_microbatches = 4};
+    scenario.data.global_batch = 64;
+    Layout many = layout;
+    many.microbatches = 64;
+    many.encoder_microbatches = 16;
+    REQUIRE_FALSE(check_layout(scenario, many));
+    CHECK(need_of(scenario, many, {}).ops > 6 * need_of(scenario, layout, {}).ops);
+  }
+
   TEST_CASE("the memory of an estimate is foretold to a factor of 2.5") {
     for (const BenchShape& shape :
          {BenchShape{.stages = 8, .microbatches = 4096},

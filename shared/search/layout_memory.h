@@ -1,0 +1,29 @@
+// Memory of a layout's worst rank, in closed form: what its stages hold (shared/search/stage_memory.h)
+// at the moments of its turns (shared/search/turn_moments.h).
+#pragma once
+
+#include <vector>
+
+#include "shared/search/bound.h"
+#include "shared/search/layout_view.h"
+#include "shared/search/stage_memory.h"
+
+namespace polyphony {
+
+// Views and layers must outlive it.
+class LayoutMemory {
+ public:
+  LayoutMemory(const LayoutViews& views, const StackLayers& layers)
+      : views_(views), memories_(layers) {}
+  Footprint worst(const LayoutView& view);
+
+ private:
+  Bytes held(const LayoutView& view, const RankMoments& rank);
+  Bytes held_in_turn(const LayoutView& view, const RankMoments& rank) const;
+
+  const LayoutViews& views_;
+  StageMemories memories_;
+  std::vector<StageMemory> stages_;  // of the rank in hand
+};
+
+}  // namespace polyphony

@@ -1,0 +1,64 @@
+// A layout's step from below, in closed form: what its stages take (shared/search/stage_cost.h), along
+// every way that a work and its gradient go. The formulas: shared/search/bound.h.
+#pragma once
+
+#include <vector>
+
+#include "shared/search/bound.h"
+#include "shared/search/layout_view.h"
+#include "shared/search/stage_cost.h"
+
+namespace polyphony {
+
+// One stage, and how far its last gradient has to go.
+struct TimedStage {
+  StageCost cost;
+  Seconds reach{};       // the smallest work's way here, through the stages of its branch
+  Seconds tail{};        // from its last backward on: the reductions of all stages that wait for it
+  Seconds through{};     // until the branch's first stage has returned it
+  bool unbroken = true;  // every stage before this one waits for it
+};
+struct TimedBranch {
+  std::vector<TimedStage> stages;
+  Seconds path{};  // of the smallest work with tokens, forward through all stages
+  Seconds back{};  // of its gradient, until the last reduction
+  bool visited = false;
+};
+
+// What a rank along a pipeline has of one branch.
+struct RankWork {
+  Seconds lane{}, weights{};
+  Seconds reach{}, tail{}, through{}, reduction{};  // of its stages, the least
+  bool unbroken = true;
+  bool any = false;
+};
+// What comes before a branch's first work, and after its last gradient has left it.
+struct Around {
+  Seconds before{}, after{};
+  bool through = true;  // it leaves by the first stage
+};
+
+// Views, layers and profile must outlive it.
+class LayoutTimes {
+ public:
+  LayoutTimes(const LayoutViews& views, const StackLayers& layers, const HardwareProfile& profile)
+      : views_(views), costs_(layers, profile) {}
+  // Its footprint is left empty.
+  Bound bound(const LayoutView& view);
+
+ private:
+  void time_branch(const LayoutView& view, std::size_t branch);
+  RankWork work_of(const RankMoments& rank, std::size_t branch) const;
+  Seconds end_of_branch(const LayoutView& view, std::size_t branch, const Around& around) const;
+  Seconds end_of_fills(const LayoutView& view, Seconds before, int fills) const;
+  Seconds end_of_paths(const LayoutView& view) const;
+  Seconds end_on_shared(const LayoutView& view) const;
+  bool coupled(const LayoutView& view, std::size_t branch) const;
+
+  const LayoutViews& views_;
+  StageCosts costs_;
+  std::vector<TimedBranch> timed_;
+  std::vector<char> splits_;  // by branch
+};
+
+}  // namespace polyphony

@@ -1,0 +1,32 @@
+// What a rank holds while its turns run: of every stage that it has, of all branches, how many works
+// are in flight. Only moments that no other of the same running turn exceeds. Own count, of
+// shared/plan/step_plan.h's orders.
+#pragma once
+
+#include <vector>
+
+#include "shared/schedule/orders.h"
+#include "shared/schedule/turn.h"
+
+namespace polyphony {
+
+struct StageOfBranch {
+  std::uint16_t branch = 0, stage = 0;
+  auto operator<=>(const StageOfBranch&) const = default;
+};
+// The turn in hand counts as in flight: a forward's tape is there, a backward's not gone.
+struct TurnMoment {
+  std::uint16_t running = 0;  // position in RankMoments::stages
+  TurnKind kind = TurnKind::forward;
+  std::vector<InFlight> held;  // by stage
+};
+struct RankMoments {
+  std::vector<StageOfBranch> stages;  // ascending
+  std::vector<TurnMoment> moments;
+  bool splits = false;  // some weight parts are turns of their own
+  Turns turns;          // all of them, where works differ
+};
+// `with_turns`: keeps them.
+RankMoments moments_of(Turns turns, bool with_turns);
+
+}  // namespace polyphony

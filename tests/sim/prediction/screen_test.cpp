@@ -1,0 +1,123 @@
+// The closed-form screen beside the Program, over random legal layouts: memory never above the
+// Program's peak and seldom far below, bound ≤ estimate ≤ simulate, the same answer whatever was
+// asked before. POLYPHONY_SCREEN_LAYOUTS: how many layouts in place of CI's
+// (scripts/screen_truth); with it every layout's figures are printed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/search/bound.h"
+#include "shared/search/random_layout.h"
+#include "sim/prediction/need.h"
+#include "sim/prediction/predict.h"
+#include "tests/sim/prediction/screen_questions.h"
+
+namespace polyphony::tests {
+namespace {
+
+constexpr int kLayouts = 300;
+constexpr double kMostOps = 60e3;  // of a Program lowered whole
+
+int asked() {
+  const char* given = std::getenv("POLYPHONY_SCREEN_LAYOUTS");
+  return given ? std::atoi(given) : 0;
+}
+
+std::optional<sim::Prediction> predicted(const Question& question, const Layout& layout,
+                                         const HardwareProfile& profile) {
+  // Folded, where that is exact (shared/plan/plan.h).
+  const int works = layout.modules.back().dp() * layout.microbatches;
+  if (layout.placement == Placement::homogeneous &&
+      question.scenario.data.global_batch % works == 0) {
+    auto folded = sim::predict_folded(question.scenario, layout, profile);
+    if (auto* found = std::get_if<sim::Prediction>(&folded)) return std::move(*found);
+  }
+  if (sim::need_of(question.scenario, layout, {}).ops > kMostOps) return {};
+  auto whole = sim::predict(question.scenario, layout, typical_batch(question.scenario), profile,
+                            question.small ? sim::Predictor::simulate : sim::Predictor::estimate);
+  if (auto* found = std::get_if<sim::Prediction>(&whole)) return std::move(*found);
+  return {};
+}
+
+Bytes peak(const sim::Prediction& prediction) {
+  Bytes most{};
+  for (const RankMemory& rank : prediction.memory) most = std::max(most, rank.peak);
+  return most;
+}
+
+struct Ratios {
+  std::vector<double> all;
+  double at(double part) {
+    std::sort(all.begin(), all.end());
+    return all.empty() ? 0
+                       : all[static_cast<std::size_t>(part * static_cast<double>(all.size() - 1))];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the screen agrees with the Program, whatever the layout") {
+  const std::vector<Question> questions = screen_questions();
+  const int wanted = asked() > 0 ? asked() : kLayouts;
+  const int each =
+      (wanted + static_cast<int>(questions.size()) - 1) / static_cast<int>(questions.size());
+  Ratios memory, steps;
+  for (const Question& question : questions) {
+    const Scenario& scenario = question.scenario;
+    const HardwareProfile profile = *shipped_profile(scenario.cluster);
+    const Batch batch = typical_batch(scenario);
+    Screen screen(scenario, profile, batch);
+    CAPTURE(question.name);
+    Ratios here, step_here;
+    int left_out = 0;
+    for (int seed = 0; seed < each; ++seed) {
+      CAPTURE(seed);
+      const std::optional<Layout> layout =
+          random_layout(scenario, static_cast<std::uint64_t>(seed));
+      REQUIRE(layout);
+      CAPTURE(describe(scenario.model, *layout));
+      const Bound bound = screen.bound(*layout);
+      CHECK(screen.footprint(*layout) == bound.footprint);
+      if (seed % 16 == 0) CHECK(Screen(scenario, profile, batch).bound(*layout) == bound);
+      const std::optional<sim::Prediction> prediction = predicted(question, *layout, profile);
+      if (!prediction) {
+        ++left_out;
+        continue;
+      }
+      const Bytes most = peak(*prediction);
+      CHECK(bound.footprint.memory <= most);
+      CHECK(bound.step <= prediction->estimate.step());
+      CHECK(prediction->estimate.step() <= prediction->step() * (1 + 1e-6));
+      CHECK(bound.busiest <= bound.step);
+      here.all.push_back(static_cast<double>(bound.footprint.memory.value) /
+                         static_cast<double>(most.value));
+      step_here.all.push_back(bound.step / prediction->estimate.step());
+      if (asked() > 0 && (here.all.back() < 0.9 || here.all.back() > 1 || step_here.all.back() > 1))
+        std::cout << question.name << " seed " << seed << " memory " << here.all.back() << " step "
+                  << step_here.all.back() << "  " << describe(scenario.model, *layout) << "\n";
+    }
+    memory.all.insert(memory.all.end(), here.all.begin(), here.all.end());
+    steps.all.insert(steps.all.end(), step_here.all.begin(), step_here.all.end());
+    if (asked() > 0)
+      std::cout << std::setprecision(3) << question.name << ": " << here.all.size()
+                << " layouts, memory of the Program's " << here.at(0) << " " << here.at(0.05) << " "
+                << here.at(0.5) << " " << here.at(1) << ", bound of the estimate "
+                << step_here.at(0) << " " << step_here.at(0.5) << " " << step_here.at(1) << ", "
+                << left_out << " too large" << std::endl;
+  }
+  CHECK(memory.at(0.05) > 0.9);
+  CHECK(memory.at(0.5) > 0.97);
+  CHECK(steps.at(0.5) > 0.9);
+  if (asked() > 0)
+    std::cout << "all " << memory.all.size() << ": memory " << memory.at(0) << " "
+              << memory.at(0.01) << " " << memory.at(0.05) << " " << memory.at(0.5) << ", bound "
+              << steps.at(0) << " " << steps.at(0.5) << " " << steps.at(1) << "\n";
+}
+
+}  // namespace polyphony::tests
