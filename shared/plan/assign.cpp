@@ -1,7 +1,9 @@
 #include "shared/plan/assign.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
+#include <queue>
+#include <utility>
 
 #include "shared/error.h"
 #include "shared/layers/expand_layer.h"
@@ -28,13 +30,17 @@ std::vector<std::vector<WorkItem>> deal_items(const Batch& batch,
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return tokens(items[a]) > tokens(items[b]);
   });
-  std::vector<std::int64_t> load(parts, 0);
+  using Load = std::pair<std::int64_t, std::size_t>;  // of a part; of equals the first is dealt to
+  std::vector<Load> loads(parts);
+  for (std::size_t p = 0; p < parts; ++p) loads[p] = {0, p};
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> least({}, std::move(loads));
   std::vector<std::vector<std::size_t>> dealt(parts);
   for (const std::size_t i : order) {
-    const auto least =
-        static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
-    load[least] += tokens(items[i]);
-    dealt[least].push_back(i);
+    Load to = least.top();
+    least.pop();
+    dealt[to.second].push_back(i);
+    to.first += tokens(items[i]);
+    least.push(to);
   }
   std::vector<std::vector<WorkItem>> result(parts);
   for (std::size_t p = 0; p < parts; ++p) {

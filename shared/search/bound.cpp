@@ -1,5 +1,7 @@
 #include "shared/search/bound.h"
 
+#include <optional>
+
 #include "shared/search/layout_memory.h"
 #include "shared/search/layout_time.h"
 
@@ -33,6 +35,8 @@ struct Screen::Impl {
   StackLayers layers;
   LayoutMemory memory;
   LayoutTimes times;
+  std::optional<Layout> asked;  // the last footprint's
+  Footprint footprint;
 };
 
 Screen::Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch)
@@ -40,13 +44,15 @@ Screen::Screen(const Scenario& scenario, const HardwareProfile& profile, const B
 Screen::~Screen() = default;
 
 Footprint Screen::footprint(const Layout& layout) {
-  return impl_->memory.worst(impl_->views.look(layout));
+  impl_->asked = layout;
+  return impl_->footprint = impl_->memory.worst(impl_->views.look(layout));
 }
 
 Bound Screen::bound(const Layout& layout) {
+  const bool known = impl_->asked == layout;  // mostly asked for just before
   const LayoutView& view = impl_->views.look(layout);
   Bound bound = impl_->times.bound(view);
-  bound.footprint = impl_->memory.worst(view);
+  bound.footprint = known ? impl_->footprint : impl_->memory.worst(view);
   return bound;
 }
 

@@ -6,40 +6,16 @@
 
 #include "shared/layers/parameters.h"
 #include "shared/plan/assign.h"
+#include "shared/search/work_kinds.h"
 
 namespace polyphony {
 namespace {
-
-template <class Function>
-WorkSize combine(const WorkSize& a, const WorkSize& b, Function function) {
-  return {function(a.tokens, b.tokens),
-          function(a.pairs, b.pairs),
-          function(a.text_tokens, b.text_tokens),
-          function(a.loss_tokens, b.loss_tokens),
-          static_cast<std::int32_t>(function(a.sequences, b.sequences)),
-          static_cast<std::int32_t>(function(a.samples, b.samples)),
-          function(a.gathered, b.gathered),
-          function(a.condition, b.condition),
-          function(a.cross_pairs, b.cross_pairs),
-          function(a.window_pairs, b.window_pairs)};
-}
-WorkSize least(const WorkSize& a, const WorkSize& b) {
-  return combine(a, b, [](std::int64_t x, std::int64_t y) { return std::min(x, y); });
-}
-WorkSize plus(const WorkSize& a, const WorkSize& b) {
-  return combine(a, b, [](std::int64_t x, std::int64_t y) { return x + y; });
-}
-WorkSize minus(const WorkSize& a, const WorkSize& b) {
-  return combine(a, b, [](std::int64_t x, std::int64_t y) { return x - y; });
-}
 
 // Start of part `index` when `count` things are cut into `parts` contiguous runs
 // (shared/plan/assign.cpp).
 std::size_t cut_at(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
 }
-
-constexpr std::size_t kDistinct = 24;  // kinds of works
 
 }  // namespace
 
@@ -134,19 +110,41 @@ BranchLoads::Table BranchLoads::assign(const std::vector<ModuleId>& modules,
 // `members`: samples of each work, over all lanes.
 BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
                                        const ModuleLayout& grid, std::size_t lanes,
-                                       const std::vector<std::size_t>& members) const {
+                                       const std::vector<std::size_t>& members) {
   const bool by_item = grid.spread == Spread::images;  // over all lanes at once
   ModuleLayout one = grid;
   one.ranks = by_item ? grid.tp * grid.cp * grid.dp() : grid.tp * grid.cp;
   one.pp = 1;
-  std::vector<std::pair<std::size_t, Table>> known;  // by samples of a work and lane: two or three
+  if (const Item* item = item_alike(modules)) {
+    const auto parts = static_cast<std::size_t>(one.dp() * one.cp);
+    const auto items = static_cast<std::size_t>(std::count(
+        batch_.samples.front().items.begin(), batch_.samples.front().items.end(), *item));
+    Table table(modules.size());
+    for (const std::size_t of_all : members)
+      for (std::size_t lane = 0; lane < (by_item ? 1 : lanes); ++lane) {
+        const std::size_t samples =
+            by_item ? of_all : cut_at(of_all, lanes, lane + 1) - cut_at(of_all, lanes, lane);
+        // Dealt one after another.
+        for (std::size_t part = 0; part < parts; ++part) {
+          const std::size_t count =
+              samples * items / parts + (part < samples * items % parts ? 1 : 0);
+          for (std::size_t m = 0; m < modules.size(); ++m)
+            table[m].push_back(items_of(modules[m], *item, count));
+        }
+      }
+    return table;
+  }
+  Key key{0, one.dp(), grid.cp, static_cast<int>(grid.tokens), by_item ? 1 : 0};
+  for (const ModuleId id : modules) key.push_back(static_cast<std::int32_t>(id.value));
+  const Table* last = nullptr;
   const auto sizes_of = [&](std::size_t samples) -> const Table& {
-    for (const auto& [count, sizes] : known)
-      if (count == samples) return sizes;
-    const Batch few{
-        {batch_.samples.begin(), batch_.samples.begin() + static_cast<std::ptrdiff_t>(samples)}};
-    known.emplace_back(samples, assign(modules, one, 1, 1, few));
-    return known.back().second;
+    if (last && key.front() == static_cast<std::int32_t>(samples)) return *last;
+    key.front() = static_cast<std::int32_t>(samples);
+    return *(last = &repeated_.get(key, [&] {
+      const Batch few{
+          {batch_.samples.begin(), batch_.samples.begin() + static_cast<std::ptrdiff_t>(samples)}};
+      return assign(modules, one, 1, 1, few);
+    }));
   };
   Table table(modules.size());
   for (const std::size_t of_all : members)
@@ -158,6 +156,30 @@ BranchLoads::Table BranchLoads::repeat(const std::vector<ModuleId>& modules,
         table[m].insert(table[m].end(), sizes[m].begin(), sizes[m].end());
     }
   return table;
+}
+
+// Of an encoder whose items are all the same in every sample.
+const Item* BranchLoads::item_alike(const std::vector<ModuleId>& modules) const {
+  const Item* found = nullptr;
+  for (const ModuleId id : modules) {
+    const ModuleKind kind = model_.modules[id.value].kind;
+    if (kind == ModuleKind::language || kind == ModuleKind::diffusion) return nullptr;
+    for (const Item& item : batch_.samples.front().items) {
+      if (!takes(model_, id, item.modality)) continue;
+      if (found != nullptr && *found != item) return nullptr;
+      found = &item;
+    }
+  }
+  return found;
+}
+
+WorkSize BranchLoads::items_of(ModuleId module, const Item& item, std::size_t count) {
+  Key key{static_cast<std::int32_t>(module.value), static_cast<std::int32_t>(count)};
+  return items_.get(key, [&] {
+    const Batch batch{{Sample{0, std::vector<Item>(count, item)}}};
+    const std::uint32_t first = 0;
+    return work_size(model_, module, batch, &first, 1);
+  });
 }
 
 const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const ModuleLayout& grid,
@@ -214,45 +236,6 @@ const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const 
   });
 }
 
-namespace {
-
-// One work, of all modules of a branch.
-using Sizes = std::vector<WorkSize>;
-
-void find_kinds(const std::vector<Sizes>& works, const std::vector<ModuleId>& modules,
-                BranchLoad& load) {
-  std::vector<std::size_t> order(works.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto tokens = [&](std::size_t w) {
-    std::int64_t sum = 0;
-    for (const WorkSize& size : works[w]) sum += size.tokens;
-    return sum;
-  };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(tokens(a), works[a]) < std::pair(tokens(b), works[b]);
-  });
-  std::size_t distinct = 1;
-  for (std::size_t i = 1; i < order.size(); ++i) distinct += works[order[i]] != works[order[i - 1]];
-  const std::size_t group = distinct <= kDistinct ? 1 : (works.size() + kDistinct - 1) / kDistinct;
-  load.kind_of.resize(works.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Sizes& work = works[order[i]];
-    const bool opens = group == 1 ? i == 0 || work != works[order[i - 1]] : i % group == 0;
-    if (opens) load.counts.push_back(0);
-    ++load.counts.back();
-    load.kind_of[order[i]] = static_cast<std::uint16_t>(load.counts.size() - 1);
-    for (std::size_t m = 0; m < modules.size(); ++m) {
-      std::vector<WorkSize>& sizes = load.modules[modules[m].value].sizes;
-      if (opens)
-        sizes.push_back(work[m]);
-      else
-        sizes.back() = least(sizes.back(), work[m]);
-    }
-  }
-}
-
-}  // namespace
-
 BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table& table, int works,
                                std::size_t columns, const std::vector<std::size_t>& leaders) const {
   std::vector<double> weight(columns, 0.0);
@@ -282,7 +265,12 @@ BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table
   for (std::size_t w = 0; w < column.size(); ++w)
     for (std::size_t m = 0; m < modules.size(); ++m)
       column[w].push_back(table[m][w * columns + busiest]);
-  find_kinds(column, modules, load);
+  WorkKinds kinds = find_kinds(column);
+  load.counts = std::move(kinds.counts);
+  load.kind_of = std::move(kinds.kind_of);
+  for (const Sizes& sizes : kinds.sizes)
+    for (std::size_t m = 0; m < modules.size(); ++m)
+      load.modules[modules[m].value].sizes.push_back(sizes[m]);
   return load;
 }
 

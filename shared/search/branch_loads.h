@@ -27,9 +27,8 @@ struct BranchLoad {
   int works = 0;  // of a column
   // Of the modules of the branch, by ModuleId; others have no work.
   std::vector<ModuleLoad> modules;
-  // Kinds of works of the busiest column: how many of each; of which each work is. Works of a kind
-  // are alike; where there are many, a kind is neighbours by tokens, and stands for the least of
-  // them, field by field: times and bytes grow in every field, so that sums stay lower bounds.
+  // Kinds of works of the busiest column (shared/search/work_kinds.h): how many of each; of which
+  // each work is.
   std::vector<int> counts;
   std::vector<std::uint16_t> kind_of;
   bool alike = false;  // all works of all columns are
@@ -63,7 +62,9 @@ class BranchLoads {
                int microbatches, const Batch& batch) const;
   // Where all samples are alike, works of as many samples are: one of each is assigned.
   Table repeat(const std::vector<ModuleId>& modules, const ModuleLayout& grid, std::size_t lanes,
-               const std::vector<std::size_t>& members) const;
+               const std::vector<std::size_t>& members);
+  const Item* item_alike(const std::vector<ModuleId>& modules) const;
+  WorkSize items_of(ModuleId module, const Item& item, std::size_t count);
   BranchLoad sum_up(const std::vector<ModuleId>& modules, const Table& table, int works,
                     std::size_t columns, const std::vector<std::size_t>& leaders) const;
   bool has_language(const std::vector<ModuleId>& modules) const;
@@ -75,6 +76,8 @@ class BranchLoads {
   int loads_ = 0;
   Known<BranchLoad> known_;
   Known<Samples> samples_;
+  Known<WorkSize> items_;
+  Known<Table> repeated_;  // of one work of some samples
   Key key_;
 };
 

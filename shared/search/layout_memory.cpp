@@ -6,20 +6,22 @@ namespace polyphony {
 
 // The most that a rank holds at a moment.
 Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank) {
-  stages_.clear();
+  const std::size_t count = rank.stages.size();
+  if (stages_.size() < count) stages_.resize(count);
   Bytes fixed{};
   bool alike = true;
-  for (const StageOfBranch& stage : rank.stages) {
-    stages_.push_back(memories_.memory(view, stage, !leads(view, rank, stage.branch)));
-    fixed += stages_.back().fixed;
-    alike = alike && stages_.back().works.size() == 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const StageOfBranch stage = rank.stages[i];
+    memories_.memory(view, stage, !leads(view, rank, stage.branch), stages_[i]);
+    fixed += stages_[i].fixed;
+    alike = alike && stages_[i].works.size() == 1;
   }
   if (!alike) return fixed + held_in_turn(view, rank);
   Bytes most{};
   for (const TurnMoment& moment : rank.moments) {
     Bytes bytes =
         stages_[moment.running].works.front().transient[static_cast<std::size_t>(moment.kind)];
-    for (std::size_t i = 0; i < stages_.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       const WorkMemory& work = stages_[i].works.front();
       const InFlight& flight = moment.held[i];
       bytes += work.tape * std::int64_t{flight.tapes} +
@@ -54,6 +56,7 @@ Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank
 }
 
 Footprint LayoutMemory::worst(const LayoutView& view) {
+  memories_.start(view);
   Footprint worst;
   const RankMoments* of = nullptr;
   for (const RankMoments& rank : *view.ranks) {

@@ -23,7 +23,7 @@ class LayoutMemory {
 
   const LayoutViews& views_;
   StageMemories memories_;
-  std::vector<StageMemory> stages_;  // of the rank in hand
+  std::vector<StageMemory> stages_;  // of the rank in hand, or more
 };
 
 }  // namespace polyphony

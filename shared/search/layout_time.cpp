@@ -120,7 +120,7 @@ Seconds LayoutTimes::end_of_paths(const LayoutView& view) const {
   const std::size_t language = view.language;
   const TimedBranch& middle = timed_[language];
   const TimedStage& last = middle.stages.back();
-  const Seconds crossing = costs_.crossing();
+  const Seconds crossing = costs_.rings().crossing();
   // Of the language module as seen from what it feeds: rows leave before its head.
   const bool reaches = last.reach.count() > 0 || middle.stages.size() == 1;
   Seconds end{};
@@ -184,6 +184,7 @@ Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
 }
 
 Bound LayoutTimes::bound(const LayoutView& view) {
+  costs_.start(view);
   timed_.resize(view.branches.size());
   splits_.assign(view.branches.size(), 0);
   for (const RankMoments& rank : *view.ranks)
@@ -207,7 +208,7 @@ Bound LayoutTimes::bound(const LayoutView& view) {
     end = std::max({end, work, streamed});
     update = std::max(update, costs_.update_time(updated) + gathers);
   }
-  bound.step = (end + costs_.scalar_time(world_size(*view.layout)) + update) * (1 - kSlack);
+  bound.step = (end + costs_.rings().scalars(world_size(*view.layout)) + update) * (1 - kSlack);
   return bound;
 }
 

@@ -161,12 +161,11 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
     works[view_.language] = layout.microbatches / view_.branches.front().works;
   }
   if (layout.schedule == ScheduleKind::gpipe) return works;
-  int deepest = 0;
-  for (const BranchView& branch : view_.branches) deepest += branch.grid->pp * branch.grid->vpp;
   const int pp = view_.branches[view_.language].grid->pp, now = works[view_.language];
-  const int most = 4 * deepest * pp;
-  if (now <= most) return works;
-  const int few = most + now % pp;  // interleaved: in groups of pp
+  int most = 4 * pp + 8;
+  for (const BranchView& branch : view_.branches) most += 2 * branch.grid->pp;
+  const int few = (most + pp - 1) / pp * pp + now % pp;  // interleaved: in groups of pp
+  if (now <= few) return works;
   for (int& of : works)
     if (of == now) of = few;
   return works;

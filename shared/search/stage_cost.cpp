@@ -8,19 +8,12 @@
 #include "shared/plan/links.h"
 
 namespace polyphony {
-namespace {
-
-// Flows are rounded to whole bytes, of every channel by half a one at most: so much less has more than
-// that less to move.
-Bytes rounded(const Ring& ring, Bytes bytes) {
-  const auto most = 1 + static_cast<std::int64_t>(ring.channels);
-  return Bytes(std::max<std::int64_t>(0, bytes.value - most));
-}
-
-}  // namespace
-
 StageCosts::StageCosts(const StackLayers& layers, const HardwareProfile& profile)
-    : layers_(layers), scenario_(layers.scenario()), profile_(profile), parameters_(layers) {}
+    : layers_(layers),
+      scenario_(layers.scenario()),
+      profile_(profile),
+      rings_(scenario_.cluster, profile),
+      parameters_(layers) {}
 
 LayerTimes& LayerTimes::operator+=(const LayerTimes& other) {
   lane += other.lane;
@@ -37,6 +30,12 @@ LayerTimes LayerTimes::operator*(int times) const {
           full_forward * times, full_backward * times, weights * times};
 }
 
+void StageCosts::start(const LayoutView& view) {
+  found_.assign(view.layout->modules.size(), {});
+  for (std::size_t m = 0; m < found_.size(); ++m)
+    found_[m].again = recomputed_range(view.layout->modules[m]);
+}
+
 StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int index, bool splits) {
   StageCost cost;
   add_times(view, stage, splits, cost);
@@ -45,60 +44,10 @@ StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int inde
   return cost;
 }
 
-Seconds StageCosts::scalar_time(int ranks) {
-  const Ring world = ring(0, ranks, 1);
-  key_ = {ranks};
-  return scalars_.get(key_, [&] {
-    return ring_time(world, CollectiveKind::all_reduce, rounded(world, Bytes(3 * 8)));
-  });
-}
-
 Seconds StageCosts::update_time(Bytes updated) const {
   if (updated.value == 0) return Seconds(0);
   return profile_.optimizer_overhead +
          updated / (profile_.device.memory_rate * profile_.optimizer_bytes_efficiency);
-}
-
-Seconds StageCosts::crossing() const {
-  const Cluster& cluster = scenario_.cluster;
-  Seconds latency = std::min(cluster.node_link.latency, cluster.fabric_link.latency);
-  if (cluster.domain_size() < cluster.ranks_per_node)
-    latency = std::min(latency, cluster.bus.latency);
-  return profile_.message_latency + latency;
-}
-
-const Ring& StageCosts::ring(int first, int count, int stride) {
-  const Cluster& cluster = scenario_.cluster;
-  const int place = cluster.flat() ? first % cluster.ranks_per_node : first;
-  key_ = {place, count, stride};
-  return rings_.get(key_, [&] {
-    std::vector<Rank> members;
-    for (int i = 0; i < count; ++i)
-      members.emplace_back(static_cast<std::size_t>(first + i * stride));
-    return make_ring(members, cluster, profile_);
-  });
-}
-
-Ring StageCosts::least_ring(const ModuleLayout& grid, int count, int stride,
-                            const ExpertChoice& choices) {
-  if (count < 2) return {};
-  const Cluster& cluster = scenario_.cluster;
-  const int span = count * stride, node = cluster.ranks_per_node;
-  // Where groups lie alike in nodes, the first says it for all.
-  const bool alike = cluster.flat() && grid.first_rank % std::gcd(span, node) == 0 &&
-                     (span % node == 0 || node % span == 0) && grid.first_rank % node == 0;
-  Ring best;
-  for (int begin = grid.first_rank; begin + span <= grid.first_rank + grid.ranks; begin += span) {
-    std::vector<Rank> members;
-    for (int i = 0; i < count; ++i)
-      members.emplace_back(static_cast<std::size_t>(begin + i * stride));
-    const Ring one = make_ring(members, cluster, profile_, Others::alike, choices);
-    if (begin == grid.first_rank || one.nodes < best.nodes ||
-        (one.nodes == best.nodes && one.rate.value > best.rate.value))
-      best = one;
-    if (alike) break;
-  }
-  return best;
 }
 
 const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch, ModuleId id,
@@ -118,8 +67,9 @@ const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t b
     const ExpertChoice experts = profile_.stack.one_copy
                                      ? ExpertChoice{module.experts_per_token, module.experts}
                                      : ExpertChoice{};
-    const InnerRings rings{least_ring(grid, grid.tp, 1, {}), least_ring(grid, grid.cp, grid.tp, {}),
-                           least_ring(grid, grid.ep, grid.experts_tp(), experts)};
+    const InnerRings rings{rings_.least(grid, grid.tp, 1, {}),
+                           rings_.least(grid, grid.cp, grid.tp, {}),
+                           rings_.least(grid, grid.ep, grid.experts_tp(), experts)};
     Times result(layers_.positions(id));
     for (std::size_t p = 0; p < result.size(); ++p) {
       if (StackLayers::recomputed(p) && cut.recompute == Recompute::none) continue;
@@ -172,8 +122,10 @@ void StageCosts::add_times(const LayoutView& view, StageOfBranch stage, bool spl
   const BranchView& branch = view.branches[stage.branch];
   for (const LayerRun& run : (*branch.stages)[stage.stage]) {
     const ModuleLayout& layout = view.layout->modules[run.module.value];
-    const Times& per_layer = times(view, stage.branch, run.module, splits);
-    const StackLayers::Counts counts = layers_.count(run, recomputed_range(layout));
+    Found& found = found_[run.module.value];
+    if (found.times == nullptr) found.times = &times(view, stage.branch, run.module, splits);
+    const Times& per_layer = *found.times;
+    const StackLayers::Counts counts = layers_.count(run, found.again);
     for (std::size_t p = 0; p < per_layer.size(); ++p)
       if (counts[p] > 0) cost.times += per_layer[p] * counts[p];
     int chunks = 0;
@@ -219,8 +171,9 @@ void StageCosts::add_message(const LayoutView& view, StageOfBranch stage, StageC
   const ModuleLayout& grid = view.layout->modules[last.module.value];
   // Under sequence parallelism, and where receivers gather, every rank sends a part.
   const bool parts = grid.sp || profile_.stack.scattered_messages;
-  cost.message = least_message(*branch.grid, size_of(scenario_.training.precision) * elements /
-                                                 std::int64_t{parts ? grid.tp : 1});
+  cost.message =
+      rings_.least_message(*branch.grid, size_of(scenario_.training.precision) * elements /
+                                             std::int64_t{parts ? grid.tp : 1});
 }
 
 void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int index,
@@ -234,7 +187,9 @@ void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int
   Seconds gather{}, scatter{}, most{};
   for (const LayerRun& run : (*branch.stages)[stage.stage]) {
     const ModuleLayout& layout = view.layout->modules[run.module.value];
-    const LayerParameterCounts& elements = parameters_.of(run.module, layout);
+    Found& found = found_[run.module.value];
+    if (found.elements == nullptr) found.elements = &parameters_.of(run.module, layout);
+    const LayerParameterCounts& elements = *found.elements;
     const bool visited = needs_backward(scenario_.model, run.module);
     layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
       const ChunkElements sums = elements.of(layers_.count({run.module, range}, {}));
@@ -244,9 +199,7 @@ void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int
         if (sum.trained + sum.frozen == 0) continue;
         const Division of = division_of(grid, layout.shard, experts);
         const auto time = [&](int count, int stride, CollectiveKind kind, Bytes bytes) {
-          if (count < 2) return Seconds(0);
-          const Ring& over = ring(first, count, stride);
-          return ring_time(over, kind, rounded(over, bytes));
+          return rings_.least_time(first, count, stride, kind, bytes);
         };
         const auto reduced = [&](std::int64_t count) {
           return reduced_bytes(profile_, precision, gradient_size(precision) * count);
@@ -284,22 +237,6 @@ void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int
   }
   // Of two turns of the stage one after the other the second finds a chunk there.
   cost.streamed = scatter + gather - most;
-}
-
-Seconds StageCosts::least_message(const ModuleLayout& grid, Bytes whole) const {
-  const Cluster& cluster = scenario_.cluster;
-  const Bytes bytes(std::max<std::int64_t>(0, whole.value - 1));  // rounded
-  const Seconds between =
-      cluster.fabric_link.latency + bytes / (cluster.fabric_link.rate * profile_.fabric_efficiency);
-  const Seconds inside =
-      cluster.node_link.latency + bytes / (cluster.node_link.rate * profile_.message_efficiency);
-  Seconds least = std::min(between, inside);
-  if (cluster.domain_size() < cluster.ranks_per_node)
-    least = std::min(
-        least, cluster.bus.latency + bytes / (cluster.bus.rate * profile_.message_efficiency));
-  const int apart = grid.tp * grid.cp * grid.dp();  // ranks between a stage and the next
-  const bool elsewhere = apart >= std::max(cluster.domain_size(), cluster.ranks_per_node);
-  return profile_.message_latency + (elsewhere ? between : least);
 }
 
 }  // namespace polyphony

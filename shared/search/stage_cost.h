@@ -8,6 +8,7 @@
 #include "shared/cost/cost_model.h"
 #include "shared/hardware/hardware.h"
 #include "shared/search/layout_view.h"
+#include "shared/search/least_times.h"
 #include "shared/search/parameter_counts.h"
 #include "shared/search/stack_layers.h"
 
@@ -42,35 +43,38 @@ class StageCosts {
  public:
   StageCosts(const StackLayers& layers, const HardwareProfile& profile);
 
+  // Before the first stage of a view.
+  void start(const LayoutView& view);
   StageCost cost(const LayoutView& view, StageOfBranch stage, int index, bool splits);
   const Scenario& scenario() const { return scenario_; }
-  // From one branch to another.
-  Seconds crossing() const;
   Seconds update_time(Bytes updated) const;
-  Seconds scalar_time(int ranks);  // all-reduce of the step's scalars
+  LeastTimes& rings() { return rings_; }
+  const LeastTimes& rings() const { return rings_; }
 
  private:
   using Times = std::vector<LayerTimes>;  // by position
   const Times& times(const LayoutView& view, std::size_t branch, ModuleId module, bool splits);
   LayerTimes time_layer(const BranchLoad& load, ModuleId module, std::size_t position,
                         const LayerCut& cut, const InnerRings& rings, bool splits) const;
-  // Of `count` ranks, `stride` apart, from `first` on.
-  const Ring& ring(int first, int count, int stride);
-  // The quickest of those that lie so in the grid, one after another.
-  Ring least_ring(const ModuleLayout& grid, int count, int stride, const ExpertChoice& choices);
   void add_times(const LayoutView& view, StageOfBranch stage, bool splits, StageCost& cost);
   void add_message(const LayoutView& view, StageOfBranch stage, StageCost& cost) const;
   void add_parameters(const LayoutView& view, StageOfBranch stage, int index, StageCost& cost);
-  Seconds least_message(const ModuleLayout& grid, Bytes bytes) const;
   bool follows(const LayerRun& before, const LayerRun& after) const;
+
+  // Of the view in hand, by module: found once.
+  struct Found {
+    const Times* times = nullptr;
+    const LayerParameterCounts* elements = nullptr;
+    LayerRange again;
+  };
 
   const StackLayers& layers_;
   const Scenario& scenario_;
   const HardwareProfile& profile_;
+  LeastTimes rings_;
   ParameterCounts parameters_;
   Known<Times> times_;
-  Known<Ring> rings_;
-  Known<Seconds> scalars_;
+  std::vector<Found> found_;
   Key key_;
 };
 

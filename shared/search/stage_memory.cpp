@@ -140,29 +140,42 @@ StageMemories::State StageMemories::state(const LayerParameterCounts& of, const 
   return state;
 }
 
-StageMemory StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool beside) {
+void StageMemories::start(const LayoutView& view) {
+  found_.assign(visited_.size(), {});
+  for (std::size_t m = 0; m < found_.size(); ++m)
+    found_[m].again = recomputed_range(view.layout->modules[m]);
+}
+
+void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool beside,
+                           StageMemory& memory) {
   const BranchView& branch = view.branches[stage.branch];
-  StageMemory memory;
   const std::size_t kinds = beside ? 1 : branch.load->counts.size();
+  memory.works.resize(kinds);
   for (std::size_t kind = 0; kind < kinds; ++kind) {
-    states_.clear();
+    if (kind == 0) states_.clear();
     chunks_.clear();
     for (const LayerRun& run : (*branch.stages)[stage.stage]) {
       const ModuleLayout& layout = view.layout->modules[run.module.value];
-      const Held& held = tapes(view, stage.branch, run.module, beside)[kind];
-      const LayerParameterCounts& elements = parameters_.of(run.module, layout);
-      const LayerRange again = recomputed_range(layout);
+      Found& found = found_[run.module.value];
+      if (found.tapes[beside] == nullptr) {
+        found.tapes[beside] = &tapes(view, stage.branch, run.module, beside);
+        found.elements = &parameters_.of(run.module, layout);
+      }
+      const Held& held = (*found.tapes[beside])[kind];
       layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
-        const StackLayers::Counts counts = layers_.count({run.module, range}, again);
-        states_.push_back(state(elements, *branch.grid, layout.shard, counts));
+        const StackLayers::Counts counts = layers_.count({run.module, range}, found.again);
         chunks_.push_back(chunk(held, run.module, range, counts));
         chunks_.back().goes_on = range.end < run.layers.end;
+        if (kind == 0)
+          states_.push_back(state(*found.elements, *branch.grid, layout.shard, counts));
       });
     }
-    memory.works.push_back(work(branch.load->alike));
+    if (kind == 0) {
+      memory.fixed = {};
+      for (const State& state : states_) memory.fixed += state.held;
+    }
+    memory.works[kind] = work(branch.load->alike);
   }
-  for (const State& state : states_) memory.fixed += state.held;
-  return memory;
 }
 
 // A turn visits chunks in their order, backwards in reverse: what of its own work it still, or

@@ -32,7 +32,9 @@ class StageMemories {
   explicit StageMemories(const StackLayers& layers);
   // `beside`: the column is not known, because another branch has the same ranks: the least stands
   // for it.
-  StageMemory memory(const LayoutView& view, StageOfBranch stage, bool beside);
+  void memory(const LayoutView& view, StageOfBranch stage, bool beside, StageMemory& memory);
+  // Before the first stage of a view.
+  void start(const LayoutView& view);
 
  private:
   // Of one layer, and of what flows into and out of runs of layers; bytes.
@@ -62,6 +64,12 @@ class StageMemories {
   // By kind of work; one, the smallest, where it stands for all.
   const std::vector<Held>& tapes(const LayoutView& view, std::size_t branch, ModuleId id,
                                  bool beside);
+  // Of the view in hand, by module: found once.
+  struct Found {
+    const std::vector<Held>* tapes[2] = {};
+    const LayerParameterCounts* elements = nullptr;
+    LayerRange again;
+  };
   Held held(ModuleId id, const LayerCut& cut, const WorkSize& size) const;
   Chunk chunk(const Held& held, ModuleId id, LayerRange range,
               const StackLayers::Counts& counts) const;
@@ -74,6 +82,7 @@ class StageMemories {
   std::vector<char> visited_, inputs_trained_;  // by module
   Known<std::vector<Held>> tapes_;
   ParameterCounts parameters_;
+  std::vector<Found> found_;
   // Of the stage in hand, in the order of a forward.
   std::vector<State> states_;
   std::vector<Chunk> chunks_;

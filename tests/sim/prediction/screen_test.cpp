@@ -98,7 +98,8 @@ TEST_CASE("the screen agrees with the Program, whatever the layout") {
       here.all.push_back(static_cast<double>(bound.footprint.memory.value) /
                          static_cast<double>(most.value));
       step_here.all.push_back(bound.step / prediction->estimate.step());
-      if (asked() > 0 && (here.all.back() < 0.9 || here.all.back() > 1 || step_here.all.back() > 1))
+      if (asked() > 0 && (here.all.back() < 0.9 || here.all.back() > 1 ||
+                          step_here.all.back() > 1 || step_here.all.back() < 0.6))
         std::cout << question.name << " seed " << seed << " memory " << here.all.back() << " step "
                   << step_here.all.back() << "  " << describe(scenario.model, *layout) << "\n";
     }
