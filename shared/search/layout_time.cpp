@@ -48,40 +48,63 @@ void LayoutTimes::time_branch(const LayoutView& view, std::size_t b) {
       needs_backward(costs_.scenario().model, (*view.branches[b].stages).back().back().module);
 }
 
-RankWork LayoutTimes::work_of(const RankMoments& rank, std::size_t b) const {
-  RankWork work;
-  for (const StageOfBranch& of : rank.stages) {
-    if (of.branch != b) continue;
-    const TimedStage& stage = timed_[b].stages[of.stage];
-    const auto least = [&](Seconds& known, Seconds more) {
-      known = work.any ? std::min(known, more) : more;
-    };
-    work.lane += stage.cost.times.lane;
-    work.weights += stage.cost.times.weights;
-    least(work.reach, stage.reach);
-    least(work.tail, stage.tail);
-    least(work.through, stage.through);
-    least(work.reduction, stage.cost.reduction);
-    work.unbroken = work.unbroken && stage.unbroken;
-    work.any = true;
+namespace {
+
+RankWork work_of(const TimedStage& stage) {
+  return {stage.cost.times.lane, stage.cost.times.weights, stage.reach,    stage.tail,
+          stage.through,         stage.cost.reduction,     stage.unbroken, 1};
+}
+
+// All stages together: from the first that may begin to the last.
+void join(RankWork& work, const RankWork& more) {
+  if (work.stages++ == 0) {
+    work = more;
+    return;
   }
+  work.lane += more.lane;
+  work.weights += more.weights;
+  work.reach = std::min(work.reach, more.reach);
+  work.tail = std::min(work.tail, more.tail);
+  work.through = std::min(work.through, more.through);
+  work.reduction = std::min(work.reduction, more.reduction);
+  work.unbroken = work.unbroken && more.unbroken;
+}
+
+}  // namespace
+
+RankWork LayoutTimes::on_rank(const RankMoments& rank, std::size_t b) const {
+  RankWork work;
+  for (const StageOfBranch& of : rank.stages)
+    if (of.branch == b) join(work, work_of(timed_[b].stages[of.stage]));
   return work;
+}
+
+// Each rank's, and of several stages on one rank each alone: the first and the last works go
+// through all of them.
+template <class Visit>
+void LayoutTimes::each_work(const LayoutView& view, std::size_t b, Visit visit) const {
+  for (const RankMoments& rank : *view.ranks) {
+    const RankWork work = on_rank(rank, b);
+    if (work.stages == 0) continue;
+    visit(work);
+    if (work.stages == 1) continue;
+    for (const StageOfBranch& of : rank.stages)
+      if (of.branch == b) visit(work_of(timed_[b].stages[of.stage]));
+  }
 }
 
 // When all gradients of the branch are reduced, and what waits for them is done.
 Seconds LayoutTimes::end_of_branch(const LayoutView& view, std::size_t b,
                                    const Around& around) const {
   Seconds end{};
-  for (const RankMoments& rank : *view.ranks) {
-    const RankWork work = work_of(rank, b);
-    if (!work.any) continue;
+  each_work(view, b, [&](const RankWork& work) {
     const Seconds done = around.before + work.reach + work.lane;
     // Where weight parts come later, the last gradient may return before the last of them.
     const Seconds returned = done - work.weights;
     end = std::max({end, done + work.reduction, returned + work.tail});
     if (around.after.count() > 0 && (!around.through || work.unbroken))
       end = std::max(end, returned + (around.through ? work.through : Seconds(0)) + around.after);
-  }
+  });
   return end;
 }
 
@@ -89,14 +112,13 @@ Seconds LayoutTimes::end_of_branch(const LayoutView& view, std::size_t b,
 // `fills` times.
 Seconds LayoutTimes::end_of_fills(const LayoutView& view, Seconds before, int fills) const {
   Seconds end{};
-  for (const RankMoments& rank : *view.ranks) {
-    const RankWork work = work_of(rank, view.language);
-    if (!work.any || !work.unbroken) continue;
-    const bool splits = splits_[view.language];
-    const Seconds drain = splits ? Seconds(0) : work.through;
-    const Seconds fill = splits ? Seconds(0) : work.reach;
-    end = std::max(end, before + work.reach + work.lane + drain + (fills - 1) * (drain + fill));
-  }
+  each_work(view, view.language, [&](const RankWork& work) {
+    if (!work.unbroken) return;
+    const Seconds once = before + work.reach + work.lane;
+    end =
+        std::max({end, once,
+                  once - work.weights + work.through + (fills - 1) * (work.through + work.reach)});
+  });
   return end;
 }
 
@@ -177,8 +199,8 @@ Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
   // encoders.
   end = std::max(end, end_of_fills(view, before, works) + one * (works - 1) + after + reduction);
   for (const RankMoments& rank : *view.ranks) {
-    const RankWork work = work_of(rank, view.language);
-    if (work.any) end = std::max(end, work.lane + one * works + reduction);
+    const RankWork work = on_rank(rank, view.language);
+    if (work.stages > 0) end = std::max(end, work.lane + one * works + reduction);
   }
   return end;
 }

@@ -30,7 +30,7 @@ struct RankWork {
   Seconds lane{}, weights{};
   Seconds reach{}, tail{}, through{}, reduction{};  // of its stages, the least
   bool unbroken = true;
-  bool any = false;
+  int stages = 0;
 };
 // What comes before a branch's first work, and after its last gradient has left it.
 struct Around {
@@ -48,7 +48,9 @@ class LayoutTimes {
 
  private:
   void time_branch(const LayoutView& view, std::size_t branch);
-  RankWork work_of(const RankMoments& rank, std::size_t branch) const;
+  RankWork on_rank(const RankMoments& rank, std::size_t branch) const;
+  template <class Visit>
+  void each_work(const LayoutView& view, std::size_t branch, Visit visit) const;
   Seconds end_of_branch(const LayoutView& view, std::size_t branch, const Around& around) const;
   Seconds end_of_fills(const LayoutView& view, Seconds before, int fills) const;
   Seconds end_of_paths(const LayoutView& view) const;
