@@ -1,6 +1,7 @@
 #include "shared/plan/assign.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -63,9 +64,11 @@ class Assignment {
  private:
   void add_branch(std::size_t b) {
     const Branch& branch = plan_.branches[b];
-    modules_.clear();
+    taken_ = {};
     for (const Stage& stage : branch.stages)
-      for (const Chunk& chunk : stage.chunks) modules_.push_back(chunk.module);
+      for (const Chunk& chunk : stage.chunks)
+        for (std::size_t k = 0; k < taken_.size(); ++k)
+          taken_[k] = taken_[k] || takes(model_, chunk.module, static_cast<Modality>(k));
     const bool everything = b == plan_.language;  // other branches skip samples without items
     const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
     const auto indices = static_cast<std::size_t>(branch.microbatches);
@@ -88,17 +91,17 @@ class Assignment {
   }
 
   bool has_any(const Sample& sample) const {
-    return std::any_of(modules_.begin(), modules_.end(),
-                       [&](ModuleId m) { return has_items(model_, m, sample); });
+    return std::any_of(sample.items.begin(), sample.items.end(),
+                       [&](const Item& item) { return takes_item(item); });
+  }
+  bool takes_item(const Item& item) const {
+    return taken_[static_cast<std::size_t>(item.modality)];
   }
   std::vector<WorkItem> items_of(const std::vector<std::uint32_t>& samples) const {
     std::vector<WorkItem> items;
     for (const std::uint32_t s : samples)
       for (std::uint32_t i = 0; i < batch_.samples[s].items.size(); ++i)
-        if (std::any_of(modules_.begin(), modules_.end(), [&](ModuleId m) {
-              return takes(model_, m, batch_.samples[s].items[i].modality);
-            }))
-          items.push_back({s, i});
+        if (takes_item(batch_.samples[s].items[i])) items.push_back({s, i});
     return items;
   }
 
@@ -168,7 +171,7 @@ class Assignment {
   const Plan& plan_;
   const Batch& batch_;
   WorkTable table_;
-  std::vector<ModuleId> modules_;  // of the branch
+  std::array<bool, static_cast<std::size_t>(Modality::latent) + 1> taken_{};  // by the branch
 };
 
 }  // namespace

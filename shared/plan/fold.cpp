@@ -120,9 +120,12 @@ class Folding {
       width = std::lcm(width, cell(other.grid));
       kept.stride = std::gcd(kept.stride, other.grid.tp);
     }
-    if (same_cells || (even_ && aligned_ && !contexts)) {
+    // Of grids that differ the first rank of all, or the last.
+    const bool one_rank = aligned_ && !contexts && (even_ || (last && !leads()));
+    if (same_cells || one_rank) {
       kept.stride = grid.tp;
       width = cell(grid);
+      if (!same_cells && last) kept.offset = grid.tp - 1;
     }
     kept.span = width / cell(grid);
     kept.first = aligned_ ? (last ? kept.lanes - kept.span : 0) : worst_placed(grid, width, last);
@@ -143,6 +146,7 @@ class Folding {
     }
     return worst * (width / cell(grid));
   }
+  bool leads() const { return layout_.bridge == Bridge::leader; }
   bool contexts_alike() const {
     return scenario_.model.modules.size() == 1 &&
            language_.grid.tokens != TokenAssignment::contiguous;

@@ -36,7 +36,11 @@ struct Piece {
 class Axes {
  public:
   Axes(const Model& model, const WorkTable& table, const Batch& batch)
-      : model_(model), table_(table), batch_(batch) {}
+      : model_(model), table_(table), batch_(batch) {
+    for (std::size_t m = 0; m < model.modules.size(); ++m)
+      for (int k = 0; k < kModalities; ++k)
+        taken_.push_back(takes(model, ModuleId(m), static_cast<Modality>(k)));
+  }
 
   // The rows that the first `layers_run` layers of a module make of a work item. Class tokens have
   // rows, but belong to no item.
@@ -72,7 +76,7 @@ class Axes {
     for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
       const WorkItem& place = table_.work_items[i];
       const Item& item = batch_.samples[place.sample].items[place.item];
-      if (takes(model_, module, item.modality)) visit(place.sample, place.item, item);
+      if (takes_item(module, item)) visit(place.sample, place.item, item);
     }
   }
 
@@ -131,7 +135,7 @@ class Axes {
           const std::int64_t rows = language_rows(model_, list[k]);
           const std::int64_t begin = std::max(first, interval.begin),
                              end = std::min(first + rows, interval.end);
-          if (begin < end && takes(model_, source, list[k].modality)) {
+          if (begin < end && takes_item(source, list[k])) {
             pieces.push_back({{number_of, k}, begin - first, end - begin, number, row});
             row += end - begin;
           }
@@ -141,9 +145,15 @@ class Axes {
     });
   }
 
+  bool takes_item(ModuleId module, const Item& item) const {
+    return taken_[module.value * kModalities + static_cast<std::size_t>(item.modality)];
+  }
+
+  static constexpr int kModalities = static_cast<int>(Modality::latent) + 1;
   const Model& model_;
   const WorkTable& table_;
   const Batch& batch_;
+  std::vector<bool> taken_;  // by module, modality
 };
 
 }  // namespace
@@ -223,9 +233,6 @@ RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
   result.taken.resize(to_works);
   if (link.input.edge < 0) {
     for (std::uint32_t w = 0; w < to_works; ++w) {
-      const Work& of = work(to_branch, w);
-      if (!plan.branches[to_branch].keeps(static_cast<int>(of.lane), static_cast<int>(of.context)))
-        continue;  // folded: they are nobody's
       const std::int64_t rows =
           rows_leaving(model.modules[consumer.module.value], consumer.layers.begin,
                        work_size(model, consumer.module, batch, table, work(to_branch, w)));

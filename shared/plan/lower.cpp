@@ -78,6 +78,15 @@ void Builder::find_stand_ins() {
   }
 }
 
+const std::vector<Parameter>& Builder::parameters_of(const Chunk& chunk, bool experts) {
+  const auto [entry, fresh] = parameters_.try_emplace({chunk.module, chunk.layers});
+  if (fresh)
+    for (Parameter& parameter :
+         parameters(program_.model.modules[chunk.module.value], chunk.layers))
+      entry->second[parameter.expert ? 1 : 0].push_back(std::move(parameter));
+  return entry->second[experts ? 1 : 0];
+}
+
 std::int64_t Builder::most_tokens(ModuleId module) {
   if (most_tokens_.empty()) {  // once, not for every rank: works grow with ranks
     most_tokens_.resize(program_.model.modules.size());

@@ -52,7 +52,7 @@ Side Builder::make_side(const ChunkPlace& place, std::vector<std::int64_t> rows,
     const bool kept = side.stand_in(w) == w;
     for (int t = 0; t < grid.tp; t += stride)
       side.buffers.push_back(
-          kept ? add_boundary_buffer(rank_of(side, w, t), kind,
+          kept ? add_boundary_buffer(rank_of(side, w, t + branch.kept.offset), kind,
                                      side.sharded ? own_rows(all, grid.tp, t).size() : all, link)
                : BufferId{});
   }
@@ -64,14 +64,15 @@ namespace {
 
 // The replica that rank `receiver` (index `index` of its own tensor-parallel group) takes rows
 // from: itself if it is one.
-int choose_replica(const ModuleLayout& grid, int context, int lane, int stage, Rank receiver,
-                   int index) {
-  const std::uint32_t first = grid.rank_at(0, context, lane, stage).value;  // the others follow
-  const auto tp = static_cast<std::uint32_t>(grid.tp);
-  if (receiver.value >= first && receiver.value < first + tp)
-    return static_cast<int>(receiver.value - first);
-  return index % grid.tp;
+// `first`: the replicas', which follow each other.
+int choose_replica(Rank first, int tp, Rank receiver, int index) {
+  if (receiver >= first && receiver.value < first.value + static_cast<std::uint32_t>(tp))
+    return static_cast<int>(receiver.value - first.value);
+  return index % tp;
 }
+
+// Tensor-parallel rank t of a group, by its first.
+Rank at(Rank first, int t) { return Rank(std::size_t{first.value} + static_cast<std::size_t>(t)); }
 
 }  // namespace
 
@@ -82,8 +83,7 @@ Rank Builder::rank_of(const Side& side, std::size_t work, int t) const {
 }
 
 void Builder::add_message(const RowRun& run, const Part& part, Side& source, Side& destination) {
-  const Rank sender = rank_of(source, run.producer_work, part.from),
-             receiver = rank_of(destination, run.consumer_work, part.to);
+  const Rank sender = at(ends_.from, part.from), receiver = at(ends_.to, part.to);
   const bool led = leads(source, destination);
   // A leader's relays are made of what it is sent, whoever lowers.
   if (step_.only.valid() && !led && sender != step_.only && receiver != step_.only) return;
@@ -106,13 +106,25 @@ void Builder::add_message(const RowRun& run, const Part& part, Side& source, Sid
       .emplace_back(program_.messages.size() - 1);
 }
 
+// Between two ranks of the ends in hand: one rank, one domain, one node, neither.
+int Builder::distance(int from, int to) const {
+  const Rank a = at(ends_.from, from), b = at(ends_.to, to);
+  if (a == b) return 0;
+  if (cluster_.domain_of(a) == cluster_.domain_of(b)) return 1;
+  return cluster_.node_of(a) == cluster_.node_of(b) ? 2 : 3;
+}
+
 void Builder::add_parts(const RowRun& run, const Side& source, const Side& destination) {
-  const Branch& producer = plan_.branches[source.place.branch];
-  const ModuleLayout &from = producer.grid, &to = plan_.branches[destination.place.branch].grid;
-  const auto [from_context, from_lane] = seat(source.place.branch, run.producer_work);
-  const int from_stage = producer.rank_of_stage[source.place.stage];
+  const ModuleLayout &from = plan_.branches[source.place.branch].grid,
+                     &to = plan_.branches[destination.place.branch].grid;
   const bool led = leads(source, destination);
-  for (int t = 0; t < (led ? 1 : to.tp); ++t) {
+  // Between stages of one module each has its own peer; folded, the kept ones are enough.
+  const bool peers = source.place.branch == destination.place.branch &&
+                     source.sharded == destination.sharded && run.from == 0 && run.to == 0 &&
+                     run.rows == source.rows[run.producer_work] &&
+                     run.rows == destination.rows[run.consumer_work] &&
+                     distance(0, 0) == distance(from.tp - 1, to.tp - 1);
+  for (int t = 0; t < (led ? 1 : to.tp); t += peers ? destination.stride : 1) {
     Interval own{run.to, run.to + run.rows};
     std::int64_t first = 0;
     if (destination.sharded && !led) {
@@ -122,9 +134,7 @@ void Builder::add_parts(const RowRun& run, const Side& source, const Side& desti
     }
     if (own.begin >= own.end) continue;
     if (!source.sharded) {
-      const Rank receiver = rank_of(destination, run.consumer_work, t);
-      const int replica =
-          led ? 0 : choose_replica(from, from_context, from_lane, from_stage, receiver, t);
+      const int replica = led ? 0 : choose_replica(ends_.from, from.tp, at(ends_.to, t), t);
       parts_.push_back({t, replica, own, first});
       continue;
     }
@@ -143,21 +153,16 @@ void Builder::add_parts(const RowRun& run, const Side& source, const Side& desti
 
 // Folded: a kept rank waits for what any that it stands for would wait for, and its links carry all
 // that they would. Parts between others that another as large, over the same kind of link, stands for go.
-void Builder::keep_slowest(const RowRun& run, const Side& source, const Side& destination) {
-  const auto way = [&](const Part& part) {
-    const Rank a = rank_of(source, run.producer_work, part.from),
-               b = rank_of(destination, run.consumer_work, part.to);
-    if (a == b) return 0;
-    if (cluster_.domain_of(a) == cluster_.domain_of(b)) return 1;
-    return cluster_.node_of(a) == cluster_.node_of(b) ? 2 : 3;
-  };
+void Builder::keep_slowest(const Side& source, const Side& destination) {
+  if (parts_.size() < 2) return;
   std::size_t kept = 0;
   for (const Part& part : parts_) {
     const bool own = part.from % source.stride == 0 || part.to % destination.stride == 0;
     const auto stands = [&](const Part& other) {
       return other.to / destination.stride == part.to / destination.stride &&
              other.from / source.stride == part.from / source.stride &&
-             other.rows.size() >= part.rows.size() && way(other) == way(part);
+             other.rows.size() >= part.rows.size() &&
+             distance(other.from, other.to) == distance(part.from, part.to);
     };
     if (own ||
         std::none_of(parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(kept), stands))
@@ -173,8 +178,9 @@ void Builder::add_run(const RowRun& run, Side& source, Side& destination) {
       destination.stand_in(run.consumer_work) != run.consumer_work)
     return;
   parts_.clear();
+  ends_ = {rank_of(source, run.producer_work, 0), rank_of(destination, run.consumer_work, 0)};
   add_parts(run, source, destination);
-  if (consumer.folded()) keep_slowest(run, source, destination);
+  if (consumer.folded()) keep_slowest(source, destination);
   for (const Part& part : parts_) add_message(run, part, source, destination);
 }
 
@@ -236,8 +242,19 @@ void Builder::add_relays(Side& destination) {
 }
 
 void Builder::make_crossing(const ChunkLink& link) {
-  auto [runs, taken] = make_runs(program_.model, plan_, link, table_, program_.batch);
-  const std::vector<std::int64_t> made = rows_leaving_all(link.producer, link.input.edge < 0);
+  const bool onward = link.input.edge < 0;  // to the next layers of the same work items
+  const std::vector<std::int64_t> made = rows_leaving_all(link.producer, onward);
+  std::vector<RowRun> runs;
+  std::vector<std::int64_t> taken;
+  if (onward) {
+    taken = made;
+    for (std::uint32_t w = 0; w < made.size(); ++w)
+      if (made[w] > 0) runs.push_back({w, w, 0, 0, made[w]});
+  } else {
+    RowRuns found = make_runs(program_.model, plan_, link, table_, program_.batch);
+    runs = std::move(found.runs);
+    taken = std::move(found.taken);
+  }
   Crossing crossing;
   crossing.link = link;
   crossing.forward_source = make_side(link.producer, made, BufferKind::boundary, link);

@@ -23,13 +23,13 @@ GroupId Builder::add_group(GroupKind kind, RankList members) {
 }
 
 // Whether some trained parameter's gradients are partial sums over the tensor-parallel ranks.
-bool Builder::partial_sums(const Branch& branch) const {
+bool Builder::partial_sums(const Branch& branch) {
   for (const Stage& stage : branch.stages)
     for (const Chunk& chunk : stage.chunks)
-      if (partial_gradient_elements(
-              parameters(program_.model.modules[chunk.module.value], chunk.layers),
-              {.tensor = branch.grid.tp}, program_.layout.modules[chunk.module.value].sp) > 0)
-        return true;
+      for (const bool experts : {false, true})
+        if (partial_gradient_elements(parameters_of(chunk, experts), {.tensor = branch.grid.tp},
+                                      program_.layout.modules[chunk.module.value].sp) > 0)
+          return true;
   return false;
 }
 

@@ -2,6 +2,7 @@
 // Not for other folders.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -9,48 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "shared/plan/links.h"
+#include "shared/plan/crossing.h"
 #include "shared/plan/lower.h"
 #include "shared/plan/stack_sizes.h"
 
 namespace polyphony::lowering {
-
-// By work of a branch's table: the one whose ops stand for its own. Empty: each has its own.
-using StandIns = std::vector<std::uint32_t>;
-
-// One end of one direction of a crossing; entries are at().
-struct Side {
-  ChunkPlace place;
-  const StandIns* stand_ins = nullptr;
-  std::size_t tp = 1;              // tensor-parallel ranks that have ops
-  int stride = 1;                  // each stands for so many
-  bool sharded = false;            // each tensor-parallel rank has its own rows, else all have all
-  std::vector<std::int64_t> rows;  // by work item, over the tensor-parallel ranks together
-  std::vector<BufferId> buffers;   // invalid where there are no rows
-  std::vector<std::vector<MessageId>> messages;
-  // Of a destination whose first tensor-parallel rank leads (Bridge::leader): what that one passes
-  // on; empty: nothing.
-  std::vector<std::vector<MessageId>> relays = {};
-  // By work item, of a leader under sequence parallelism: where it collects all rows, and what it
-  // receives there.
-  struct Led {
-    BufferId buffer;
-    std::vector<MessageId> messages;
-  };
-  std::vector<Led> led = {};
-  std::size_t stand_in(std::size_t work) const {
-    return stand_ins->empty() ? work : (*stand_ins)[work];
-  }
-  std::size_t at(std::size_t work, int t) const {
-    return stand_in(work) * tp + static_cast<std::size_t>(t / stride);
-  }
-};
-// A link that changes ranks or rows.
-struct Crossing {
-  ChunkLink link;
-  Side forward_source, forward_destination;
-  Side backward_source, backward_destination;  // empty when no gradient comes back
-};
 
 // The groups that a rank belongs to in one branch; invalid: it is alone.
 struct RankGroups {
@@ -74,7 +38,9 @@ class Builder {
   void make_works();
   void find_stand_ins();
   void make_groups(const Branch& branch);
-  bool partial_sums(const Branch& branch) const;
+  bool partial_sums(const Branch& branch);
+  // A chunk's, made once for all ranks that have it: all but the experts', or the experts'.
+  const std::vector<Parameter>& parameters_of(const Chunk& chunk, bool experts);
   GroupId add_group(GroupKind kind, RankList members);
   // Whether the ranks that are lowered have the stage.
   bool here(const ChunkPlace& place) const;
@@ -95,7 +61,8 @@ class Builder {
   };
   void add_run(const RowRun& run, Side& source, Side& destination);
   void add_parts(const RowRun& run, const Side& source, const Side& destination);
-  void keep_slowest(const RowRun& run, const Side& source, const Side& destination);
+  int distance(int from, int to) const;
+  void keep_slowest(const Side& source, const Side& destination);
   void add_message(const RowRun& run, const Part& part, Side& source, Side& destination);
   // Of a work's tensor-parallel ranks at one end of a link.
   Rank rank_of(const Side& side, std::size_t work, int t) const;
@@ -132,11 +99,16 @@ class Builder {
   const SoftwareStack& stack_;
   const Cluster& cluster_;
   const bool training_;
+  struct Ends {
+    Rank from, to;
+  };
   std::vector<Part> parts_;  // of the run in hand
+  Ends ends_;                // first tensor-parallel ranks
   Program program_;
   std::vector<StandIns> stand_ins_;  // by branch
   // By branch, place in its grid; of a part the rank's own alone.
   std::vector<std::vector<RankGroups>> groups_;
+  std::map<std::pair<ModuleId, LayerRange>, std::array<std::vector<Parameter>, 2>> parameters_;
   std::vector<std::int64_t> most_tokens_;  // by module; empty: not asked for yet
   GroupId world_group_;
   std::vector<ChunkLink> links_;
@@ -243,8 +215,7 @@ class RankLowering {
     BufferId buffer;
   };
   std::vector<Whole> whole_gradients(const ChunkState& chunk, std::vector<BufferUse>& uses);
-  Bytes gathered_bytes(const ParamGroup& group) const;
-  Bytes whole_bytes(const ParamGroup& group) const;
+  void add_sizes(const ParamGroup& group, const std::vector<Parameter>& list);
   void scatter(ChunkState& chunk, const std::vector<Whole>& wholes, OpId op);
   OpId add_partial(ParamGroupId params, OpId after, BufferId whole);
   void tail();
@@ -263,7 +234,7 @@ class RankLowering {
   OpId add_op(StreamId stream, GroupId group, decltype(Op::what) what, std::span<const OpId> waits,
               std::span<const BufferUse> uses);
   OpId add_compute(const Role& role, const ChunkState& chunk, Phase phase, int microbatch,
-                   std::vector<OpId> waits, std::vector<BufferUse> uses);
+                   std::vector<OpId>& waits, std::vector<BufferUse>& uses);
   // `last`: nobody reads a relay's buffer after it.
   OpId add_exchange(Port& port, bool backward, Way way, const std::vector<MessageId>& messages,
                     OpId wait, BufferId buffer, bool last = false);
@@ -287,6 +258,15 @@ class RankLowering {
   Program& program_;
   Rank rank_;
   std::size_t first_params_;  // of the rank's own
+  // Of a group of parameters: of its values gathered; of its whole gradients where they are divided
+  // after every backward; of those that are partial sums.
+  struct ParamSizes {
+    Bytes gathered{}, whole{}, partial{};
+  };
+  const ParamSizes& sizes(ParamGroupId params) const {
+    return param_sizes_[params.value - first_params_];
+  }
+  std::vector<ParamSizes> param_sizes_;  // by group, from first_params_
   std::vector<Role> roles_;
   std::vector<std::unique_ptr<Port>> ports_;
   std::map<std::string, StreamId> streams_;
@@ -295,6 +275,8 @@ class RankLowering {
   std::map<ParamGroupId, OpId> gather_ops_;
   std::vector<BufferId> freed_after_;  // gathered values that the op in hand uses last
   OpId last_compute_;
+  std::vector<OpId> waits_;  // of the compute op in hand
+  std::vector<BufferUse> uses_;
 };
 
 }  // namespace polyphony::lowering

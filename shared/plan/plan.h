@@ -33,7 +33,7 @@ struct Kept {
   int first = 0,
       span = 1;      // ops: of those the lanes from `first` on; lane i is as first + i % span
   int contexts = 1;  // ops: the first
-  int stride = 1;    // ops: every stride-th tensor-parallel rank
+  int stride = 1, offset = 0;  // ops: every stride-th tensor-parallel rank from `offset` on
   bool operator==(const Kept&) const = default;
 };
 struct Branch {
@@ -63,7 +63,7 @@ struct Branch {
   bool keeps(int place) const {
     if (!folded()) return true;
     const int lane = place / (grid.tp * grid.cp) % grid.dp();
-    return place % grid.tp % kept.stride == 0 && lane % kept.period < kept.lanes &&
+    return place % grid.tp % kept.stride == kept.offset && lane % kept.period < kept.lanes &&
            keeps(lane_index(lane), place / grid.tp % grid.cp);
   }
   int work_items() const { return microbatches * lanes() * grid.cp; }
@@ -117,8 +117,9 @@ int cell_ranks(const ModuleLayout& grid);
 //             works are those of the first of `alike` equal sets, and its samples the batch; else all
 //   lanes     one of each branch and pipeline stage: the first; the last, which has the most, where
 //             lanes have unequal numbers of samples; that whose cells span the most nodes
-//   tensor    the first rank; where grids on the same ranks differ and lanes do too, or contexts are
-//             several, all ranks from where lanes of all of them begin to where they end
+//   tensor    the first rank, or the last of the last lane; where grids on the same ranks differ and
+//             contexts are several, bridges have leaders or nodes are unlike, all ranks from where
+//             lanes of all of them begin to where they end
 //   contexts  all, but of a text model whose tokens are dealt so that they are alike
 // Exact, the step to rounding and the worst memory to the byte, where lanes have equal numbers of samples,
 // a work item of an encoder feeds one microbatch and groups lie alike in nodes. Otherwise one lane's

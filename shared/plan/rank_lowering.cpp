@@ -64,12 +64,9 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
   for (const Chunk& chunk : br.stages[stage].chunks) {
     ChunkState state;
     state.chunk = chunk;
-    const Module& module = program_.model.modules[chunk.module.value];
     state.visited = b_.training_ && needs_backward(program_.model, chunk.module);
     state.params = add_params(role, chunk, false);
-    const std::vector<Parameter> list = parameters(module, chunk.layers);
-    if (std::any_of(list.begin(), list.end(), [](const Parameter& p) { return p.expert; }))
-      state.experts = add_params(role, chunk, true);
+    if (!b_.parameters_of(chunk, true).empty()) state.experts = add_params(role, chunk, true);
     for (const ParamGroupId params : {state.params, state.experts})
       state.trained = state.trained || (params.valid() && program_.params[params.value].trainable);
     state.tapes.resize(microbatches);
@@ -132,7 +129,7 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
   group.replicas = experts ? mine.expert_replicas : mine.replicas;
   const bool embeds = chunk.layers.begin == 0,
              heads = chunk.layers.end == static_cast<int>(layers(module).size());
-  const std::vector<Parameter> list = parameters_of(module, group);
+  const std::vector<Parameter>& list = b_.parameters_of(chunk, experts);
   if ((embeds || heads) && std::any_of(list.begin(), list.end(), [](const Parameter& parameter) {
         return parameter.tied && parameter.trained;
       }))
@@ -149,6 +146,7 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
                        shards, index, program_.precision);
   group.bytes = held.values;
   program_.params.push_back(group);
+  add_sizes(group, list);
   if (group.trainable) {
     b_.add_buffer(rank_, BufferKind::gradient, held.gradient);
     b_.add_buffer(rank_, BufferKind::optimizer, held.optimizer);
@@ -167,7 +165,8 @@ void RankLowering::add_standing() {
     const ModuleLayout& layout = program_.layout.modules[group.module.value];
     const bool heads = module.kind == ModuleKind::language &&
                        group.layers.end == static_cast<int>(layers(module).size());
-    add_matrix_shapes(parameters_of(module, group), group.shard, heads, shapes);
+    add_matrix_shapes(b_.parameters_of({group.module, group.layers}, group.experts), group.shard,
+                      heads, shapes);
     if (!heads || !layout.sp || layout.tp == 1) continue;
     gathered = std::max(gathered, b_.most_tokens(group.module) * std::int64_t{module.hidden});
   }

@@ -55,8 +55,8 @@ OpId RankLowering::add_op(StreamId stream, GroupId group, decltype(Op::what) wha
 }
 
 OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase phase,
-                               int microbatch, std::vector<OpId> waits,
-                               std::vector<BufferUse> uses) {
+                               int microbatch, std::vector<OpId>& waits,
+                               std::vector<BufferUse>& uses) {
   for (const ParamGroupId params : gathers(chunk)) {
     waits.push_back(gather_ops_.at(params));
     uses.push_back({gathered_.at(params), Use::read});
@@ -185,8 +185,10 @@ OpId RankLowering::slot_after(const std::vector<OpId>& turns) const {
 
 void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
-  std::vector<BufferUse> uses;
-  std::vector<OpId> received;
+  std::vector<BufferUse>& uses = uses_;
+  std::vector<OpId>& received = waits_;
+  uses.clear();
+  received.clear();
   const OpId slot = slot_after(chunk.forwards);
   for (Port* port : chunk.inputs)
     received.push_back(arrive(role, *port, false, microbatch, slot, uses,
@@ -205,15 +207,16 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
     }
   }
   for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);
-  chunk.forwards.push_back(
-      add_compute(role, chunk, Phase::forward, microbatch, std::move(received), std::move(uses)));
+  chunk.forwards.push_back(add_compute(role, chunk, Phase::forward, microbatch, received, uses));
   for (Port* port : chunk.outputs) depart(role, *port, false, microbatch, chunk.forwards.back());
 }
 
 void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   const auto m = static_cast<std::size_t>(microbatch);
-  std::vector<BufferUse> uses;
-  std::vector<OpId> received;
+  std::vector<BufferUse>& uses = uses_;
+  std::vector<OpId>& received = waits_;
+  uses.clear();
+  received.clear();
   const OpId slot = slot_after(chunk.backwards);
   for (Port* port : chunk.outputs)
     if (port->link->input.gradient)
@@ -241,7 +244,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);
   const OpId op = add_compute(role, chunk, splits ? Phase::backward_input : Phase::backward,
-                              microbatch, std::move(received), std::move(uses));
+                              microbatch, received, uses);
   chunk.backwards.push_back(op);
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) depart(role, *port, true, microbatch, op);
@@ -251,14 +254,15 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
 }
 
 void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
-  std::vector<BufferUse> uses;
+  std::vector<BufferUse>& uses = uses_;
+  uses.clear();
+  waits_.assign(1, chunk.last_scatter);
   for (const std::vector<BufferId>* list : {&chunk.held, &chunk.kept}) {
     uses.push_back({(*list)[static_cast<std::size_t>(microbatch)], Use::read});
     uses.push_back({(*list)[static_cast<std::size_t>(microbatch)], Use::free});
   }
   const std::vector<Whole> wholes = whole_gradients(chunk, uses);
-  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch,
-                                    {chunk.last_scatter}, std::move(uses));
+  chunk.last_gradient = add_compute(role, chunk, Phase::backward_weight, microbatch, waits_, uses);
   scatter(chunk, wholes, chunk.last_gradient);
 }
 

@@ -13,19 +13,21 @@ OpId RankLowering::add_collective(GroupId group, CollectiveKind kind, Purpose pu
 }
 
 // The executor gathers a chunk and sums its gradients at once; other frameworks, by layer.
-Bytes RankLowering::gathered_bytes(const ParamGroup& group) const {
-  if (!b_.of_another_stack()) return size_of(program_.precision) * group.elements;
-  const Module& module = program_.model.modules[group.module.value];
-  return stack_gathered_bytes(parameters_of(module, group), group.shard,
-                              program_.layout.modules[group.module.value].pp > 1,
-                              program_.precision);
-}
-
-Bytes RankLowering::whole_bytes(const ParamGroup& group) const {
-  if (!b_.of_another_stack()) return gradient_size(program_.precision) * group.trained;
-  return stack_whole_gradient_bytes(
-      parameters_of(program_.model.modules[group.module.value], group), group.shard,
-      program_.precision);
+void RankLowering::add_sizes(const ParamGroup& group, const std::vector<Parameter>& list) {
+  const ModuleLayout& layout = program_.layout.modules[group.module.value];
+  const bool ours = !b_.of_another_stack();
+  ParamSizes sizes;
+  if (layout.shard == Shard::full)
+    sizes.gathered =
+        ours ? size_of(program_.precision) * group.elements
+             : stack_gathered_bytes(list, group.shard, layout.pp > 1, program_.precision);
+  if (layout.shard >= Shard::gradients)
+    sizes.whole = ours ? gradient_size(program_.precision) * group.trained
+                       : stack_whole_gradient_bytes(list, group.shard, program_.precision);
+  if (group.partials.valid())
+    sizes.partial =
+        gradient_size(program_.precision) * partial_gradient_elements(list, group.shard, layout.sp);
+  param_sizes_.push_back(sizes);
 }
 
 // A task that begins a run of tasks of one fully sharded chunk has its parameters gathered, at the
@@ -39,7 +41,7 @@ void RankLowering::gather_for(const std::vector<Task>& tasks, std::size_t positi
   for (const ParamGroupId params : gathers(chunk)) {
     const ParamGroup& group = program_.params[params.value];
     const Bytes bytes = size_of(program_.precision) * group.elements;
-    const BufferId values = b_.add_buffer(rank_, BufferKind::parameter, gathered_bytes(group));
+    const BufferId values = b_.add_buffer(rank_, BufferKind::parameter, sizes(params).gathered);
     gathered_[params] = values;
     gather_ops_[params] =
         add_collective(group.shards, CollectiveKind::all_gather, Purpose::parameters, params, bytes,
@@ -56,7 +58,7 @@ std::vector<RankLowering::Whole> RankLowering::whole_gradients(const ChunkState&
     if (!params.valid()) continue;
     const ParamGroup& group = program_.params[params.value];
     if (!group.trainable || !group.shards.valid()) continue;
-    wholes.push_back({params, b_.add_buffer(rank_, BufferKind::gradient, whole_bytes(group))});
+    wholes.push_back({params, b_.add_buffer(rank_, BufferKind::gradient, sizes(params).whole)});
     uses.push_back({wholes.back().buffer, Use::allocate});
     uses.push_back({wholes.back().buffer, Use::write});
   }
@@ -79,12 +81,8 @@ void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, 
 OpId RankLowering::add_partial(ParamGroupId params, OpId after, BufferId whole) {
   const ParamGroup& group = program_.params[params.value];
   if (!group.partials.valid()) return {};
-  const std::int64_t elements =
-      partial_gradient_elements(parameters_of(program_.model.modules[group.module.value], group),
-                                group.shard, program_.layout.modules[group.module.value].sp);
   return add_collective(group.partials, CollectiveKind::all_reduce, Purpose::partial_gradients,
-                        params, gradient_size(program_.precision) * elements, {after},
-                        {{whole, Use::read}});
+                        params, sizes(params).partial, {after}, {{whole, Use::read}});
 }
 
 void RankLowering::reduce(const ChunkState& chunk, ParamGroupId params, std::vector<OpId>& ends,

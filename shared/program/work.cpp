@@ -82,8 +82,15 @@ Range WorkTable::of_branch(std::size_t branch) const {
 
 std::uint32_t WorkTable::place_of(std::size_t branch, std::uint32_t index, std::uint32_t lane,
                                   std::uint32_t context) const {
-  const auto key = [](const Work& work) { return std::tie(work.index, work.lane, work.context); };
   const Range range = of_branch(branch);
+  if (!part && range.size() > 0) {  // all are there
+    const Work& last = works[range.end - 1];
+    const std::uint32_t place = (index * (last.lane + 1) + lane) * (last.context + 1) + context;
+    POLYPHONY_CHECK(place < range.size(), "work " << index << " of lane " << lane << ", context "
+                                                  << context << " of branch " << branch);
+    return place;
+  }
+  const auto key = [](const Work& work) { return std::tie(work.index, work.lane, work.context); };
   const auto begin = works.begin() + range.begin, end = works.begin() + range.end;
   const auto wanted = std::tie(index, lane, context);
   const auto found = std::lower_bound(
@@ -108,9 +115,9 @@ std::int64_t item_rows(const Model& model, ModuleId module, const Item& item) {
 std::int64_t language_rows(const Model& model, const Item& item) {
   if (item.modality == Modality::text) return item.tokens;
   if (item.modality == Modality::latent) return 0;
-  const ModuleId language = language_module(model);
   for (const Edge& edge : model.edges)
-    if (edge.to == language && edge.to_layer == 0 && takes(model, edge.from, item.modality))
+    if (edge.to_layer == 0 && model.modules[edge.to.value].kind == ModuleKind::language &&
+        takes(model, edge.from, item.modality))
       return item_rows(model, edge.from, item);
   return item.tokens;
 }

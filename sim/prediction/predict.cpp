@@ -4,6 +4,7 @@
 
 #include "shared/cost/cost_model.h"
 #include "shared/cost/degraded.h"
+#include "shared/cost/layer_costs.h"
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
@@ -70,8 +71,15 @@ std::uint64_t programs_lowered() { return lowered; }
 
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile) {
-  auto folded =
-      fold(scenario, layout, balanced_plan(scenario, layout, profile), typical_batch(scenario));
+  const Batch batch = typical_batch(scenario);
+  return predict_folded(scenario, layout, profile, batch, module_sizes(scenario.model, batch));
+}
+
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile,
+                                                    const Batch& typical,
+                                                    const std::vector<WorkSize>& sizes) {
+  auto folded = fold(scenario, layout, balanced_plan(scenario, layout, profile, sizes), typical);
   if (const auto* no = std::get_if<Infeasible>(&folded)) return *no;
   const Folded& kept = std::get<Folded>(folded);
   auto prepared = prepare(scenario, layout, kept.plan, kept.batch, profile);

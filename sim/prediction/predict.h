@@ -45,5 +45,10 @@ std::uint64_t programs_lowered();
 // estimate and the memory of those ranks. Infeasible: the layout does not fold.
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile);
+// Of the typical batch and its module_sizes() (shared/cost/layer_costs.h), for who predicts many.
+std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
+                                                    const HardwareProfile& profile,
+                                                    const Batch& typical,
+                                                    const std::vector<WorkSize>& sizes);
 
 }  // namespace polyphony::sim

@@ -132,7 +132,7 @@ TEST_CASE("folded as unfolded: encoders on the language module's ranks") {
                 vision + R"(}, "language": {)" + language + "}}",
             ranks, tolerance);
   };
-  check(R"("tp": 1)", R"("tp": 4)", "", 4);  // 16 samples a work item, 32 lanes
+  check(R"("tp": 1)", R"("tp": 4)", "", 1);  // 16 samples a work item, 32 lanes
   check(R"("tp": 4)", R"("tp": 2)", "", 1);
   check(R"("tp": 2)", R"("tp": 4, "shard": "full", "sp": true)", "", 1);
   check(R"("tp": 1)", R"("tp": 2, "cp": 2)", "", 4);
