@@ -102,18 +102,91 @@ const char* name(Spread spread) {
   return "?";
 }
 
+namespace {
+
+// "40,26x3".
+std::string runs_text(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end < numbers.size() && numbers[end] == numbers[i]) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+    if (end - i > 1) text += "x" + std::to_string(end - i);
+    i = end;
+  }
+  return text;
+}
+
+std::string range_text(const ModuleLayout& layout) {
+  const std::vector<int>& range = layout.recompute_blocks;
+  return range.size() == 2 ? " of " + std::to_string(range[0]) + "-" + std::to_string(range[1] - 1)
+                           : "";
+}
+
+const char* brief_name(Shard shard) {
+  constexpr const char* kStages[] = {"", " Z1", " Z2", " Z3"};  // ZeRO's
+  return kStages[static_cast<std::size_t>(shard)];
+}
+const char* brief_name(Placement placement) {
+  constexpr const char* kNames[] = {"homog", "coloc", "apart", "mixed"};
+  return kNames[static_cast<std::size_t>(placement)];
+}
+
+}  // namespace
+
 std::string describe(const ModuleLayout& layout) {
   std::string text = "TP" + std::to_string(layout.tp);
   if (layout.sp) text += " SP";
   if (layout.cp > 1) text += " CP" + std::to_string(layout.cp);
+  if (layout.cp > 1 && layout.tokens != TokenAssignment::contiguous)
+    text += std::string(" ") + name(layout.tokens);
   if (layout.ep > 1) text += " EP" + std::to_string(layout.ep);
+  if (layout.expert_tp > 0) text += " experts TP" + std::to_string(layout.expert_tp);
   text += " PP" + std::to_string(layout.pp);
   if (layout.vpp > 1) text += " VPP" + std::to_string(layout.vpp);
   text += " DP" + std::to_string(layout.dp());
+  if (layout.spread != Spread::samples) text += std::string(" by ") + name(layout.spread);
   if (layout.shard != Shard::none) text += std::string(" shard ") + name(layout.shard);
   if (layout.shard_ranks > 0) text += " over " + std::to_string(layout.shard_ranks);
   if (layout.recompute != Recompute::none)
-    text += std::string(" recompute ") + name(layout.recompute);
+    text += std::string(" recompute ") + name(layout.recompute) + range_text(layout);
+  if (!layout.blocks.empty()) text += " blocks " + runs_text(layout.blocks);
+  return text;
+}
+
+std::string brief(const ModuleLayout& layout) {
+  std::string text = "TP" + std::to_string(layout.tp) + (layout.sp ? "s" : "");
+  const auto add = [&](const char* what, int size) {
+    if (size > 1) text += what + std::to_string(size);
+  };
+  add(" CP", layout.cp);
+  add(" EP", layout.ep);
+  add(" PP", layout.pp);
+  add(" V", layout.vpp);
+  text += brief_name(layout.shard);
+  add("/", layout.shard_ranks);
+  if (layout.recompute != Recompute::none)
+    text += layout.recompute == Recompute::full ? " rc" : " sel";
+  if (!layout.recompute_blocks.empty()) text += range_text(layout).substr(3);
+  if (!layout.blocks.empty()) text += " [" + runs_text(layout.blocks) + "]";
+  return text;
+}
+
+std::string brief(const Model& model, const Layout& layout) {
+  const std::size_t last = language_module(model).value;
+  const bool one = layout.placement == Placement::homogeneous;
+  std::string text = brief_name(layout.placement);
+  const char* between = "  ";
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    if (model.modules[m].kind == ModuleKind::projector || (one && m != last)) continue;
+    text += between;
+    if (m != last) text += std::to_string(layout.modules[m].ranks) + ":";
+    text += brief(layout.modules[m]);
+    between = " | ";
+  }
+  if (layout.modules[last].pp > 1) text += std::string(" ") + schedule_name(layout);
+  text += " x" + std::to_string(layout.microbatches);
+  if (layout.encoder_microbatches > 0) text += "/" + std::to_string(layout.encoder_microbatches);
   return text;
 }
 
@@ -135,6 +208,7 @@ std::string describe(const Model& model, const Layout& layout) {
     text += "  " + model.modules.front().name + " recompute " + name(encoder.recompute);
   if (layout.encoder_microbatches > 0)
     text += "  encoder x" + std::to_string(layout.encoder_microbatches);
+  if (layout.bridge != Bridge::sharded) text += std::string("  bridge ") + name(layout.bridge);
   return text;
 }
 

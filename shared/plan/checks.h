@@ -1,5 +1,6 @@
 // The rules behind check_layout() (shared/plan/plan.h), by what they are about. Each refusal names
-// the module, what is wrong and the nearest legal values. For check*.cpp only.
+// the module, what is wrong and the nearest legal values. For check*.cpp, and for searches that
+// build grids one by one.
 #pragma once
 
 #include <cstdint>

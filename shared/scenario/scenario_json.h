@@ -25,6 +25,8 @@ Scenario read_scenario(const std::string& text, const std::string& file, const L
 std::string resolved_text(const Scenario& scenario);
 // The same, its paths as seen from `here`, the current folder: it means the same in any folder.
 std::string movable_text(Scenario scenario, const std::string& here);
+// A layout of it, as the scenario's "layout" would say it.
+std::string resolved_text(const Layout& layout, const Model& model);
 // Its device with every figure, also where it ships.
 std::string resolved_text(const Device& device);
 

@@ -251,6 +251,10 @@ Json training_json(const Training& training) {
 
 std::string resolved_text(const Device& device) { return device_figures(device).dump(); }
 
+std::string resolved_text(const Layout& layout, const Model& model) {
+  return layout_json(layout, model).dump();
+}
+
 std::string resolved_text(const Scenario& scenario) {
   Json json;
   json["polyphony"] = 1;

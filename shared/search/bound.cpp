@@ -1,5 +1,6 @@
 #include "shared/search/bound.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "shared/search/layout_memory.h"
@@ -54,6 +55,16 @@ Bound Screen::bound(const Layout& layout) {
   Bound bound = impl_->times.bound(view);
   bound.footprint = known ? impl_->footprint : impl_->memory.worst(view);
   return bound;
+}
+
+PartBound Screen::part(const Layout& layout, ModuleId module) {
+  const LayoutView& view = impl_->views.look(layout);
+  std::size_t branch = 0;
+  for (std::size_t b = 0; b < view.branches.size(); ++b) {
+    const std::vector<ModuleId>& held = *view.branches[b].modules;
+    if (std::find(held.begin(), held.end(), module) != held.end()) branch = b;
+  }
+  return {impl_->times.busiest(view, branch), impl_->memory.of_branch(view, branch)};
 }
 
 }  // namespace polyphony

@@ -40,6 +40,13 @@ struct Bound {
   bool operator==(const Bound&) const = default;
 };
 
+// What the ranks of one branch need at least, whatever those of other branches do.
+struct PartBound {
+  Seconds step{};  // its busiest rank's work
+  Bytes memory{};  // of its worst rank; where other branches have the same ranks, what it always
+                   // holds of this one
+};
+
 // Screens many layouts of one scenario on one batch; remembers what layouts have in common. Not for
 // several threads.
 class Screen {
@@ -53,6 +60,8 @@ class Screen {
   // search do not fit, ask for theirs first.
   Footprint footprint(const Layout& layout);
   Bound bound(const Layout& layout);
+  // Of the branch that holds the module.
+  PartBound part(const Layout& layout, ModuleId module);
 
  private:
   struct Impl;

@@ -55,6 +55,24 @@ Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank
   return most;
 }
 
+Bytes LayoutMemory::of_branch(const LayoutView& view, std::size_t branch) {
+  Bytes most{};
+  for (const RankMoments& rank : *view.ranks) {
+    const auto is_of = [&](const StageOfBranch& stage) { return stage.branch == branch; };
+    const auto own = std::count_if(rank.stages.begin(), rank.stages.end(), is_of);
+    if (own == 0) continue;
+    Bytes bytes{};
+    if (own == std::ssize(rank.stages)) {
+      bytes = held(view, rank);
+    } else {
+      for (const StageOfBranch& stage : rank.stages)
+        if (is_of(stage)) bytes += memories_.memory(view, stage, true).fixed;
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 Footprint LayoutMemory::worst(const LayoutView& view) {
   memories_.start(view);
   Footprint worst;

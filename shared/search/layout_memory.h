@@ -16,6 +16,9 @@ class LayoutMemory {
   LayoutMemory(const LayoutViews& views, const StackLayers& layers)
       : views_(views), memories_(layers) {}
   Footprint worst(const LayoutView& view);
+  // The most that a rank holds of one branch; where it has others too, what of this one is always
+  // there.
+  Bytes of_branch(const LayoutView& view, std::size_t branch);
 
  private:
   Bytes held(const LayoutView& view, const RankMoments& rank);

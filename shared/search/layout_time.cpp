@@ -205,12 +205,24 @@ Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
   return end;
 }
 
-Bound LayoutTimes::bound(const LayoutView& view) {
+void LayoutTimes::start(const LayoutView& view) {
   costs_.start(view);
   timed_.resize(view.branches.size());
   splits_.assign(view.branches.size(), 0);
   for (const RankMoments& rank : *view.ranks)
     if (rank.splits) splits_[view.language] = 1;
+}
+
+Seconds LayoutTimes::busiest(const LayoutView& view, std::size_t branch) {
+  start(view);
+  time_branch(view, branch);
+  Seconds most{};
+  for (const RankMoments& rank : *view.ranks) most = std::max(most, work_of(rank, branch).lane);
+  return most * (1 - kSlack);
+}
+
+Bound LayoutTimes::bound(const LayoutView& view) {
+  start(view);
   for (std::size_t b = 0; b < view.branches.size(); ++b) time_branch(view, b);
   Seconds end = std::max(end_of_paths(view), end_on_shared(view)), update{};
   Bound bound;

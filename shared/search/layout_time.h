@@ -45,8 +45,11 @@ class LayoutTimes {
       : views_(views), costs_(layers, profile) {}
   // Its footprint is left empty.
   Bound bound(const LayoutView& view);
+  // The work of the busiest rank of one branch.
+  Seconds busiest(const LayoutView& view, std::size_t branch);
 
  private:
+  void start(const LayoutView& view);
   void time_branch(const LayoutView& view, std::size_t branch);
   RankWork on_rank(const RankMoments& rank, std::size_t branch) const;
   template <class Visit>

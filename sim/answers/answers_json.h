@@ -19,7 +19,7 @@ namespace polyphony::sim {
 
 nlohmann::json to_json(const PlanAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
-nlohmann::json to_json(const Sweep& sweep);
+nlohmann::json to_json(const Sweep& sweep, const Model& model);
 // `steps`: of the run that the risk is for.
 nlohmann::json to_json(const BatchStream& stream, int steps);
 // `bar`: see traces::Comparison::within().

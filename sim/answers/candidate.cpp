@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/prediction/effects.h"
+#include "sim/prediction/need.h"
 
 namespace polyphony::sim {
 namespace {
@@ -21,6 +22,9 @@ json to_json(const Candidate& c) {
           {"device", c.figures.device_memory.value},
           {"dollars", c.figures.dollars_per_million_tokens},
           {"estimate", c.estimate.count()},
+          {"simulated", c.simulated},
+          {"folded", c.folded},
+          {"ops", c.ops},
           {"parts", parts},
           {"energy", c.figures.energy.value},
           {"step_dollars", c.figures.dollars_per_step},
@@ -42,41 +46,77 @@ void read_json(const json& value, Candidate& c) {
   c.figures.dollars_per_step = value["step_dollars"];
   c.figures.tokens = value["step_tokens"];
   c.estimate = Seconds(value["estimate"].get<double>());
+  c.simulated = value["simulated"];
+  c.folded = value["folded"];
+  c.ops = value["ops"];
   for (std::size_t i = 0; i < c.parts.size(); ++i)
     c.parts[i] = Seconds(value["parts"][i].get<double>());
   c.effects = value["effects"].get<std::vector<double>>();
   c.lowerings = value["lowerings"];
 }
 
-}  // namespace
+std::string refused(const Infeasible& no) { return json{{"infeasible", no.reason}}.dump(); }
 
-std::string examine_candidate(const Scenario& scenario, const Batch& batch,
-                              const HardwareProfile& profile, Predictor predictor,
-                              const Layout& layout) {
-  const std::uint64_t before = programs_lowered();
-  const auto outcome = predict(scenario, layout, batch, profile, predictor);
-  if (const auto* no = std::get_if<Infeasible>(&outcome))
-    return json{{"infeasible", no->reason}}.dump();
-  const auto& prediction = std::get<Prediction>(outcome);
-  Candidate candidate;
-  candidate.figures = figures(scenario, prediction);
+void describe_into(const Question& question, const Prediction& prediction, Candidate& candidate) {
+  candidate.figures = figures(question.scenario, prediction);
   candidate.estimate = prediction.estimate.step();
+  candidate.simulated = prediction.simulated;
+  candidate.folded = prediction.lanes > 1;
+  candidate.ops = static_cast<std::int64_t>(prediction.program.ops.size());
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
   candidate.parts = parts[traces::critical_rank(parts).value];
-  candidate.effects = step_effects(scenario, layout, prediction, profile);
+}
+
+}  // namespace
+
+std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
+                               Bytes memory) {
+  const std::uint64_t before = programs_lowered();
+  auto outcome = predict_folded(question.scenario, layout, question.profile);
+  if (std::holds_alternative<Infeasible>(outcome)) {
+    const NeedOptions alone{.predictor = Predictor::estimate};
+    if (const auto no = check_need(question.scenario, layout, alone, memory)) return refused(*no);
+    outcome =
+        predict(question.scenario, layout, question.batch, question.profile, Predictor::estimate);
+  }
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
+  const auto& prediction = std::get<Prediction>(outcome);
+  Candidate candidate;
+  describe_into(question, prediction, candidate);
+  if (effects)
+    candidate.effects = step_effects(prediction.program, prediction.compiled,
+                                     question.scenario.cluster, question.profile);
   candidate.lowerings = programs_lowered() - before;
   return to_json(candidate).dump();
 }
 
-std::string refused_candidate(const std::string& why) { return json{{"infeasible", why}}.dump(); }
+std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
+                              Bytes memory) {
+  if (const auto no = check_need(question.scenario, layout, {.predictor = predictor}, memory))
+    return refused(*no);
+  const std::uint64_t before = programs_lowered();
+  const auto outcome =
+      predict(question.scenario, layout, question.batch, question.profile, predictor);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
+  const auto& prediction = std::get<Prediction>(outcome);
+  Candidate candidate;
+  describe_into(question, prediction, candidate);
+  candidate.effects = step_effects(question.scenario, layout, prediction, question.profile);
+  candidate.lowerings = programs_lowered() - before;
+  return to_json(candidate).dump();
+}
 
-std::string read_examined(const std::string& answer, Candidate& candidate) {
+void read_answer(const std::string& answer, Candidate& candidate) {
   const json value = json::parse(answer, nullptr, false);
-  if (!value.is_object()) return answer;
-  if (!value.contains("step")) return value.value("infeasible", value.value("error", "?"));
-  read_json(value, candidate);
-  return "";
+  candidate.why_not.clear();
+  if (!value.is_object()) {
+    candidate.why_not = answer.empty() ? "no answer" : answer;
+  } else if (!value.contains("step")) {
+    candidate.why_not = value.value("infeasible", value.value("error", "?"));
+  } else {
+    read_json(value, candidate);
+  }
 }
 
 }  // namespace polyphony::sim

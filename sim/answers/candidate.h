@@ -1,7 +1,10 @@
-// One layout of a sweep: its bound, then what a worker process found of it.
-//   A worker lowers the layout once, and sends back all that the sweep needs of it: figures, parts,
-//   and the effects of the profile's errors, for intervals and comparisons. Where the layout folds,
-//   those are priced on a second, small Program, of ranks that stand for all (sim/prediction/effects.h).
+// One layout of a sweep: its bound, then what worker processes found of it.
+//   estimate   the longest path of the folded Program where it folds (shared/plan/plan.h), of the
+//              whole one otherwise: milliseconds
+//   simulate   the whole Program on SimGrid, and the effects of the profile's errors, for intervals
+//              and comparisons (sim/prediction/effects.h)
+// bound ≤ estimate ≤ simulate. A worker lowers the layout once for each, and sends back all that a
+// sweep needs of it.
 #pragma once
 
 #include <optional>
@@ -9,7 +12,7 @@
 #include <vector>
 
 #include "shared/chance/belief.h"
-#include "shared/search/search.h"
+#include "shared/search/bound.h"
 #include "sim/prediction/figures.h"
 #include "traces/compare/compare.h"
 
@@ -19,23 +22,35 @@ struct Candidate {
   Layout layout;
   std::string text;  // the layout in words
   Bound bound;
-  Figures figures;            // of the prediction
+  Figures figures;            // of the sharpest predictor so far
   traces::PartTimes parts{};  // of the critical rank
   Seconds estimate{};
-  std::vector<double> effects;             // by HardwareProfile::certainty.errors
+  bool simulated = false;
+  bool folded = false;   // figures are of one lane that stands for all
+  std::int64_t ops = 0;  // of the Program that was lowered: what an answer costs
+  std::vector<double>
+      effects;  // by HardwareProfile::certainty.errors; of those that were asked for
   std::uint64_t lowerings = 0;             // Programs that the worker lowered for it
+  std::string why_not;                     // no answer: why; empty: there is one
   std::optional<Belief> belief{};          // of the first SweepOptions::compared
   std::optional<Difference> difference{};  // from the best; of those but the best
   bool tied = false;                       // the best is tied with itself
 };
 
-// What a worker sends back of a candidate. Infeasible: a link the cluster does not have.
-std::string examine_candidate(const Scenario& scenario, const Batch& batch,
-                              const HardwareProfile& profile, Predictor predictor,
-                              const Layout& layout);
-// The same of one that is not examined.
-std::string refused_candidate(const std::string& why);
-// Reads that into the candidate. Returns why there is no answer; empty: there is one.
-std::string read_examined(const std::string& answer, Candidate& candidate);
+struct Question {
+  const Scenario& scenario;
+  const HardwareProfile& profile;
+  const Batch& batch;
+};
+
+// What a worker sends back of a candidate: its estimate; with `effects`, those too; its simulation
+// and effects. Infeasible: a link the cluster does not have, or no memory to predict it with
+// (`memory` free, 0: not judged; sim/prediction/need.h).
+std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
+                               Bytes memory);
+std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
+                              Bytes memory);
+// Reads that into the candidate.
+void read_answer(const std::string& answer, Candidate& candidate);
 
 }  // namespace polyphony::sim

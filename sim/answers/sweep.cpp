@@ -4,67 +4,59 @@
 #include <cmath>
 #include <map>
 
+#include "shared/fnv.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/figure_text.h"
+#include "sim/answers/baselines.h"
 #include "sim/answers/step.h"
-#include "sim/prediction/need.h"
-#include "sim/runner/worker_pool.h"
 
 namespace polyphony::sim {
 namespace {
 
-int complexity(const Layout& layout) {
-  int cells = 0;
-  for (const ModuleLayout& grid : layout.modules) cells += grid.tp * grid.pp;
-  return static_cast<int>(layout.placement) * 100000 + cells;
-}
+// Spaces of so many combinations are listed whole, and their best is proven.
+constexpr double kSmallSpace = 30000;
+// Ops lowered of each placement at effort 1: a million take one to two seconds of a core.
+constexpr double kThinOps = 1e6, kSpaceOps = 6e6, kClimbOps = 6e6, kSimulatedOps = 3e6;
+// In a large space, estimates go on until the best is known to so much, and the climbs start from
+// what is that near to it.
+constexpr double kWithin = 0.005, kNear = 0.05;
+constexpr std::size_t kStarts = 4;
 
-void note_misfit(Sweep& result, const Candidate& candidate) {
-  if (result.too_large++ == 0 ||
-      candidate.bound.footprint.memory < result.smallest_misfit.bound.footprint.memory)
-    result.smallest_misfit = candidate;
-}
+constexpr Placement kPlacements[] = {Placement::homogeneous, Placement::colocated,
+                                     Placement::non_colocated, Placement::mixed};
 
-// Candidates that fit, best bound first, by placement.
-std::map<Placement, std::vector<Candidate>> screen(const Scenario& scenario,
-                                                   const HardwareProfile& profile,
-                                                   const Batch& batch, const SweepOptions& options,
-                                                   Sweep& result) {
-  std::map<Placement, std::vector<Candidate>> by_placement;
-  const std::vector<Layout> all = candidates(scenario, &result.rejected);
-  result.listed = all.size();
-  Screen screener(scenario, profile, batch);
-  const Bytes capacity = scenario.cluster.device.memory;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (options.progress && i % 256 == 0)
-      options.progress(static_cast<double>(i) / static_cast<double>(all.size()) * 0.2, "screening");
-    if (options.runnable) {
-      if (const auto no = check_runnable(scenario, all[i])) {
-        ++result.not_runnable;
-        result.not_runnable_example = no->reason;
-        continue;
-      }
-    }
-    Candidate candidate;
-    candidate.layout = all[i];
-    candidate.text = describe(scenario.model, all[i]);
-    const Footprint footprint =
-        screener.footprint(all[i]);  // most do not fit, and this is the cheap half
-    // The screen counts this project's tensors.
-    const bool ours = profile.stack.memory.keeping == Keeping::polyphony;
-    if (ours && capacity.value > 0 && footprint.memory > capacity) {
-      candidate.bound.footprint = footprint;
-      note_misfit(result, candidate);
-      continue;
-    }
-    candidate.bound = screener.bound(all[i]);
-    by_placement[candidate.layout.placement].push_back(std::move(candidate));
+// Fewer choices where the search leaves them open: those that are best as a rule.
+Scenario thinned(Scenario scenario) {
+  if (!scenario.search) scenario.search.emplace();
+  Search& search = *scenario.search;
+  search.modules.resize(scenario.model.modules.size());
+  const auto narrow = [](auto& list, auto values) {
+    if (list.empty()) list = values;
+  };
+  for (ModuleSearch& module : search.modules) {
+    narrow(module.cp, std::vector<int>{1});
+    narrow(module.vpp, std::vector<int>{1});
+    narrow(module.sp, std::vector<bool>{true});
+    narrow(module.shard, std::vector<Shard>{Shard::optimizer, Shard::full});
   }
-  for (auto& [placement, list] : by_placement)
-    std::stable_sort(list.begin(), list.end(), [](const Candidate& a, const Candidate& b) {
-      return a.bound.step < b.bound.step;
-    });
-  return by_placement;
+  narrow(search.schedule, std::vector<ScheduleKind>{ScheduleKind::one_f_one_b});
+  narrow(search.microbatch, std::vector<int>{1, 2});
+  return scenario;
+}
+
+void add_counts(const Screened& screened, const Model& model, Sweep& result) {
+  result.combinations = screened.combinations;
+  result.legal = screened.legal;
+  result.too_large = screened.too_large;
+  result.beaten = screened.beaten;
+  result.rejected = screened.rejections.all();
+  result.failed = screened.failed;
+  if (!screened.misfit) return;
+  result.smallest_misfit.layout = screened.misfit->layout;
+  result.smallest_misfit.bound = screened.misfit->bound;
+  result.smallest_misfit.text = describe(model, screened.misfit->layout);
 }
 
 // How the first candidates differ from the best, as the profile knows its errors.
@@ -78,6 +70,14 @@ void compare_with_best(const HardwareProfile& profile, std::size_t compared, Swe
       c.difference =
           compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
   }
+  if (count == 0) return;
+  const Candidate& best = result.ranked.front();
+  for (SetBeside& baseline : result.baselines) {
+    Candidate& c = baseline.candidate;
+    c.belief = make_belief(c.figures.step, c.effects, profile);
+    c.difference =
+        compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
+  }
 }
 
 void find_ties(const HardwareProfile& profile, Sweep& result) {
@@ -89,8 +89,7 @@ void find_ties(const HardwareProfile& profile, Sweep& result) {
                                      : c.figures.step <= best * (1 + profile.step_error));
     if (!c.tied) continue;
     ++result.tied;
-    if (complexity(c.layout) < complexity(result.ranked[result.simplest].layout))
-      result.simplest = i;
+    if (simpler(c.layout, result.ranked[result.simplest].layout)) result.simplest = i;
   }
 }
 
@@ -124,94 +123,95 @@ std::vector<std::string> why_it_wins(const Sweep& result) {
   return lines;
 }
 
-// As many at a time as there is memory for; what has none alone is refused.
-struct Workers {
-  int count = 1;
-  std::vector<std::string> why_not;  // by candidate; empty: it is examined
-};
-Workers workers_for(const Scenario& scenario, const std::vector<Candidate>& round,
-                    const SweepOptions& options) {
-  Workers workers{std::max(1, options.jobs), std::vector<std::string>(round.size())};
-  if (options.memory.value <= 0) return workers;
-  Bytes most{1};
-  for (std::size_t i = 0; i < round.size(); ++i) {
-    const NeedOptions alone{.predictor = options.predictor};
-    if (const auto no = check_need(scenario, round[i].layout, alone, options.memory))
-      workers.why_not[i] = no->reason;
-    else
-      most = std::max(most, need_of(scenario, round[i].layout, alone).bytes);
-  }
-  const std::int64_t fit = std::max<std::int64_t>(1, options.memory.value / most.value);
-  workers.count = static_cast<int>(std::min<std::int64_t>(workers.count, fit));
-  return workers;
-}
-
 }  // namespace
+
+std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
+  // Of the way answers are worked out: goes up when they change.
+  constexpr int kAnswersVersion = 1;
+  Fnv digest;
+  digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
+  return digest.digits();
+}
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
   const Model& model = scenario.model;
-  if (model.modules.size() > 3 || model.modules.back().kind != ModuleKind::language)
-    throw InputError(scenario.file, "/model",
-                     "the search proposes layouts of at most one encoder before a language module",
-                     "write a \"layout\" and compare with `polyphony simulate`");
   Sweep result;
   result.profile = profile.name;
   result.stack = profile.stack.name;
   result.stated_error = profile.step_error;
+  if (options.runnable)
+    if (const auto no = check_runnable(scenario, {})) {
+      result.not_runnable = no->reason;
+      return result;
+    }
   const Batch batch = typical_batch(scenario);
-  std::map<Placement, std::vector<Candidate>> waiting =
-      screen(scenario, profile, batch, options, result);
-  std::map<Placement, std::size_t> taken;
-  std::size_t total = 0;
-  for (const auto& [placement, list] : waiting)
-    total += std::min(list.size(), static_cast<std::size_t>(options.at_most));
-  double best = 1e300;
-  std::size_t simulated = 0;
-  while (true) {
-    // One round: the next best bound of each placement, as long as it can still matter.
-    std::vector<Candidate> round;
-    for (int turn = 0; turn < std::max(1, options.jobs); ++turn) {
-      for (auto& [placement, list] : waiting) {
-        std::size_t& next = taken[placement];
-        if (next >= list.size() || next >= static_cast<std::size_t>(options.at_most)) continue;
-        const bool hopeless = list[next].bound.step.count() > best * (1 + profile.step_error);
-        if (hopeless && next >= static_cast<std::size_t>(options.at_least)) continue;
-        round.push_back(list[next++]);
-      }
-    }
-    if (round.empty()) break;
-    const Workers workers = workers_for(scenario, round, options);
-    const std::vector<std::string> answers = run_in_workers(
-        workers.count, round.size(),
-        [&](std::size_t i) {
-          if (!workers.why_not[i].empty()) return refused_candidate(workers.why_not[i]);
-          return examine_candidate(scenario, batch, profile, options.predictor, round[i].layout);
-        },
-        [&](std::size_t done) {
-          if (options.progress)
-            options.progress(0.2 + 0.8 * static_cast<double>(simulated + done) /
-                                       static_cast<double>(std::max<std::size_t>(1, total)),
-                             "simulating " + std::to_string(simulated + done + 1));
-        });
-    for (std::size_t i = 0; i < round.size(); ++i) {
-      ++simulated;
-      if (const std::string why = read_examined(answers[i], round[i]); !why.empty()) {
-        result.failed.push_back(round[i].text + ": " + why);
-        continue;
-      }
-      if (!round[i].figures.fits()) {
-        round[i].bound.footprint = {round[i].figures.peak_memory, round[i].figures.worst_stage};
-        note_misfit(result, round[i]);
-        continue;
-      }
-      best = std::min(best, round[i].figures.step.count());
-      result.ranked.push_back(std::move(round[i]));
-    }
+  const Space space(scenario);
+  Screen screen(scenario, profile, batch);
+  KnownAnswers own;
+  KnownAnswers& known = options.known ? *options.known : own;
+  double share = 0;  // of the work, as far as can be said
+  const auto show = [&](double from, double to) {
+    return [&, from, to](double part, const std::string& what) {
+      if (part >= 0) share = from + (to - from) * part;
+      if (options.progress) options.progress(share, what);
+    };
+  };
+  ListerOptions listing;
+  // The screen counts this project's tensors.
+  listing.judge_memory = profile.stack.memory.keeping == Keeping::polyphony;
+  const auto ops = [&](double count) { return static_cast<std::int64_t>(count * options.effort); };
+
+  Contest contest({scenario, profile, batch}, space, screen, known,
+                  {options.jobs, options.memory, show(0, 1)});
+  const double combinations = Lister(scenario, space, profile, batch).combinations();
+  const bool small = combinations <= kSmallSpace;
+  if (small) {
+    listing.keep = static_cast<std::size_t>(kSmallSpace);
+    listing.encoders = 0;
+  } else {
+    const Scenario thin = thinned(scenario);
+    const Space thin_space(thin);
+    const Screened first =
+        screen_space(thin, thin_space, profile, batch, listing, known, options.jobs, show(0, 0.1));
+    contest.enter(first);
+    for (const Placement placement : kPlacements)
+      contest.estimate_best(placement, ops(kThinOps), kWithin);
   }
-  for (const auto& [placement, list] : waiting) result.screened += list.size() - taken[placement];
-  std::stable_sort(
-      result.ranked.begin(), result.ranked.end(),
-      [](const Candidate& a, const Candidate& b) { return a.figures.step < b.figures.step; });
+  for (const Placement placement : kPlacements)
+    if (const Seconds best = contest.best(placement); std::isfinite(best.count()))
+      listing.limits[placement] = best;
+  const Screened screened =
+      screen_space(scenario, space, profile, batch, listing, known, options.jobs, show(0.1, 0.4));
+  add_counts(screened, model, result);
+  contest.enter(screened);
+
+  for (const Placement placement : kPlacements) {
+    share = 0.4 + 0.15 * static_cast<double>(placement);
+    contest.estimate_best(placement, ops(small ? 5 * kSpaceOps : kSpaceOps), small ? 0 : kWithin);
+    contest.climb(placement, kStarts, kNear, ops(kClimbOps));
+    result.gaps[placement] = contest.gap(placement, screened.rest);
+    if (options.predictor == Predictor::simulate)
+      contest.simulate_best(placement, options.at_least, ops(kSimulatedOps));
+    if (!std::isfinite(contest.best(placement).count())) result.gaps.erase(placement);
+  }
+  std::vector<std::size_t> set_beside;
+  for (const Baseline& baseline : baselines(scenario, profile, screen)) {
+    set_beside.push_back(contest.estimate(baseline.layout));
+    result.baselines.push_back({baseline.name, {}});
+  }
+  const std::vector<std::size_t> order = contest.ranking();
+  std::vector<std::size_t> compared(
+      order.begin(),
+      order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), options.compared)));
+  compared.insert(compared.end(), set_beside.begin(), set_beside.end());
+  contest.add_effects(compared);
+  for (const std::size_t at : order)
+    if (result.ranked.size() < options.ranked) result.ranked.push_back(contest.all()[at]);
+  for (std::size_t i = 0; i < set_beside.size(); ++i)
+    result.baselines[i].candidate = contest.all()[set_beside[i]];
+  std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });
+  result.estimated = contest.estimated();
+  result.simulated = contest.simulated();
   compare_with_best(profile, options.compared, result);
   find_ties(profile, result);
   result.why = why_it_wins(result);

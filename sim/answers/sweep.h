@@ -1,11 +1,16 @@
-// Which layout? Lists the legal layouts, screens them by their closed-form bound and memory,
-// simulates the promising ones in worker processes, ranks them.
-//   A candidate is simulated as long as its bound could still beat, or tie with, the best simulated
-//   one; at least `at_least` per placement. The first `compared` are set beside the best: the
-//   interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied: that
-//   interval holds zero; of the others, a step within the profile's stated error of the best. Of
-//   the tied, the simplest is named: homogeneous before colocated before non-colocated, then fewer
-//   ranks per replica.
+// Which layout? Everything that the scenario's search allows (shared/search/space.h), answered in
+// four parts, each on what the one before leaves:
+//   screening    closed-form memory and bound of all combinations, unit by unit
+//                (sim/answers/screening.h); in a space too large for that, first of a thin one, whose
+//                best says what is not worth combining
+//   estimating   folded Programs, the most promising first (sim/answers/contest.h), by placement
+//   climbing     from the best of each placement to better neighbours: what the space leaves open
+//   simulating   the best of each placement, and the next few, whole
+// The answer is proven where `gaps` are zero: no layout of the space has a smaller estimate; a gap of
+// 2 % says that one could be that much faster. The first `compared` are set beside the best: the
+// interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied: that interval
+// holds zero; of the others, a step within the profile's stated error of the best. Of the tied, the
+// simplest is named (shared/search/shortlist.h: simpler).
 #pragma once
 
 #include <functional>
@@ -13,35 +18,46 @@
 #include <vector>
 
 #include "sim/answers/candidate.h"
+#include "sim/answers/contest.h"
 
 namespace polyphony::sim {
 
 struct SweepOptions {
   int jobs = 2;
-  int at_least = 3;           // simulated candidates per placement
-  int at_most = 24;           // simulated candidates per placement
+  std::size_t at_least = 3;   // simulated candidates per placement
+  double effort = 1;          // of the work that is done where nothing is proven: twice, half
   bool runnable = false;      // only what the executor can run
   int cores = 0;              // of this machine, where the search is about it; 0: not judged
   Bytes memory{};             // free for the search's workers together; 0: not judged
   std::size_t compared = 32;  // with the best, itself included
+  std::size_t ranked = 256;   // candidates in the answer
   Predictor predictor = Predictor::simulate;
-  std::function<void(double share, const std::string& what)> progress;
+  KnownAnswers* known = nullptr;  // answers from before, and where new ones go
+  ShowProgress progress;
+};
+
+struct SetBeside {
+  std::string name;
+  Candidate candidate;
 };
 
 struct Sweep {
-  std::string profile, stack;       // their names
-  double stated_error = 0;          // and its step_error
-  std::vector<Candidate> ranked;    // simulated ones, fastest first
+  std::string profile, stack;     // their names
+  double stated_error = 0;        // and its step_error
+  std::vector<Candidate> ranked;  // fastest first
+  std::vector<SetBeside> baselines;
   std::vector<Rejection> rejected;  // illegal combinations
-  std::size_t listed = 0;           // legal layouts
-  std::size_t too_large = 0;        // do not fit in memory by the closed form
+  double combinations = 0;          // of the whole space
+  std::int64_t legal = 0;           // looked at one by one
+  std::int64_t too_large = 0;       // do not fit in memory
   Candidate smallest_misfit;        // of those, the one that needs least
-  std::size_t screened = 0;         // fit, but their bound rules them out
-  std::size_t not_runnable = 0;
-  std::string not_runnable_example;
-  std::vector<std::string> failed;  // simulations that broke: reason
-  std::size_t tied = 0;             // candidates, the best included
-  std::size_t simplest = 0;         // position of the simplest of them
+  std::int64_t beaten = 0;          // fit, but their bound rules them out
+  std::int64_t estimated = 0, simulated = 0;
+  std::map<Placement, double> gaps;  // share of its best that an unseen layout could be faster by
+  std::string not_runnable;          // why nothing is, where that was asked for
+  std::vector<std::string> failed;   // work that broke: reason
+  std::size_t tied = 0;              // candidates, the best included
+  std::size_t simplest = 0;          // position of the simplest of them
   // One sentence a part: where the best layout of each other placement loses its time against the
   // winner.
   std::vector<std::string> why;
@@ -49,5 +65,8 @@ struct Sweep {
 };
 
 Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options);
+
+// Of all that the answers of a sweep depend on: which journal is whose.
+std::string question_digest(const Scenario& scenario, const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

@@ -1,3 +1,4 @@
+#include "shared/scenario/scenario_json.h"
 #include "sim/answers/answers_json.h"
 
 namespace polyphony::sim {
@@ -5,8 +6,10 @@ namespace {
 
 using nlohmann::json;
 
-json candidate_json(const Candidate& c) {
+json candidate_json(const Candidate& c, const Model& model) {
   json row = {{"layout", c.text},
+              {"layout_form", json::parse(resolved_text(c.layout, model))},
+              {"simulated", c.simulated},
               {"placement", name(c.layout.placement)},
               {"step_seconds", c.figures.step.count()},
               {"estimate_seconds", c.estimate.count()},
@@ -31,20 +34,31 @@ json candidate_json(const Candidate& c) {
 
 }  // namespace
 
-json to_json(const Sweep& sweep) {
-  json rows = json::array(), rejected = json::array();
-  for (const Candidate& c : sweep.ranked) rows.push_back(candidate_json(c));
+json to_json(const Sweep& sweep, const Model& model) {
+  json rows = json::array(), rejected = json::array(), beside = json::array(),
+       gaps = json::object();
+  for (const Candidate& c : sweep.ranked) rows.push_back(candidate_json(c, model));
   for (const Rejection& r : sweep.rejected)
     rejected.push_back(
         {{"placement", name(r.placement)}, {"count", r.count}, {"example", r.example}});
+  for (const SetBeside& baseline : sweep.baselines) {
+    beside.push_back(candidate_json(baseline.candidate, model));
+    beside.back()["name"] = baseline.name;
+  }
+  for (const auto& [placement, gap] : sweep.gaps) gaps[name(placement)] = gap;
   return {{"profile", sweep.profile},
           {"stack", sweep.stack},
           {"stated_error", sweep.stated_error},
-          {"legal", sweep.listed},
+          {"combinations", sweep.combinations},
+          {"legal", sweep.legal},
           {"too_large", sweep.too_large},
-          {"screened_by_bound", sweep.screened},
+          {"screened_by_bound", sweep.beaten},
+          {"estimated", sweep.estimated},
+          {"simulated", sweep.simulated},
+          {"gaps", gaps},
           {"not_runnable", sweep.not_runnable},
           {"ranked", rows},
+          {"baselines", beside},
           {"rejected", rejected},
           {"failed", sweep.failed},
           {"why", sweep.why},

@@ -1,4 +1,5 @@
 // polyphony sweep: which layout?
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -14,41 +15,48 @@
 namespace polyphony::sim {
 namespace {
 
-// "+1.2 s to +4.0 s".
-std::string difference_text(const Candidate& c) {
-  if (!c.difference) return "";
-  const auto text = [](Seconds time) {
-    return (time >= Seconds(0) ? "+" : "") + seconds_text(time);
+std::string count(double number) { return count_text(static_cast<std::int64_t>(number)); }
+
+// "-27% (-31 to -22)": of the baseline's step.
+std::string gain_text(const Candidate& c, const Sweep& result, const HardwareProfile& profile) {
+  if (result.baselines.empty()) return "";
+  const Candidate& baseline = result.baselines.front().candidate;
+  const double ratio = c.figures.step / baseline.figures.step - 1;
+  std::string text = (ratio > 0 ? "+" : "") + percent_text(ratio, 0);
+  if (!c.belief || !baseline.belief || c.layout == baseline.layout) return text;
+  const Difference gain = compare_beliefs(*baseline.belief, *c.belief,
+                                          layout_distance(baseline.layout, c.layout), profile);
+  constexpr double kNinety = 1.645;  // deviations of a normal: 5 % to either side
+  const auto end = [&](double sign) {
+    const double at = std::exp(gain.logarithm + sign * kNinety * gain.deviation) - 1;
+    return (at > 0 ? "+" : "") + number_text(100 * at, 0);
   };
-  return text(c.difference->seconds.low) + " to " + text(c.difference->seconds.high);
+  return text + " (" + end(-1) + " to " + end(1) + ")";
 }
 
-void print_rejected(const Sweep& result, std::size_t most) {
-  std::size_t total = 0;
-  for (const Rejection& r : result.rejected) total += static_cast<std::size_t>(r.count);
-  const auto text = [](std::size_t n) { return count_text(static_cast<std::int64_t>(n)); };
-  std::cout << counted(static_cast<std::int64_t>(result.listed + total), "combination",
-                       "combinations")
-            << ": " << text(total) << " not legal, " << text(result.too_large)
-            << (result.too_large == 1 ? " does" : " do") << " not fit in memory, "
-            << text(result.screened) << " ruled out by " << (result.screened == 1 ? "its" : "their")
-            << " bound, "
-            << (result.not_runnable ? text(result.not_runnable) + " simulation only, " : "")
-            << result.ranked.size() << " simulated\n";
-  for (std::size_t i = 0; i < std::min(most, result.rejected.size()); ++i)
-    std::cout << "  " << result.rejected[i].count << "x " << name(result.rejected[i].placement)
-              << ": " << result.rejected[i].example << "\n";
-  if (result.rejected.size() > most)
-    std::cout << "  ... and "
-              << counted(static_cast<std::int64_t>(result.rejected.size() - most), "more reason",
-                         "more reasons")
-              << " (--format json lists them)\n";
-  if (result.too_large)
+// Refusals in one line; every reason with `details`.
+void print_counts(const Sweep& result, bool details) {
+  std::cout << count(result.combinations)
+            << " combinations: " << count(static_cast<double>(result.legal))
+            << " looked at one by one, " << count(static_cast<double>(result.too_large))
+            << " of them too large, " << count(static_cast<double>(result.beaten))
+            << " ruled out by their bound; " << count(static_cast<double>(result.estimated))
+            << " estimated, " << count(static_cast<double>(result.simulated)) << " simulated\n";
+  std::int64_t refused = 0;
+  for (const Rejection& r : result.rejected) refused += r.count;
+  if (refused > 0 && !details)
+    std::cout << "not legal: " << count(static_cast<double>(refused)) << ", for "
+              << counted(static_cast<std::int64_t>(result.rejected.size()), "reason", "reasons")
+              << " (--details lists them)\n";
+  if (details)
+    for (const Rejection& r : result.rejected)
+      std::cout << "  " << r.count << "x " << name(r.placement) << ": " << r.example << "\n";
+  if (result.too_large && (details || result.ranked.empty()))
     std::cout << "  does not fit, nearest: " << result.smallest_misfit.text << ": "
               << result.smallest_misfit.bound.footprint.worst << " needs "
               << bytes_text(result.smallest_misfit.bound.footprint.memory) << "\n";
-  if (result.not_runnable)
-    std::cout << "  simulation only: " << result.not_runnable_example << "\n";
+  if (!result.not_runnable.empty())
+    std::cout << "  simulation only: " << result.not_runnable << "\n";
   for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
 }
 
@@ -72,12 +80,53 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
   }
 }
 
+// Rows of at most 100 columns, but for layouts that need more.
+void print_ranking(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+                   const Arguments& args) {
+  const bool wide = args.has("wide");
+  const auto words = [&](const Candidate& c) {
+    return wide ? c.text : brief(scenario.model, c.layout);
+  };
+  const std::string against = result.baselines.empty() ? "" : "vs " + result.baselines.front().name;
+  std::cout << "\n";
+  Table table({"#", "step", against, "memory", "layout"});
+  const auto most = static_cast<std::size_t>(std::max(1, args.integer("top")));
+  const auto add = [&](const std::string& place, const Candidate& c) {
+    table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step),
+               gain_text(c, result, profile), bytes_text(c.figures.peak_memory), words(c)});
+  };
+  for (std::size_t i = 0; i < std::min(result.ranked.size(), most); ++i)
+    add(std::to_string(i + 1) + (result.ranked[i].tied && result.tied > 1 ? "=" : ""),
+        result.ranked[i]);
+  std::set<Placement> seen;
+  for (std::size_t i = 0; i < result.ranked.size(); ++i)
+    if (seen.insert(result.ranked[i].layout.placement).second && i >= most)
+      add(std::to_string(i + 1), result.ranked[i]);
+  for (const SetBeside& baseline : result.baselines) add("-", baseline.candidate);
+  std::cout << table.text();
+  for (std::size_t i = 0; i < result.baselines.size(); ++i)
+    std::cout << (i ? ", then " : "-: ") << result.baselines[i].name
+              << (i + 1 == result.baselines.size() ? "; ~: estimated; " : "");
+  std::cout << "±" << percent_text(profile.step_error, 0) << " by " << describe(profile) << "\n";
+  if (result.tied > 1)
+    std::cout << result.tied << " layouts are tied (=): what the profile does not know could turn "
+              << "their order round; simplest: " << result.simplest + 1 << "\n";
+  for (const auto& [placement, gap] : result.gaps)
+    std::cout << name(placement)
+              << (gap > 0
+                      ? ": a layout not looked at could be up to " + percent_text(gap) + " faster"
+                      : ": no layout of the space has a smaller estimate")
+              << "\n";
+  for (const std::string& line : result.why) std::cout << line << "\n";
+}
+
 Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const std::string& label) {
   Progress progress(label);
   SweepOptions options;
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
+  options.effort = args.real("effort");
   options.cores = cores_here();
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
@@ -117,6 +166,9 @@ int sweep_command(int argc, char** argv) {
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "runnable", "only layouts that the executor can run")(
+      "effort", "of a search that cannot look at everything: 2 is twice the work",
+      cxxopts::value<double>()->default_value("1"))(
+      "details", "every reason why combinations are not legal")("wide", "layouts in full")(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
@@ -132,41 +184,20 @@ int sweep_command(int argc, char** argv) {
   if (!overrides.empty()) what_if = {texts_of(overrides), best_unchanged(args), {}};
   if (what_if && !result.ranked.empty()) what_if->changed = result.ranked.front().figures;
   if (args.has("save")) save(scenario, profile, result, args.text("save"));
-  nlohmann::json answer = to_json(result);
+  nlohmann::json answer = to_json(result, scenario.model);
   if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (args.json()) {
     std::cout << answer.dump(2) << "\n";
     return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
   }
-  print_rejected(result, 6);
+  print_counts(result, args.has("details"));
   if (result.ranked.empty()) {
     std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
     return static_cast<int>(ExitCode::infeasible);
   }
   print_notes(scenario, result.notes);
-  std::cout << "\nstep times are within ±" << percent_text(profile.step_error, 0) << " ("
-            << describe(profile) << ": " << profile.source << ")\n\n";
-  Table table({"#", "step", "from the best, 9 of 10", "beats it", "tokens/s/rank", "MFU",
-               "worst memory", "stage", "layout"});
-  for (std::size_t i = 0; i < std::min(result.ranked.size(),
-                                       static_cast<std::size_t>(std::max(1, args.integer("top"))));
-       ++i) {
-    const Candidate& c = result.ranked[i];
-    table.add({std::to_string(i + 1) + (c.tied && result.tied > 1 ? "=" : ""),
-               seconds_text(c.figures.step), difference_text(c),
-               c.difference ? percent_text(c.difference->second_wins, 0) : "",
-               count_text(static_cast<std::int64_t>(c.figures.tokens_per_second_per_rank)),
-               percent_text(c.figures.model_flops_utilization), bytes_text(c.figures.peak_memory),
-               c.figures.worst_stage, c.text});
-  }
-  std::cout << table.text();
-  if (result.tied > 1)
-    std::cout << "\n"
-              << result.tied << " layouts are tied (=): what the profile does not know could turn "
-              << "their order round; simplest of them: " << result.simplest + 1 << ", "
-              << result.ranked[result.simplest].text << "\n";
-  for (const std::string& line : result.why) std::cout << line << "\n";
+  print_ranking(scenario, profile, result, args);
   if (what_if) {
     std::cout << "\n" << side_by_side(*what_if);
     if (what_if->unchanged.figures)

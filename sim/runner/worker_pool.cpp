@@ -55,6 +55,16 @@ std::vector<std::string> run_in_workers(int jobs, std::size_t count,
                                         const std::function<std::string(std::size_t)>& work,
                                         const std::function<void(std::size_t done)>& progress) {
   std::vector<std::string> answers(count);
+  std::size_t done = 0;
+  run_in_workers(jobs, count, work, [&](std::size_t i, const std::string& answer) {
+    answers[i] = answer;
+    if (progress) progress(++done);
+  });
+  return answers;
+}
+
+void run_in_workers(int jobs, std::size_t count,
+                    const std::function<std::string(std::size_t)>& work, const Arrived& arrived) {
   const std::size_t workers = std::min(count, static_cast<std::size_t>(std::max(1, jobs)));
   std::vector<Process> processes(workers);
   for (std::size_t w = 0; w < workers; ++w) {
@@ -72,7 +82,7 @@ std::vector<std::string> run_in_workers(int jobs, std::size_t count,
     close(ends[1]);
     processes[w] = {pid, ends[0], {}, w};
   }
-  std::size_t done = 0, open = workers;
+  std::size_t open = workers;
   while (open > 0) {
     std::vector<pollfd> waiting;
     for (const Process& process : processes) waiting.push_back({process.pipe, POLLIN, 0});
@@ -87,10 +97,10 @@ std::vector<std::string> run_in_workers(int jobs, std::size_t count,
       while (process.received.size() >= sizeof size) {
         std::memcpy(&size, process.received.data(), sizeof size);
         if (process.received.size() < sizeof size + size) break;
-        answers[process.next] = process.received.substr(sizeof size, size);
+        const std::string answer = process.received.substr(sizeof size, size);
         process.received.erase(0, sizeof size + size);
+        arrived(process.next, answer);
         process.next += workers;
-        if (progress) progress(++done);
       }
       if (got > 0) continue;
       close(process.pipe);
@@ -99,14 +109,13 @@ std::vector<std::string> run_in_workers(int jobs, std::size_t count,
       int status = 0;
       waitpid(process.pid, &status, 0);
       for (std::size_t i = process.next; i < count; i += workers)
-        answers[i] =
-            nlohmann::json{{"error", WIFSIGNALED(status) ? std::string("worker killed by ") +
-                                                               strsignal(WTERMSIG(status))
-                                                         : std::string("worker ended early")}}
-                .dump();
+        arrived(i,
+                nlohmann::json{{"error", WIFSIGNALED(status) ? std::string("worker killed by ") +
+                                                                   strsignal(WTERMSIG(status))
+                                                             : std::string("worker ended early")}}
+                    .dump());
     }
   }
-  return answers;
 }
 
 }  // namespace polyphony::sim

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "shared/search/search.h"
+#include "shared/search/space.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

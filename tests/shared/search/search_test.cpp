@@ -1,6 +1,7 @@
-#include "shared/search/search.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/balanced_plan.h"
+#include "shared/search/bound.h"
+#include "shared/search/space.h"
 
 #include <doctest/doctest.h>
 

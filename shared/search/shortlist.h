@@ -1,0 +1,95 @@
+// The most promising layouts of a Space, by closed form: what a sweep looks at further.
+//   A unit is the part of a division whose language module has one tp, cp and pp: units are listed
+//   one by one, by any number of processes, and each gives its best few, so that what is estimated
+//   next is of many kinds. Candidates whose bound is above the limit of their placement are left out:
+//   something better is known. Encoders with grids of their own are not combined one by one with all
+//   language grids: for each number of work items the quickest few along their front of time and
+//   memory are (all, where the space is small). Same answer for any order of the search's lists.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "shared/search/bound.h"
+#include "shared/search/space.h"
+
+namespace polyphony {
+
+struct Listed {
+  Layout layout;
+  Bound bound;
+};
+// The order of a shortlist: by bound, then the simplest first.
+bool listed_before(const Listed& a, const Listed& b);
+// A total order of layouts, the simpler before the other.
+bool simpler(const Layout& a, const Layout& b);
+
+struct Unit {
+  std::size_t division = 0;        // of Lister::divisions()
+  std::size_t begin = 0, end = 0;  // of its language grids
+};
+
+struct Shortlist {
+  std::vector<Listed> best;  // in order
+  // The least bound of what fits and is not among them: infinite when all is.
+  Seconds rest{std::numeric_limits<double>::infinity()};
+  std::int64_t considered = 0;  // combinations, those left out by their parts' bounds included
+  std::int64_t legal = 0;       // of those that were looked at one by one
+  std::int64_t too_large = 0, beaten = 0;
+  std::optional<Listed> misfit;  // the one that needs least; its footprint alone
+  std::vector<Rejection> rejections;
+};
+
+struct ListerOptions {
+  std::size_t keep = 24;     // of a unit
+  std::size_t encoders = 4;  // of a front; 0: all, without regard to their front
+  bool judge_memory = true;  // by the closed form, which counts this project's tensors
+  std::map<Placement, Seconds> limits{};
+};
+
+class Lister {
+ public:
+  // All must outlive it.
+  Lister(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
+         const Batch& batch);
+
+  const std::vector<Division>& divisions() const { return divisions_; }
+  const std::vector<Unit>& units() const { return units_; }
+  const std::vector<Rejection>& rejections() const { return rejections_.all(); }
+  // Combinations of grids and drives; a double, because products of lists have no limit.
+  double combinations() const { return combinations_; }
+
+  Shortlist list(const Unit& unit, const ListerOptions& options);
+
+ private:
+  // An encoder's grids that are worth combining, by division, owner and what the language module
+  // asks of it.
+  using FrontKey = std::tuple<std::size_t, std::size_t, int, int, int>;
+  struct Grids {
+    std::vector<std::vector<ModuleLayout>> by_owner;
+  };
+  const std::vector<ModuleLayout>& front(const Unit& unit, std::size_t owner, const Drive& drive,
+                                         const std::vector<ModuleLayout>& grids,
+                                         const ListerOptions& options);
+  void combine(const Unit& unit, const Drive& drive, std::vector<ModuleLayout>& grids,
+               std::size_t owner, const ListerOptions& options, Seconds limit, Shortlist& list,
+               Rejections& rejections);
+  void look(const Layout& layout, const ListerOptions& options, Seconds limit, Shortlist& list,
+            Rejections& rejections);
+
+  const Scenario& scenario_;
+  const Space& space_;
+  Screen screen_;
+  std::vector<Division> divisions_;
+  std::vector<Grids> grids_;  // by division
+  std::vector<Unit> units_;
+  Rejections rejections_;
+  double combinations_ = 0;
+  std::map<FrontKey, std::vector<ModuleLayout>> fronts_;
+};
+
+}  // namespace polyphony

@@ -1,0 +1,454 @@
+#include "shared/search/space.h"
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <optional>
+
+#include "shared/plan/checks.h"
+#include "shared/plan/plan.h"
+
+namespace polyphony {
+namespace {
+
+constexpr int kDeepestPipeline =
+    64;  // deeper ones are bubble at any batch people use; a list may ask for them
+constexpr int kMostContexts = 64, kMostVirtual = 16, kMostEncoderWorks = 64;
+
+std::vector<int> powers_of_two(int least, int most) {
+  std::vector<int> values;
+  for (int value = 1; value <= most; value *= 2) {
+    if (value >= least) values.push_back(value);
+  }
+  return values;
+}
+
+bool is_power_of_two(int value) { return std::has_single_bit(static_cast<unsigned>(value)); }
+
+std::vector<int> pipeline_depths(int ranks) {
+  std::vector<int> depths;
+  for (int depth = 1; depth <= std::min(ranks, kDeepestPipeline); ++depth) {
+    if (ranks % depth == 0 && (is_power_of_two(depth) || is_power_of_two(ranks / depth)))
+      depths.push_back(depth);
+  }
+  return depths;
+}
+
+template <class T>
+std::vector<T> choice(const std::vector<T>& given, std::vector<T> otherwise) {
+  return given.empty() ? otherwise : given;
+}
+
+// Where every value means the same: one of them, `neutral` where it may be.
+template <class T>
+std::vector<T> only(const std::vector<T>& given, T neutral) {
+  if (given.empty() || std::find(given.begin(), given.end(), neutral) != given.end())
+    return {neutral};
+  return {static_cast<T>(given.front())};
+}
+
+template <class T>
+std::vector<T> without_repeats(std::vector<T> values) {
+  std::vector<T> once;
+  for (const T& value : values)
+    if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
+  return once;
+}
+
+template <class Enum>
+std::vector<Enum> all_of() {
+  std::vector<Enum> all;
+  for (int i = 0; i <= static_cast<int>(last_of(Enum{})); ++i) all.push_back(static_cast<Enum>(i));
+  return all;
+}
+
+std::vector<ScheduleKind> all_schedules() {
+  std::vector<ScheduleKind> all;
+  for (const Schedule& row : kSchedules) all.push_back(row.kind);
+  return all;
+}
+
+std::string without_digits(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (!std::isdigit(static_cast<unsigned char>(c))) result += c;
+  }
+  return result;
+}
+
+// The grids of one module on its ranks, one coordinate after another.
+class Grids {
+ public:
+  Grids(const Scenario& scenario, const Module& module, const ModuleSearch& search,
+        Placement placement, bool virtual_stages, bool pipelined, Rejections& rejections)
+      : cluster_(scenario.cluster),
+        module_(module),
+        search_(search),
+        placement_(placement),
+        virtual_stages_(virtual_stages),
+        pipelined_(pipelined),
+        rejections_(rejections) {}
+
+  std::vector<ModuleLayout> on(const RankRange& ranks) {
+    ModuleLayout grid;
+    grid.first_rank = ranks.first;
+    grid.ranks = ranks.count;
+    const int domain = cluster_.domain_size();
+    std::vector<int> sizes = powers_of_two(1, domain);
+    std::erase_if(sizes, [&](int size) { return domain % size != 0; });
+    for (const int tp : choice(search_.tp, sizes)) {
+      grid.tp = tp;
+      if (tp < 1 || domain % tp != 0) {
+        refuse("tp " + std::to_string(tp) + " does not divide a " +
+               (cluster_.domain > 0 ? "domain" : "node") + "'s " + std::to_string(domain) +
+               " ranks");
+        continue;
+      }
+      const int left = std::max(1, ranks.count / tp);
+      for (const int cp : choice(search_.cp, powers_of_two(1, std::min(left, kMostContexts)))) {
+        grid.cp = cp;
+        pipelines(grid);
+      }
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void pipelines(ModuleLayout grid) {
+    const int left = std::max(1, grid.ranks / (grid.tp * grid.cp));
+    const std::vector<int> depths = pipelined_ ? pipeline_depths(left) : std::vector<int>{1};
+    for (const int pp : choice(search_.pp, depths)) {
+      grid.pp = pp;
+      if (pp < 1 || grid.ranks % (grid.tp * grid.cp * pp) != 0) {
+        refuse("tp·cp·pp = " + std::to_string(grid.tp * grid.cp * pp) + " does not divide its " +
+               std::to_string(grid.ranks) + " ranks");
+        continue;
+      }
+      if (!search_.dp.empty() &&
+          std::find(search_.dp.begin(), search_.dp.end(), grid.dp()) == search_.dp.end()) {
+        refuse("dp " + std::to_string(grid.dp()) + " is not in its list");
+        continue;
+      }
+      std::vector<int> stages{1};
+      if (virtual_stages_ && pp > 1) {
+        stages = powers_of_two(1, kMostVirtual);
+        for (const int odd : {3, 5, 6, 10, 12}) stages.push_back(odd);
+        std::sort(stages.begin(), stages.end());
+      }
+      for (const int vpp :
+           virtual_stages_&& pp > 1 ? choice(search_.vpp, stages) : only(search_.vpp, 1)) {
+        grid.vpp = vpp;
+        experts(grid);
+      }
+    }
+  }
+
+  void experts(ModuleLayout grid) {
+    std::vector<int> parts = powers_of_two(1, module_.experts);
+    if (module_.experts > 0) parts.push_back(module_.experts);
+    for (const int ep :
+         module_.experts > 0 ? choice(search_.ep, without_repeats(parts)) : only(search_.ep, 1)) {
+      grid.ep = ep;
+      for (const bool sp :
+           grid.tp > 1 ? choice(search_.sp, {false, true}) : only(search_.sp, false)) {
+        grid.sp = sp;
+        const bool whole = module_.experts > 0 && grid.tp > 1 && sp;
+        for (const int expert_tp :
+             whole ? choice(search_.expert_tp, {0, 1}) : only(search_.expert_tp, 0)) {
+          grid.expert_tp = expert_tp;
+          shards(grid);
+        }
+      }
+    }
+  }
+
+  void shards(ModuleLayout grid) {
+    const int copies = grid.dp() * grid.cp;
+    for (const Shard shard :
+         copies > 1 ? choice(search_.shard, all_of<Shard>()) : only(search_.shard, Shard::none)) {
+      grid.shard = shard;
+      for (const int over :
+           shard == Shard::none ? std::vector<int>{0} : choice(search_.shard_ranks, {0})) {
+        grid.shard_ranks = over == copies ? 0 : over;
+        for (const Recompute recompute : choice(search_.recompute, all_of<Recompute>())) {
+          grid.recompute = recompute;
+          for (const TokenAssignment tokens :
+               grid.cp > 1 ? choice(search_.tokens, {TokenAssignment::zigzag})
+                           : only(search_.tokens, TokenAssignment::contiguous)) {
+            grid.tokens = tokens;
+            for (const Spread spread : choice(search_.spread, {Spread::samples})) {
+              grid.spread = spread;
+              keep(grid);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  void keep(const ModuleLayout& grid) {
+    if (const auto why = checks::check_grid(module_, grid))
+      return rejections_.add(placement_, why->reason);
+    found_.push_back(grid);
+  }
+  void refuse(const std::string& why) { rejections_.add(placement_, module_.name + ": " + why); }
+
+  const Cluster& cluster_;
+  const Module& module_;
+  const ModuleSearch& search_;
+  Placement placement_;
+  bool virtual_stages_, pipelined_;
+  Rejections& rejections_;
+  std::vector<ModuleLayout> found_;
+};
+
+}  // namespace
+
+void Rejections::add(Placement placement, const std::string& reason, std::int64_t count) {
+  const auto [known, added] = known_.try_emplace({placement, without_digits(reason)}, all_.size());
+  if (added) all_.push_back({placement, reason, 0});
+  all_[known->second].count += count;
+}
+
+Space::Space(const Scenario& scenario) : scenario_(scenario) {
+  const Model& model = scenario.model;
+  if (scenario.search) search_ = *scenario.search;
+  search_.modules.resize(model.modules.size());
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
+    if (ModuleId(m) == language_module(model)) language_ = owners_.size();
+    owners_.emplace_back(m);
+  }
+}
+
+bool Space::shares_language_ranks(const Division& division, std::size_t owner) const {
+  return owner != language_ && division.ranks[owner] == division.ranks[language_];
+}
+
+std::vector<Division> Space::divisions(Rejections& rejections) const {
+  const RankRange world{0, scenario_.cluster.ranks()};
+  std::vector<Division> found;
+  for (const Placement placement : choice(search_.placement, all_of<Placement>())) {
+    if (owners_.size() == 1 && placement != Placement::homogeneous) continue;
+    std::vector<RankRange> ranks(owners_.size(), world);
+    switch (placement) {
+      case Placement::homogeneous:
+        found.push_back({placement, {ranks}});
+        break;
+      case Placement::colocated:
+        if (language_ + 1 < owners_.size())
+          rejections.add(placement, "what the language module feeds needs ranks of its own");
+        else
+          found.push_back({placement, {ranks}});
+        break;
+      case Placement::non_colocated:
+        divide(placement, 0, 0, world.count, ranks, found, rejections);
+        break;
+      case Placement::mixed:
+        if (owners_.size() > 2) divide(placement, 0, 0, world.count, ranks, found, rejections);
+        break;
+    }
+  }
+  return found;
+}
+
+// Mixed: the encoders share one set of ranks, or stand before the language module on its own, when
+// what it feeds has ranks of its own.
+void Space::divide(Placement placement, std::size_t owner, int first, int left,
+                   std::vector<RankRange>& ranks, std::vector<Division>& found,
+                   Rejections& rejections) const {
+  const bool mixed = placement == Placement::mixed;
+  if (owner == owners_.size()) {
+    // What is left is the language module's; those after it lie at the end.
+    std::vector<RankRange> placed = ranks;
+    placed[language_].count = left;
+    int next = placed[language_].first + left;
+    for (std::size_t o = language_ + 1; o < owners_.size(); ++o) {
+      placed[o].first = next;
+      next += placed[o].count;
+    }
+    Division division{placement, placed};
+    if (std::find(found.begin(), found.end(), division) == found.end()) found.push_back(division);
+    return;
+  }
+  if (owner == language_) {
+    ranks[owner] = {first, 0};
+    return divide(placement, owner + 1, first, left, ranks, found, rejections);
+  }
+  const Cluster& cluster = scenario_.cluster;
+  const int least = cluster.nodes > 1 ? cluster.ranks_per_node : 1;
+  const std::vector<int>& given = search_.modules[owners_[owner].value].ranks;
+  if (mixed && owner > 0 && owner < language_) {  // with the first encoder
+    ranks[owner] = ranks[0];
+    return divide(placement, owner + 1, first, left, ranks, found, rejections);
+  }
+  for (const int own : choice(given, powers_of_two(least, left / 2))) {
+    if (own >= left) {
+      rejections.add(placement, scenario_.model.modules[owners_[owner].value].name + "'s " +
+                                    std::to_string(own) + " ranks leave none of " +
+                                    std::to_string(left) + " for the language module");
+      continue;
+    }
+    ranks[owner] = {first, own};
+    const bool before = owner < language_;
+    divide(placement, owner + 1, before ? first + own : first, left - own, ranks, found,
+           rejections);
+  }
+}
+
+std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t owner,
+                                       Rejections& rejections) const {
+  const ModuleId id = owners_[owner];
+  // An encoder before a pipeline on the same ranks runs whole on each of them.
+  const bool pipelined = !shares_language_ranks(division, owner);
+  return Grids(scenario_, scenario_.model.modules[id.value], search_.modules[id.value],
+               division.placement, owner == language_, pipelined, rejections)
+      .on(division.ranks[owner]);
+}
+
+std::vector<Drive> Space::drives(const Division& division, const ModuleLayout& language,
+                                 Rejections& rejections) const {
+  const int share = std::max(1, scenario_.data.global_batch / language.dp());
+  bool shared = false;
+  for (std::size_t owner = 0; owner < language_; ++owner)
+    shared = shared || (!one_grid(division) && shares_language_ranks(division, owner));
+  std::vector<int> counts;
+  for (const int microbatch : choice(search_.microbatch, powers_of_two(1, share))) {
+    if (microbatch > share)
+      rejections.add(division.placement, "a microbatch of " + std::to_string(microbatch) +
+                                             " samples is more than a lane's share of " +
+                                             std::to_string(share));
+    else
+      counts.push_back(share / microbatch);
+  }
+  std::vector<Drive> drives;
+  const bool pipeline = language.pp * language.vpp > 1;
+  for (const ScheduleKind kind : pipeline ? choice(search_.schedule, all_schedules())
+                                          : only(search_.schedule, ScheduleKind::one_f_one_b)) {
+    for (const int microbatches : without_repeats(counts)) {
+      std::vector<int> works{0};
+      if (shared && language.pp > 1) {
+        works = powers_of_two(1, std::min(microbatches, kMostEncoderWorks));
+        std::erase_if(works, [&](int parts) { return microbatches % parts != 0; });
+        works = choice(search_.encoder_microbatches, works);
+      }
+      for (const int parts : works) {
+        const int flush =
+            shared && language.pp > 1 ? microbatches / std::max(1, parts) : microbatches;
+        const std::string why = schedule(kind).refusal({language.pp, language.vpp, flush});
+        if (!why.empty()) {
+          rejections.add(division.placement, std::string("schedule ") + name(kind) + " " + why);
+          continue;
+        }
+        for (const Bridge bridge : one_grid(division) ? std::vector<Bridge>{Bridge::sharded}
+                                                      : choice(search_.bridge, {Bridge::sharded}))
+          drives.push_back({kind, microbatches, parts, bridge});
+      }
+    }
+  }
+  return drives;
+}
+
+Layout Space::assemble(const Division& division, const std::vector<ModuleLayout>& grids,
+                       const Drive& drive) const {
+  const Model& model = scenario_.model;
+  Layout layout;
+  layout.placement = division.placement;
+  layout.schedule = drive.schedule;
+  layout.microbatches = drive.microbatches;
+  layout.encoder_microbatches = drive.encoder_microbatches;
+  layout.bridge = drive.bridge;
+  layout.modules.resize(model.modules.size());
+  const bool one = one_grid(division);
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    const ModuleId owner = grid_owner(model, ModuleId(m));
+    const auto place = static_cast<std::size_t>(std::find(owners_.begin(), owners_.end(), owner) -
+                                                owners_.begin());
+    ModuleLayout& grid = layout.modules[m];
+    grid = grids[one ? language_ : place];
+    if (!one || owner == owners_[language_]) continue;
+    grid.ep = 1;  // the language module's alone
+    grid.expert_tp = 0;
+    grid.tokens = TokenAssignment::contiguous;
+    const ModuleSearch& own = search_.modules[owner.value];
+    if (own.recompute.size() == 1) grid.recompute = own.recompute.front();
+  }
+  return layout;
+}
+
+bool Space::allows(const Layout& layout) const {
+  const auto in = [](const auto& list, const auto& value) {
+    return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+  };
+  const ModuleLayout& language = layout.modules[owners_[language_].value];
+  const int share = std::max(1, scenario_.data.global_batch / language.dp());
+  const auto is_asked = [&](int microbatch) { return share / microbatch == layout.microbatches; };
+  if (!in(search_.placement, layout.placement) || !in(search_.bridge, layout.bridge)) return false;
+  if (language.pp * language.vpp > 1 && !in(search_.schedule, layout.schedule)) return false;
+  if (!search_.microbatch.empty() &&
+      std::none_of(search_.microbatch.begin(), search_.microbatch.end(), is_asked))
+    return false;
+  if (layout.encoder_microbatches > 0 &&
+      !in(search_.encoder_microbatches, layout.encoder_microbatches))
+    return false;
+  const bool one = layout.placement == Placement::homogeneous;
+  for (std::size_t o = 0; o < owners_.size(); ++o) {
+    const ModuleSearch& lists = search_.modules[owners_[o].value];
+    const ModuleLayout& grid = layout.modules[owners_[o].value];
+    // Part of its blocks: some are computed again, some are not.
+    if (!in(lists.recompute, grid.recompute) ||
+        (!grid.recompute_blocks.empty() && !in(lists.recompute, Recompute::none)))
+      return false;
+    if (one && o != language_) continue;
+    const bool shards = grid.dp() * grid.cp > 1;
+    if (!in(lists.tp, grid.tp) || !in(lists.cp, grid.cp) || !in(lists.pp, grid.pp) ||
+        !in(lists.vpp, grid.vpp) || !in(lists.dp, grid.dp()) || !in(lists.ep, grid.ep) ||
+        !in(lists.expert_tp, grid.expert_tp) || (grid.tp > 1 && !in(lists.sp, grid.sp)) ||
+        (shards && !in(lists.shard, grid.shard)) ||
+        (grid.shard != Shard::none && !in(lists.shard_ranks, grid.shard_ranks)) ||
+        (grid.cp > 1 && !in(lists.tokens, grid.tokens)) || !in(lists.spread, grid.spread))
+      return false;
+    if (!one && o != language_ && layout.placement != Placement::colocated &&
+        !in(lists.ranks, grid.ranks))
+      return false;
+  }
+  return true;
+}
+
+std::vector<Layout> candidates(const Scenario& scenario, std::vector<Rejection>* rejected) {
+  const Space space(scenario);
+  Rejections rejections;
+  std::vector<Layout> found;
+  for (const Division& division : space.divisions(rejections)) {
+    const std::size_t owners = space.owners().size();
+    std::vector<std::vector<ModuleLayout>> choices(owners);
+    for (std::size_t o = 0; o < owners; ++o)
+      choices[o] = Space::one_grid(division) && o != space.language()
+                       ? std::vector<ModuleLayout>(1)
+                       : space.grids(division, o, rejections);
+    // An odometer over the owners' grids.
+    std::vector<std::size_t> at(owners, 0);
+    bool more =
+        std::all_of(choices.begin(), choices.end(), [](const auto& of) { return !of.empty(); });
+    while (more) {
+      std::vector<ModuleLayout> grids;
+      for (std::size_t o = 0; o < owners; ++o) grids.push_back(choices[o][at[o]]);
+      for (const Drive& drive : space.drives(division, grids[space.language()], rejections)) {
+        Layout layout = space.assemble(division, grids, drive);
+        if (const auto why = check_layout(scenario, layout))
+          rejections.add(division.placement, why->reason);
+        else
+          found.push_back(std::move(layout));
+      }
+      more = false;
+      for (std::size_t o = owners; o-- > 0 && !more;) {
+        more = ++at[o] < choices[o].size();
+        if (!more) at[o] = 0;
+      }
+    }
+  }
+  if (rejected) *rejected = rejections.all();
+  return found;
+}
+
+}  // namespace polyphony

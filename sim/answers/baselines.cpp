@@ -1,0 +1,92 @@
+#include "sim/answers/baselines.h"
+
+#include <algorithm>
+
+#include "shared/plan/plan.h"
+
+namespace polyphony::sim {
+namespace {
+
+constexpr int kWidestTensor = 8;
+
+int blocks_before(const Model& model, ModuleId language) {
+  int blocks = 0;
+  for (std::size_t m = 0; m < language.value; ++m) blocks += model.modules[m].layers;
+  return blocks;
+}
+
+class Rules {
+ public:
+  Rules(const Scenario& scenario, const HardwareProfile& profile, Screen& screen)
+      : scenario_(scenario),
+        judged_(profile.stack.memory.keeping == Keeping::polyphony),
+        screen_(screen),
+        language_(language_module(scenario.model)) {}
+
+  std::optional<Layout> find(bool encoders_first) {
+    const int ranks = scenario_.cluster.ranks(), domain = scenario_.cluster.domain_size();
+    for (int tp = std::min(kWidestTensor, domain); tp >= 1; --tp) {
+      if (domain % tp != 0) continue;
+      for (int pp = encoders_first ? 2 : 1; pp * tp <= ranks; ++pp) {
+        if (ranks % (tp * pp) != 0) continue;
+        for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+          Layout layout = made(tp, pp, recompute);
+          if (encoders_first) put_encoders_first(layout);
+          if (!check_layout(scenario_, layout) && fits(layout)) return layout;
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
+  Layout made(int tp, int pp, Recompute recompute) const {
+    ModuleLayout grid;
+    grid.tp = tp;
+    grid.pp = pp;
+    grid.sp = tp > 1;
+    grid.ranks = scenario_.cluster.ranks();
+    grid.recompute = recompute;
+    if (grid.dp() > 1) grid.shard = Shard::optimizer;
+    Layout layout;
+    layout.modules.assign(scenario_.model.modules.size(), grid);
+    layout.microbatches = std::max(1, scenario_.data.global_batch / grid.dp());
+    return layout;
+  }
+
+  void put_encoders_first(Layout& layout) const {
+    const Model& model = scenario_.model;
+    const int pp = layout.modules.back().pp, blocks = model.modules[language_.value].layers;
+    std::vector<int> each;
+    for (int stage = 0; stage < pp; ++stage)
+      each.push_back(blocks * (stage + 1) / pp - blocks * stage / pp);
+    each.front() += blocks_before(model, language_);
+    for (std::size_t m = language_.value + 1; m < model.modules.size(); ++m)
+      each.back() += model.modules[m].layers;
+    layout.modules.back().blocks = each;
+  }
+
+  bool fits(const Layout& layout) {
+    const Bytes capacity = scenario_.cluster.device.memory;
+    return !judged_ || capacity.value == 0 || screen_.footprint(layout).memory <= capacity;
+  }
+
+  const Scenario& scenario_;
+  const bool judged_;
+  Screen& screen_;
+  const ModuleId language_;
+};
+
+}  // namespace
+
+std::vector<Baseline> baselines(const Scenario& scenario, const HardwareProfile& profile,
+                                Screen& screen) {
+  Rules rules(scenario, profile, screen);
+  std::vector<Baseline> found;
+  if (const auto layout = rules.find(false)) found.push_back({"rule of thumb", *layout});
+  if (blocks_before(scenario.model, language_module(scenario.model)) > 0)
+    if (const auto layout = rules.find(true)) found.push_back({"encoder in stage 0", *layout});
+  return found;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,302 @@
+#include "sim/answers/contest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "shared/search/balanced_plan.h"
+#include "shared/search/neighbours.h"
+#include "shared/text/figure_text.h"
+#include "sim/answers/layout_numbers.h"
+#include "sim/prediction/need.h"
+
+namespace polyphony::sim {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+// Candidates of a round for each worker process: enough that starting it does not count, few enough
+// that what is learned soon guides the next.
+constexpr std::size_t kRound = 12;
+// An improvement worth a step of a climb: below it are roundings.
+constexpr double kBetter = 1e-4;
+constexpr int kMostSteps = 40;
+// Splits into more stages are left as the plan has them: pairs of stages would be too many.
+constexpr int kMostStagesToShift = 24;
+
+std::string words(std::size_t count, const std::string& what) {
+  return what + " " + count_text(static_cast<std::int64_t>(count));
+}
+
+}  // namespace
+
+Contest::Contest(const Question& question, const Space& space, Screen& screen, KnownAnswers& known,
+                 const ContestOptions& options)
+    : question_(question), space_(space), screen_(screen), known_(known), options_(options) {}
+
+std::size_t Contest::position(const Layout& layout, const Bound& bound, const Kind& kind) {
+  const auto [known, added] =
+      positions_.try_emplace(layout_numbers(layout).dump(), candidates_.size());
+  if (added) {
+    Candidate& candidate = candidates_.emplace_back();
+    candidate.layout = layout;
+    candidate.text = describe(question_.scenario.model, layout);
+    candidate.bound = bound;
+    standings_.push_back({kind});
+  }
+  return known->second;
+}
+
+void Contest::enter(const Screened& screened) {
+  for (const Screened::Kept& kept : screened.kept) {
+    const Layout& layout = kept.listed.layout;
+    const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
+    position(layout, kept.listed.bound,
+             {kept.unit, language.shard, layout.schedule, language.recompute});
+  }
+}
+
+std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
+                                   const std::string& what) {
+  std::vector<std::size_t> open;
+  std::vector<std::string> keys;
+  for (const std::size_t at : positions)
+    if (standings_[at].waiting) {
+      open.push_back(at);
+      keys.push_back("estimate " + layout_numbers(candidates_[at].layout).dump());
+    }
+  const Bytes each = options_.memory / std::max<std::int64_t>(1, options_.jobs);
+  const std::vector<std::string> answers = known_.ask(
+      options_.jobs, keys,
+      [&](std::size_t i) {
+        return estimate_candidate(question_, candidates_[open[i]].layout, false, each);
+      },
+      [&](std::size_t done) {
+        if (options_.progress)
+          options_.progress(-1, words(static_cast<std::size_t>(estimated_) + done, what));
+      });
+  std::int64_t ops = 0;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    Candidate& candidate = candidates_[open[i]];
+    Standing& standing = standings_[open[i]];
+    read_answer(answers[i], candidate);
+    standing.waiting = false;
+    ++estimated_;
+    ops += candidate.ops;
+    if (!candidate.why_not.empty() || candidate.bound.step.count() <= 0) continue;
+    Ratio& ratio = ratios_[standing.kind];
+    ratio.sum += candidate.estimate / candidate.bound.step;
+    ++ratio.count;
+  }
+  return ops;
+}
+
+void Contest::estimate_best(Placement placement, std::int64_t ops, double within) {
+  while (ops > 0) {
+    const double limit = best(placement).count() * (1 - within);
+    struct Promise {
+      double seconds;
+      std::size_t at;
+    };
+    std::vector<Promise> promises;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& c = candidates_[i];
+      if (c.layout.placement != placement || !standings_[i].waiting) continue;
+      if (c.bound.step.count() >= limit) continue;
+      const auto ratio = ratios_.find(standings_[i].kind);
+      const double over = ratio == ratios_.end() ? 1 : ratio->second.sum / ratio->second.count;
+      promises.push_back({c.bound.step.count() * over, i});
+    }
+    if (promises.empty()) return;
+    std::sort(promises.begin(), promises.end(), [&](const Promise& a, const Promise& b) {
+      return a.seconds != b.seconds ? a.seconds < b.seconds
+                                    : simpler(candidates_[a.at].layout, candidates_[b.at].layout);
+    });
+    // Of a kind that nobody knows yet, one: it tells about the others.
+    std::vector<std::size_t> round;
+    std::set<Kind> asked;
+    const std::size_t most = kRound * static_cast<std::size_t>(std::max(1, options_.jobs));
+    for (const Promise& promise : promises) {
+      const Kind& kind = standings_[promise.at].kind;
+      if (!ratios_.contains(kind) && !asked.insert(kind).second) continue;
+      round.push_back(promise.at);
+      if (round.size() == most) break;
+    }
+    ops -= std::max<std::int64_t>(1, estimate_all(round, "estimating"));
+  }
+}
+
+std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout& layout) {
+  const Candidate& from = candidates_[of];
+  const bool judged = question_.profile.stack.memory.keeping == Keeping::polyphony;
+  const Bytes capacity = question_.scenario.cluster.device.memory;
+  std::vector<std::size_t> found;
+  for (const Layout& next : neighbours(question_.scenario, layout)) {
+    if (next.placement != from.layout.placement || !space_.allows(next)) continue;
+    if (judged && capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
+    const Bound bound = screen_.bound(next);
+    if (bound.step.count() >= from.figures.step.count() * (1 - kBetter)) continue;
+    found.push_back(position(next, bound, standings_[of].kind));
+  }
+  return found;
+}
+
+void Contest::climb_from(std::size_t start, std::int64_t& ops) {
+  std::size_t at = start;
+  bool split = false;  // blocks are said, and shifted
+  for (int step = 0; step < kMostSteps && ops > 0; ++step) {
+    Layout layout = candidates_[at].layout;
+    if (split) {
+      layout = with_blocks(layout, balanced_plan(question_.scenario, layout, question_.profile));
+      if (check_layout(question_.scenario, layout)) return;
+    }
+    const std::vector<std::size_t> near = better_neighbours(at, layout);
+    ops -= std::max<std::int64_t>(1, estimate_all(near, "climbing"));
+    std::size_t best = at;
+    for (const std::size_t next : near) {
+      const Candidate& c = candidates_[next];
+      if (!c.why_not.empty() || !c.figures.fits()) continue;
+      const Seconds known = candidates_[best].figures.step;
+      if (c.figures.step < known * (1 - kBetter) ||
+          (best != at && c.figures.step == known && simpler(c.layout, candidates_[best].layout)))
+        best = next;
+    }
+    if (best != at) {
+      at = best;
+      continue;
+    }
+    const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
+    const int stages = language.pp * language.vpp;
+    if (split || stages > kMostStagesToShift) return;
+    split = true;
+  }
+}
+
+void Contest::climb(Placement placement, std::size_t starts, double near, std::int64_t ops) {
+  const std::vector<std::size_t> ranked = ranking(placement);
+  if (ranked.empty()) return;
+  std::set<std::size_t> units;
+  std::vector<std::size_t> from;
+  const double limit = candidates_[ranked.front()].figures.step.count() * (1 + near);
+  for (const std::size_t at : ranked) {
+    if (from.size() == starts || candidates_[at].figures.step.count() > limit) break;
+    if (units.insert(std::get<0>(standings_[at].kind)).second) from.push_back(at);
+  }
+  for (const std::size_t at : from) climb_from(at, ops);
+}
+
+void Contest::simulate_best(Placement placement, std::size_t at_least, std::int64_t ops) {
+  std::size_t done = 0;
+  std::set<std::size_t> failed;
+  while (true) {
+    std::vector<std::size_t> round;
+    const std::vector<std::size_t> ranked = ranking(placement);
+    std::int64_t cost = 0;
+    const auto enough = static_cast<std::size_t>(std::max(1, options_.jobs));
+    // The best, as long as nobody has simulated it; then the next of the first few.
+    for (std::size_t i = 0; i < ranked.size() && round.size() < enough; ++i) {
+      const bool wanted = i == 0 || (done > 0 ? done + round.size() < at_least : true);
+      if (!wanted) break;
+      if (candidates_[ranked[i]].simulated || failed.contains(ranked[i])) continue;
+      const auto need = static_cast<std::int64_t>(
+          need_of(question_.scenario, candidates_[ranked[i]].layout, {}).ops);
+      const bool first = done == 0 && round.empty();
+      if (!first && cost + need > ops) break;
+      cost += need;
+      round.push_back(ranked[i]);
+    }
+    if (round.empty()) return;
+    ops -= cost;
+    std::vector<std::string> keys;
+    for (const std::size_t at : round)
+      keys.push_back("simulate " + layout_numbers(candidates_[at].layout).dump());
+    const Bytes each = options_.memory / static_cast<std::int64_t>(round.size());
+    const std::vector<std::string> answers = known_.ask(
+        options_.jobs, keys,
+        [&](std::size_t i) {
+          return examine_candidate(question_, Predictor::simulate, candidates_[round[i]].layout,
+                                   each);
+        },
+        [&](std::size_t now) {
+          if (options_.progress)
+            options_.progress(-1, words(static_cast<std::size_t>(simulated_) + now, "simulating"));
+        });
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      Candidate found = candidates_[round[i]];
+      read_answer(answers[i], found);
+      if (found.why_not.empty()) {
+        candidates_[round[i]] = found;
+        ++simulated_;
+        ++done;
+      } else {
+        failed.insert(round[i]);  // its estimate stands
+      }
+    }
+  }
+}
+
+std::size_t Contest::estimate(const Layout& layout) {
+  const std::size_t at = position(layout, screen_.bound(layout), {});
+  estimate_all({at}, "estimating");
+  return at;
+}
+
+void Contest::add_effects(const std::vector<std::size_t>& positions) {
+  std::vector<std::size_t> open;
+  std::vector<std::string> keys;
+  for (const std::size_t at : positions)
+    if (candidates_[at].effects.empty() && candidates_[at].why_not.empty()) {
+      open.push_back(at);
+      keys.push_back("effects " + layout_numbers(candidates_[at].layout).dump());
+    }
+  const Bytes each = options_.memory / std::max<std::int64_t>(1, options_.jobs);
+  const std::vector<std::string> answers = known_.ask(
+      options_.jobs, keys,
+      [&](std::size_t i) {
+        return estimate_candidate(question_, candidates_[open[i]].layout, true, each);
+      },
+      [&](std::size_t done) {
+        if (options_.progress) options_.progress(-1, words(done, "comparing"));
+      });
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    Candidate found;
+    read_answer(answers[i], found);
+    if (found.why_not.empty()) candidates_[open[i]].effects = found.effects;
+  }
+}
+
+std::vector<std::size_t> Contest::ranking(Placement placement) const {
+  std::vector<std::size_t> order = ranking();
+  std::erase_if(order, [&](std::size_t i) { return candidates_[i].layout.placement != placement; });
+  return order;
+}
+
+std::vector<std::size_t> Contest::ranking() const {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < candidates_.size(); ++i)
+    if (!standings_[i].waiting && candidates_[i].why_not.empty() && candidates_[i].figures.fits())
+      order.push_back(i);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Seconds one = candidates_[a].figures.step, other = candidates_[b].figures.step;
+    return one != other ? one < other : simpler(candidates_[a].layout, candidates_[b].layout);
+  });
+  return order;
+}
+
+Seconds Contest::best(Placement placement) const {
+  const std::vector<std::size_t> order = ranking(placement);
+  return order.empty() ? Seconds(kInfinite) : candidates_[order.front()].figures.step;
+}
+
+double Contest::gap(Placement placement, const std::map<Placement, Seconds>& rest) const {
+  const double known = best(placement).count();
+  double least = kInfinite;
+  if (const auto left = rest.find(placement); left != rest.end()) least = left->second.count();
+  for (std::size_t i = 0; i < candidates_.size(); ++i)
+    if (standings_[i].waiting && candidates_[i].layout.placement == placement)
+      least = std::min(least, candidates_[i].bound.step.count());
+  return std::isfinite(known) ? std::max(0.0, (known - std::min(known, least)) / known) : 0;
+}
+
+}  // namespace polyphony::sim
