@@ -415,6 +415,29 @@ bool Space::allows(const Layout& layout) const {
   return true;
 }
 
+Layout at_rest(const Scenario& scenario, Layout layout) {
+  const Model& model = scenario.model;
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    ModuleLayout& grid = layout.modules[m];
+    const int copies = grid.dp() * grid.cp;
+    if (grid.tp == 1) grid.sp = false;
+    if (grid.expert_tp == grid.tp) grid.expert_tp = 0;
+    if (copies == 1) grid.shard = Shard::none;
+    if (grid.shard == Shard::none || grid.shard_ranks == copies) grid.shard_ranks = 0;
+    if (grid.cp == 1) grid.tokens = TokenAssignment::contiguous;
+    if (grid.recompute_blocks == std::vector<int>{0, model.modules[m].layers})
+      grid.recompute_blocks.clear();
+    if (grid.pp * grid.vpp == 1) grid.blocks.clear();
+  }
+  const ModuleLayout& language = layout.modules[language_module(model).value];
+  const bool fed_apart =
+      layout.placement != Placement::homogeneous && layout.placement != Placement::colocated;
+  if (language.pp * language.vpp == 1 && !fed_apart && layout.turns.empty() &&
+      layout.schedule != ScheduleKind::gpipe)
+    layout.schedule = ScheduleKind::one_f_one_b;
+  return layout;
+}
+
 std::vector<Layout> candidates(const Scenario& scenario, std::vector<Rejection>* rejected) {
   const Space space(scenario);
   Rejections rejections;

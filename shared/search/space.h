@@ -108,6 +108,11 @@ class Space {
   std::size_t language_ = 0;
 };
 
+// The same layout with what has no meaning on its grids at rest: sp with tp 1, a group of all shard
+// ranks by number, a range of all blocks, a pipeline's schedule with one stage. Layouts that do the
+// same are then equal, but for `blocks` that say what the plan would.
+Layout at_rest(const Scenario& scenario, Layout layout);
+
 // Every legal layout of the space, one after another: for spaces that are small.
 std::vector<Layout> candidates(const Scenario& scenario,
                                std::vector<Rejection>* rejected = nullptr);

@@ -35,7 +35,8 @@ Contest::Contest(const Question& question, const Space& space, Screen& screen, K
                  const ContestOptions& options)
     : question_(question), space_(space), screen_(screen), known_(known), options_(options) {}
 
-std::size_t Contest::position(const Layout& layout, const Bound& bound, const Kind& kind) {
+std::size_t Contest::position(const Layout& given, const Bound& bound, const Kind& kind) {
+  const Layout layout = at_rest(question_.scenario, given);
   const auto [known, added] =
       positions_.try_emplace(layout_numbers(layout).dump(), candidates_.size());
   if (added) {

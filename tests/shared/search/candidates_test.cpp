@@ -2,9 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 
+#include "shared/plan/plan.h"
+#include "shared/scenario/scenario_json.h"
 #include "shared/search/space.h"
 #include "tests/shared/support/example_models.h"
+#include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {
 namespace {
@@ -19,11 +24,12 @@ int count(const std::vector<Layout>& layouts, Placement placement) {
 
 TEST_CASE("candidates: counts by hand") {
   Scenario scenario = examples::small_on_cpu(4, 8);
-  ModuleSearch language;
-  language.recompute = {Recompute::none};
-  language.shard = {Shard::none};
-  scenario.search =
-      Search{.placement = {}, .modules = {{}, {}, language}, .schedule = {}, .microbatch = {1}};
+  scenario.search = examples::few_choices(3);
+  scenario.search->microbatch = {1};
+  for (ModuleSearch& module : scenario.search->modules) {
+    module.recompute = {Recompute::none};
+    module.shard = {Shard::none};
+  }
   const std::vector<Layout> layouts = candidates(scenario);
   // Homogeneous over 4 ranks: tp·pp·dp = 4: (1,1) (1,2) (1,4) (2,1) (2,2) (4,1).
   CHECK(count(layouts, Placement::homogeneous) == 6);
@@ -37,24 +43,106 @@ TEST_CASE("candidates: counts by hand") {
 
 TEST_CASE("refusals are counted by reason") {
   Scenario scenario = examples::small_on_cpu(4, 8);
-  ModuleSearch language;
+  scenario.search = examples::few_choices(3);
+  scenario.search->placement = {Placement::homogeneous};
+  scenario.search->microbatch = {2};
+  ModuleSearch& language = scenario.search->modules.back();
   language.tp = {1, 3, 8};
   language.pp = {1, 3};
   language.recompute = {Recompute::none, Recompute::selective};
   language.shard = {Shard::none};
-  scenario.search = Search{.placement = {Placement::homogeneous},
-                           .modules = {{}, {}, language},
-                           .schedule = {},
-                           .microbatch = {2}};
   std::vector<Rejection> rejected;
   const std::vector<Layout> layouts = candidates(scenario, &rejected);
   CHECK(layouts.size() == 2);  // tp 1, pp 1, without and with recomputation
   REQUIRE(rejected.size() == 2);
-  // In order: tp 1 × pp 3; tp 3 and 8 with each pp.
+  // In order: tp 1 × pp 3; tp 3 and 8.
   CHECK(rejected[0].count == 1);
-  CHECK(rejected[0].example.find("tp·pp = 3 does not divide its 4 ranks") != std::string::npos);
-  CHECK(rejected[1].count == 4);
+  CHECK(rejected[0].example.find("tp·cp·pp = 3 does not divide its 4 ranks") != std::string::npos);
+  CHECK(rejected[1].count == 2);
   CHECK(rejected[1].example.find("tp 3 does not divide a node's 4 ranks") != std::string::npos);
+}
+
+TEST_CASE("a space holds every legal layout once, whatever the order of its lists") {
+  Scenario scenario = examples::small_on_cpu(4, 4);
+  scenario.search.emplace();
+  scenario.search->modules.resize(3);
+  scenario.search->modules[0].shard = {Shard::none};
+  scenario.search->modules[0].recompute = {Recompute::none};
+  const std::vector<Layout> layouts = candidates(scenario);
+  const Space space(scenario);
+  std::set<std::string> texts;
+  for (const Layout& layout : layouts) {
+    CHECK_FALSE(check_layout(scenario, layout).has_value());
+    CHECK(space.allows(layout));
+    CHECK(layout == at_rest(scenario, layout));
+    texts.insert(resolved_text(layout, scenario.model));
+  }
+  CHECK(texts.size() == layouts.size());
+  // Every choice is there: sharding of each kind, schedules, sequence and context parallelism.
+  const auto some = [&](auto is) { return std::any_of(layouts.begin(), layouts.end(), is); };
+  for (const Schedule& row : kSchedules)
+    CHECK(some([&](const Layout& l) { return l.schedule == row.kind; }));
+  for (const Shard shard : {Shard::none, Shard::optimizer, Shard::gradients, Shard::full})
+    CHECK(some([&](const Layout& l) { return l.modules.back().shard == shard; }));
+  CHECK(some([](const Layout& l) { return l.modules.back().sp; }));
+  CHECK(some([](const Layout& l) { return l.modules.back().cp == 2; }));
+  // Lists that say all of it, the other way round.
+  Scenario listed = scenario;
+  ModuleSearch& language = listed.search->modules.back();
+  language.shard = {Shard::full, Shard::gradients, Shard::optimizer, Shard::none};
+  language.sp = {true, false};
+  language.recompute = {Recompute::full, Recompute::selective, Recompute::none};
+  language.tp = {4, 2, 1};
+  listed.search->placement = {Placement::non_colocated, Placement::colocated,
+                              Placement::homogeneous};
+  std::set<std::string> again;
+  for (const Layout& layout : candidates(listed)) again.insert(resolved_text(layout, listed.model));
+  CHECK(again == texts);
+}
+
+TEST_CASE("two encoders, and what the language module feeds: every placement that can be") {
+  const std::string encoders =
+      R"("vision": {"layers": 2, "hidden": 64, "heads": 8, "ffn": 128, "patch": 4, "image_size": 16},
+         "projector": {"from": "vision", "merge": "2x2"},
+         "audio": {"layers": 2, "hidden": 64, "heads": 8, "ffn": 128, "mel_bins": 8, "audio_tokens": 8},
+         "audio_projector": {"kind": "projector", "from": "audio", "merge": 2, "hidden": 0},
+         "language": {"from": ["projector", "audio_projector"], "layers": 4, "hidden": 128,
+                      "heads": 8, "kv_heads": 8, "ffn": 256, "vocab": 512})";
+  const std::string diffusion =
+      R"(, "diffusion": {"from": "language", "layers": 2, "hidden": 64, "heads": 8, "ffn": 128,
+                         "patch": 2, "latent_channels": 4, "latent_tokens": 16})";
+  const auto layouts_of = [&](const std::string& model, const std::string& data) {
+    Scenario scenario = read_scenario(R"({"polyphony": 1, "model": {)" + model + R"(},
+            "cluster": {"node": "hgx-h100"}, "training": {"precision": "bf16"},
+            "data": {"source": "synthetic", "text": {"tokens": 64}, "images": {"per_sample": 1},
+                     "audio": {"per_sample": 2}, )" +
+                                          data + R"("global_batch": 8}})",
+                                      "encoders.json", test::file_text);
+    scenario.search = examples::few_choices(scenario.model.modules.size());
+    scenario.search->microbatch = {1};
+    for (const Layout& layout : candidates(scenario))
+      CHECK_FALSE(check_layout(scenario, layout).has_value());
+    return candidates(scenario);
+  };
+  const std::vector<Layout> two = layouts_of(encoders, "");
+  for (const Placement placement :
+       {Placement::homogeneous, Placement::colocated, Placement::non_colocated, Placement::mixed})
+    CHECK(count(two, placement) > 0);
+  for (const Layout& layout : two) {
+    const ModuleLayout &vision = layout.modules[0], &audio = layout.modules[2],
+                       &language = layout.modules[4];
+    if (layout.placement == Placement::non_colocated)
+      CHECK(vision.first_rank + vision.ranks == audio.first_rank);
+    if (layout.placement != Placement::mixed) continue;
+    CHECK(vision.first_rank == audio.first_rank);
+    CHECK(vision.first_rank + vision.ranks == language.first_rank);
+  }
+  const std::vector<Layout> three =
+      layouts_of(encoders + diffusion, R"("latents": {"per_sample": 1}, )");
+  CHECK(count(three, Placement::homogeneous) > 0);
+  CHECK(count(three, Placement::colocated) == 0);  // the language module feeds somebody
+  CHECK(count(three, Placement::non_colocated) > 0);
+  CHECK(count(three, Placement::mixed) > 0);
 }
 
 }  // namespace polyphony

@@ -51,7 +51,9 @@ void check_bounds(const Scenario& scenario, const HardwareProfile& profile, std:
                   double memory_error) {
   const Batch batch = typical_batch(scenario);
   Screen screen(scenario, profile, typical_batch(scenario));
-  const std::vector<Layout> layouts = candidates(scenario);
+  Scenario few = scenario;
+  few.search = examples::few_choices(scenario.model.modules.size());
+  const std::vector<Layout> layouts = candidates(few);
   CHECK(layouts.size() >= at_least);
   for (const Layout& layout : layouts) {
     CAPTURE(describe(layout));
@@ -81,7 +83,8 @@ Layout varied(const Scenario& scenario, const Layout& layout, bool sp,
 }  // namespace
 
 TEST_CASE("candidates are legal, different and the same every time") {
-  const Scenario scenario = examples::small_on_cpu(4, 8);
+  Scenario scenario = examples::small_on_cpu(4, 8);
+  scenario.search = examples::few_choices(3);
   const std::vector<Layout> layouts = candidates(scenario);
   std::set<std::string> seen;
   for (const Layout& layout : layouts) {
@@ -261,8 +264,8 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
     scenario.cluster.fabric_link.rate =
         BytesPerSecond(std::pow(10.0, 5 + static_cast<double>(below(5))));
     const ScheduleKind schedule = below(2) == 0 ? ScheduleKind::gpipe : ScheduleKind::one_f_one_b;
-    scenario.search =
-        Search{.placement = {}, .modules = {{}, {}, {}}, .schedule = {schedule}, .microbatch = {}};
+    scenario.search = examples::few_choices(3);
+    scenario.search->schedule = {schedule};
     const std::vector<Layout> layouts = candidates(scenario);
     REQUIRE_FALSE(layouts.empty());
     const Layout layout = varied(scenario, layouts[below(layouts.size())], below(2) == 1, {});
@@ -312,7 +315,8 @@ TEST_CASE("a screen's answer does not depend on what it was asked before") {
 }
 
 TEST_CASE("512 accelerators: the search is large, its bounds sensible") {
-  const Scenario scenario = examples::vlm_on_h100();
+  Scenario scenario = examples::vlm_on_h100();
+  scenario.search = examples::few_choices(3);
   const std::vector<Layout> layouts = candidates(scenario);
   CHECK(layouts.size() > 10'000);
   Screen screen(scenario, *shipped_profile(scenario.cluster), typical_batch(scenario));

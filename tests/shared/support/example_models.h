@@ -110,4 +110,19 @@ inline Scenario small_on_cpu(int ranks, int global_batch) {
   return scenario;
 }
 
+// A search of few choices: tensor, pipeline and data parallelism, recomputation and sharding of the
+// optimizer; the rest pinned. Placements and microbatches are left open.
+inline Search few_choices(std::size_t modules) {
+  ModuleSearch each;
+  each.cp = each.vpp = each.ep = {1};
+  each.sp = {false};
+  each.shard = {Shard::none, Shard::optimizer};
+  each.recompute = {Recompute::none, Recompute::full};
+  Search search;
+  search.modules.assign(modules, each);
+  for (std::size_t m = 0; m + 1 < modules; ++m) search.modules[m].pp = {1};
+  search.schedule = {ScheduleKind::one_f_one_b};
+  return search;
+}
+
 }  // namespace polyphony::examples
