@@ -181,24 +181,40 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
   Shortlist list;
   Rejections rejections;
   const bool parts = !Space::one_grid(division) && grids.size() > 1;
+  const Bytes capacity =
+      options.judge_memory ? scenario_.cluster.device.memory : Bytes(0);
+  const ModuleId language = space_.owners()[space_.language()];
   for (std::size_t i = unit.begin; i < unit.end; ++i) {
-    grids[space_.language()] = choices[space_.language()][i];
-    for (const Drive& drive : space_.drives(division, grids[space_.language()], rejections)) {
+    const ModuleLayout& grid = choices[space_.language()][i];
+    grids[space_.language()] = grid;
+    // Of one schedule larger microbatches hold no less: from the smallest that does not fit on, the
+    // others of its schedule are not looked at.
+    std::optional<ScheduleKind> full;
+    for (const Drive& drive : space_.drives(division, grid, rejections)) {
       list.considered += others;
-      if (parts) {
+      if (full == drive.schedule) {
+        list.too_large += others;
+        continue;
+      }
+      const Layout layout = space_.assemble(division, grids, drive);
+      if (parts && !check_layout(scenario_, layout)) {
         // Whatever the others' grids are, the language module's ranks take this long and hold this.
-        const Layout layout = space_.assemble(division, grids, drive);
-        if (!check_layout(scenario_, layout)) {
-          const PartBound part = screen_.part(layout, space_.owners()[space_.language()]);
-          if (part.step > limit) {
-            list.beaten += others;
-            list.rest = std::min(list.rest, part.step);
-            continue;
-          }
+        const PartBound part = screen_.part(layout, language);
+        if (capacity.value > 0 && part.memory > capacity) {
+          list.too_large += others;
+          if (drive.encoder_microbatches == 0) full = drive.schedule;
+          continue;
+        }
+        if (part.step > limit) {
+          list.beaten += others;
+          list.rest = std::min(list.rest, part.step);
+          continue;
         }
       }
+      const std::int64_t large = list.too_large;
       combine(unit, drive, grids, 0, options, limit, list, rejections);
-      grids[space_.language()] = choices[space_.language()][i];
+      if (!parts && list.too_large > large) full = drive.schedule;
+      grids[space_.language()] = grid;
     }
   }
   list.rejections = rejections.all();

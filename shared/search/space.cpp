@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <functional>
 #include <optional>
 
 #include "shared/plan/checks.h"
@@ -321,6 +322,7 @@ std::vector<Drive> Space::drives(const Division& division, const ModuleLayout& l
     else
       counts.push_back(share / microbatch);
   }
+  std::sort(counts.begin(), counts.end(), std::greater<>());  // the smallest microbatch first
   std::vector<Drive> drives;
   const bool pipeline = language.pp * language.vpp > 1;
   for (const ScheduleKind kind : pipeline ? choice(search_.schedule, all_schedules())

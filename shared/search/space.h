@@ -88,6 +88,7 @@ class Space {
   // Legal by themselves; together, check_layout() is the judge.
   std::vector<ModuleLayout> grids(const Division& division, std::size_t owner,
                                   Rejections& rejections) const;
+  // By schedule, the smallest microbatch first.
   std::vector<Drive> drives(const Division& division, const ModuleLayout& language,
                             Rejections& rejections) const;
   // `grids` by owner; homogeneous: the language module's alone is read.
