@@ -168,7 +168,7 @@ std::string brief(const ModuleLayout& layout) {
   if (layout.recompute != Recompute::none)
     text += layout.recompute == Recompute::full ? " rc" : " sel";
   if (!layout.recompute_blocks.empty()) text += range_text(layout).substr(3);
-  if (!layout.blocks.empty()) text += " [" + runs_text(layout.blocks) + "]";
+  if (!layout.blocks.empty()) text += "*";
   return text;
 }
 

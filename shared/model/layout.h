@@ -113,7 +113,7 @@ std::string describe(const ModuleLayout& layout);
 std::string describe(const Model& model, const Layout& layout);
 // The same in few words, for tables: "apart  64:TP4s PP2 Z1 | TP8s PP7 Z1 1f1b x128". s: sequence
 // parallelism; V: virtual stages; Z1, Z2, Z3: shard optimizer, gradients, full (ZeRO's stages), /8:
-// over 8 ranks; rc, sel: recompute full, selective; 64: ranks of its own; x128/4: microbatches,
+// over 8 ranks; rc, sel: recompute full, selective; *: blocks of its own; 64: ranks of its own; x128/4: microbatches,
 // encoder work items.
 std::string brief(const Model& model, const Layout& layout);
 

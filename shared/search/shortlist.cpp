@@ -181,8 +181,7 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
   Shortlist list;
   Rejections rejections;
   const bool parts = !Space::one_grid(division) && grids.size() > 1;
-  const Bytes capacity =
-      options.judge_memory ? scenario_.cluster.device.memory : Bytes(0);
+  const Bytes capacity = options.judge_memory ? scenario_.cluster.device.memory : Bytes(0);
   const ModuleId language = space_.owners()[space_.language()];
   for (std::size_t i = unit.begin; i < unit.end; ++i) {
     const ModuleLayout& grid = choices[space_.language()][i];

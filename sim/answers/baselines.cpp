@@ -1,6 +1,7 @@
 #include "sim/answers/baselines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "shared/plan/plan.h"
 
@@ -24,22 +25,32 @@ class Rules {
         language_(language_module(scenario.model)) {}
 
   std::optional<Layout> find(bool encoders_first) {
-    const int ranks = scenario_.cluster.ranks(), domain = scenario_.cluster.domain_size();
-    for (int tp = std::min(kWidestTensor, domain); tp >= 1; --tp) {
-      if (domain % tp != 0) continue;
-      for (int pp = encoders_first ? 2 : 1; pp * tp <= ranks; ++pp) {
-        if (ranks % (tp * pp) != 0) continue;
-        for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    for (const std::vector<Recompute>& tried :
+         {std::vector<Recompute>{Recompute::none, Recompute::selective},
+          std::vector<Recompute>{Recompute::full}})
+      for (const auto& [tp, pp] : shapes())
+        for (const Recompute recompute : tried) {
+          if (encoders_first && pp == 1) continue;
           Layout layout = made(tp, pp, recompute);
           if (encoders_first) put_encoders_first(layout);
           if (!check_layout(scenario_, layout) && fits(layout)) return layout;
         }
-      }
-    }
     return {};
   }
 
  private:
+  // Tensor parallelism up to a domain, and then stages.
+  std::vector<std::pair<int, int>> shapes() const {
+    const int ranks = scenario_.cluster.ranks(), domain = scenario_.cluster.domain_size();
+    std::vector<std::pair<int, int>> found;
+    int widest = 1;
+    for (int tp = 1; tp <= std::min(kWidestTensor, domain); tp *= 2)
+      if (domain % tp == 0) found.push_back({widest = tp, 1});
+    for (int pp = 2; pp * widest <= ranks; ++pp)
+      if (ranks % (widest * pp) == 0) found.push_back({widest, pp});
+    return found;
+  }
+
   Layout made(int tp, int pp, Recompute recompute) const {
     ModuleLayout grid;
     grid.tp = tp;

@@ -273,14 +273,29 @@ std::vector<std::size_t> Contest::ranking(Placement placement) const {
   return order;
 }
 
+// Estimates stand for what a simulation would say: as much more as it was for others of the placement.
 std::vector<std::size_t> Contest::ranking() const {
+  std::map<Placement, Ratio> over;
   std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < candidates_.size(); ++i)
-    if (!standings_[i].waiting && candidates_[i].why_not.empty() && candidates_[i].figures.fits())
-      order.push_back(i);
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& c = candidates_[i];
+    if (standings_[i].waiting || !c.why_not.empty() || !c.figures.fits()) continue;
+    order.push_back(i);
+    if (!c.simulated) continue;
+    over[c.layout.placement].sum += c.figures.step / c.estimate;
+    ++over[c.layout.placement].count;
+  }
+  const auto expected = [&](const Candidate& c) {
+    const auto ratio = over.find(c.layout.placement);
+    if (c.simulated || ratio == over.end()) return c.figures.step;
+    return c.figures.step * (ratio->second.sum / ratio->second.count);
+  };
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const Seconds one = candidates_[a].figures.step, other = candidates_[b].figures.step;
-    return one != other ? one < other : simpler(candidates_[a].layout, candidates_[b].layout);
+    const Candidate &one = candidates_[a], &other = candidates_[b];
+    const Seconds first = expected(one), second = expected(other);
+    if (first != second) return first < second;
+    if (one.simulated != other.simulated) return one.simulated;
+    return simpler(one.layout, other.layout);
   });
   return order;
 }

@@ -11,7 +11,7 @@ extern "C" void hear(int) { asked_to_stop = 1; }
 
 Interruptible::Interruptible() {
   asked_to_stop = 0;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = hear;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second one ends the process
   sigaction(SIGINT, &action, &before_);

@@ -15,7 +15,7 @@ class Interruptible {
   static bool asked();
 
  private:
-  struct sigaction before_ {};
+  struct sigaction before_{};
 };
 
 }  // namespace polyphony::sim

@@ -19,8 +19,7 @@ class Journal {
  public:
   // Reads `paths`, as far as they are there, into `known`; new answers go to the end of the first,
   // which is made.
-  Journal(const std::vector<std::string>& paths, const std::string& question,
-          KnownAnswers& known);
+  Journal(const std::vector<std::string>& paths, const std::string& question, KnownAnswers& known);
 
  private:
   void append(const std::string& text);

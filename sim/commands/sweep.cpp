@@ -80,6 +80,16 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
   }
 }
 
+// What a person sees first of it: how the ranks are divided, and the language module's grid.
+std::string shape_of(const Model& model, const Layout& layout) {
+  std::string shape = name(layout.placement);
+  for (const ModuleLayout& grid : layout.modules) shape += " " + std::to_string(grid.ranks);
+  const ModuleLayout& grid = layout.modules[language_module(model).value];
+  for (const int size : {grid.tp, grid.cp, grid.pp, grid.vpp, grid.ep})
+    shape += " " + std::to_string(size);
+  return shape;
+}
+
 // Rows of at most 100 columns, but for layouts that need more.
 void print_ranking(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
                    const Arguments& args) {
@@ -91,22 +101,29 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   std::cout << "\n";
   Table table({"#", "step", against, "memory", "layout"});
   const auto most = static_cast<std::size_t>(std::max(1, args.integer("top")));
+  std::size_t shown = 0;
   const auto add = [&](const std::string& place, const Candidate& c) {
     table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step),
                gain_text(c, result, profile), bytes_text(c.figures.peak_memory), words(c)});
   };
-  for (std::size_t i = 0; i < std::min(result.ranked.size(), most); ++i)
-    add(std::to_string(i + 1) + (result.ranked[i].tied && result.tied > 1 ? "=" : ""),
-        result.ranked[i]);
-  std::set<Placement> seen;
-  for (std::size_t i = 0; i < result.ranked.size(); ++i)
-    if (seen.insert(result.ranked[i].layout.placement).second && i >= most)
-      add(std::to_string(i + 1), result.ranked[i]);
+  // The best of each shape, and of each placement; near relatives of theirs are left to --all.
+  std::set<std::string> shapes;
+  std::set<Placement> placements;
+  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
+    const Candidate& c = result.ranked[i];
+    const bool first = placements.insert(c.layout.placement).second;
+    const bool another =
+        args.has("all") || shapes.insert(shape_of(scenario.model, c.layout)).second;
+    if ((another && shown < most) || first) {
+      add(std::to_string(i + 1) + (c.tied && result.tied > 1 ? "=" : ""), c);
+      ++shown;
+    }
+  }
   for (const SetBeside& baseline : result.baselines) add("-", baseline.candidate);
   std::cout << table.text();
   for (std::size_t i = 0; i < result.baselines.size(); ++i)
     std::cout << (i ? ", then " : "-: ") << result.baselines[i].name
-              << (i + 1 == result.baselines.size() ? "; ~: estimated; " : "");
+              << (i + 1 == result.baselines.size() ? "; ~: estimated; *: own split; " : "");
   std::cout << "±" << percent_text(profile.step_error, 0) << " by " << describe(profile) << "\n";
   if (result.tied > 1)
     std::cout << result.tied << " layouts are tied (=): what the profile does not know could turn "

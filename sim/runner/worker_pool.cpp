@@ -29,6 +29,7 @@ struct Process {
 [[noreturn]] void serve(int file, std::size_t first, std::size_t step, std::size_t count,
                         const std::function<std::string(std::size_t)>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // Ctrl-C on the parent leaves nothing behind
+  signal(SIGINT, SIG_DFL);           // nor here, whatever the parent makes of it
   for (std::size_t i = first; i < count; i += step) {
     std::string answer;
     try {
