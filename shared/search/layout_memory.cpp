@@ -56,6 +56,7 @@ Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank
 }
 
 Bytes LayoutMemory::of_branch(const LayoutView& view, std::size_t branch) {
+  memories_.start(view);
   Bytes most{};
   for (const RankMoments& rank : *view.ranks) {
     const auto is_of = [&](const StageOfBranch& stage) { return stage.branch == branch; };
@@ -66,7 +67,11 @@ Bytes LayoutMemory::of_branch(const LayoutView& view, std::size_t branch) {
       bytes = held(view, rank);
     } else {
       for (const StageOfBranch& stage : rank.stages)
-        if (is_of(stage)) bytes += memories_.memory(view, stage, true).fixed;
+        if (is_of(stage)) {
+          StageMemory held;
+          memories_.memory(view, stage, true, held);
+          bytes += held.fixed;
+        }
     }
     most = std::max(most, bytes);
   }
