@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "shared/cost/degraded.h"
@@ -32,6 +33,7 @@ class Pricer {
 
   CostTable run() {
     params_of_.resize(program_.ranks);
+    rings_.resize(program_.groups.size());
     for (const ParamGroup& params : program_.params)
       if (params_of_[params.rank.value] == nullptr) params_of_[params.rank.value] = &params;
     table_.network = make_network(cluster_, program_.ranks);
@@ -133,15 +135,16 @@ class Pricer {
 
   Seconds collective(const Op& op) {
     const Collective& collective = std::get<Collective>(op.what);
-    const std::vector<Rank>& members = program_.groups[collective.group.value].members;
-    const auto n = members.size();
+    const GroupRing& group = ring_of(collective.group);
+    const auto n = program_.groups[collective.group.value].members.size();
     if (n < 2) return Seconds(0);
-    const bool folded = program_.rank_ops[members.back().value].size() == 0;
-    const Ring ring = make_ring(members, cluster_, profile_, folded ? Others::alike : Others::idle);
+    const bool folded = group.folded;
+    const Ring& ring = group.ring;
     const Bytes whole = collective_bytes(collective);
     const Seconds time = ring_time(ring, collective.kind, whole);
     const Tail tail = exposed_tail(collective, time, ring.nodes > 1);
     if (folded) return tail.share * time + tail.delayed;
+    const std::vector<Rank>& members = group.members;
     const Protocol protocol = choose_protocol(ring, collective.kind, whole);
     const Bytes bytes = ring_bytes(collective.kind, static_cast<int>(n), whole);
     const double shown = protocol.share / tail.share;
@@ -160,6 +163,25 @@ class Pricer {
       }
     }
     return tail.share * protocol.latency + tail.delayed;
+  }
+
+  // The ring of a group's collectives; folded: some members have no ops, others do the same at once.
+  struct GroupRing {
+    bool folded = false;
+    Ring ring;
+    std::vector<Rank> members;  // unfolded
+  };
+  const GroupRing& ring_of(GroupId id) {
+    std::optional<GroupRing>& known = rings_[id.value];
+    if (known) return *known;
+    std::vector<Rank> members = program_.groups[id.value].members;
+    const bool folded = std::any_of(members.begin(), members.end(), [&](Rank rank) {
+      return program_.rank_ops[rank.value].size() == 0;
+    });
+    const Others others = folded ? Others::alike : Others::idle;
+    known = GroupRing{folded, make_ring(members, cluster_, profile_, others), {}};
+    if (!folded) known->members = std::move(members);
+    return *known;
   }
 
   // What is left of a step tail's collective beside the compute op that hides the rest: the last
@@ -206,6 +228,7 @@ class Pricer {
   CostTable table_;
   std::vector<const ParamGroup*> params_of_;  // by rank: those of its first chunk, or nothing
   std::map<Key, Seconds> known_;
+  std::vector<std::optional<GroupRing>> rings_;  // by group
 };
 
 }  // namespace

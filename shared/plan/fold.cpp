@@ -2,6 +2,7 @@
 #include <numeric>
 #include <optional>
 
+#include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
 
 namespace polyphony {
@@ -20,12 +21,15 @@ int cell(const ModuleLayout& grid) { return grid.tp * grid.cp; }
 
 class Folding {
  public:
-  Folding(const Scenario& scenario, const Layout& layout, Plan& plan, const Batch& batch)
+  Folding(const Scenario& scenario, const Layout& layout, Plan& plan, const Batch& batch,
+          bool varied)
       : scenario_(scenario),
         layout_(layout),
         plan_(plan),
         language_(plan.branches[plan.language]),
-        samples_(static_cast<int>(batch.samples.size())) {}
+        batch_(batch),
+        samples_(static_cast<int>(batch.samples.size())),
+        varied_(varied) {}
 
   // Empty: it folds.
   std::optional<std::string> run() {
@@ -36,7 +40,8 @@ class Folding {
                            [&](const Branch& branch) { return is_aligned(branch); });
     const bool dealt =
         std::any_of(plan_.branches.begin(), plan_.branches.end(), &Folding::deals_items);
-    const bool even = samples_ % (language_.grid.dp() * layout_.microbatches) == 0;
+    if (varied_) find_loads();
+    const bool even = !varied_ && samples_ % (language_.grid.dp() * layout_.microbatches) == 0;
     if (even && aligned_ && !dealt) find_sets();
     even_ = even && !dealt &&
             std::all_of(plan_.branches.begin(), plan_.branches.end(),
@@ -90,6 +95,27 @@ class Folding {
     return true;
   }
 
+  // What each lane has to do, in FLOPs of transformer blocks: of a token 24·H², of a pair 4·H.
+  void find_loads() {
+    const WorkTable table = assign_work(scenario_.model, plan_, batch_);
+    for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
+      const Branch& branch = plan_.branches[b];
+      const ModuleId id = branch.stages.back().chunks.back().module;
+      const ModuleId owner = grid_owner(scenario_.model, id);
+      const Module& module = scenario_.model.modules[owner.value];
+      const double hidden = module.hidden;
+      std::vector<double>& loads = loads_.emplace_back(static_cast<std::size_t>(branch.grid.dp()));
+      const Range works = table.of_branch(b);
+      for (std::uint32_t w = works.begin; w < works.end; ++w) {
+        const WorkSize size = work_size(scenario_.model, owner, batch_, table, table.works[w]);
+        loads[table.works[w].lane] +=
+            module.layers *
+            (24 * hidden * static_cast<double>(size.tokens) + 4 * static_cast<double>(size.pairs)) *
+            hidden;
+      }
+    }
+  }
+
   // The most equal sets that lanes fall into.
   void find_sets() {
     const auto divides = [&](int alike) {
@@ -116,7 +142,7 @@ class Folding {
       if (!same_ranks(grid, other.grid)) continue;
       same_cells = same_cells && other.grid.tp == grid.tp && other.grid.cp == grid.cp;
       contexts = contexts || other.grid.cp > 1;
-      last = last && !deals_items(other);
+      last = last && !varied_ && !deals_items(other);
       width = std::lcm(width, cell(other.grid));
       kept.stride = std::gcd(kept.stride, other.grid.tp);
     }
@@ -128,23 +154,32 @@ class Folding {
       if (!same_cells && last) kept.offset = grid.tp - 1;
     }
     kept.span = width / cell(grid);
-    kept.first = aligned_ ? (last ? kept.lanes - kept.span : 0) : worst_placed(grid, width, last);
+    kept.first = aligned_ && !varied_
+                     ? (last ? kept.lanes - kept.span : 0)
+                     : worst_block(grid, width, kept.lanes * cell(grid) / width, last) * kept.span;
     return kept;
   }
-  // Of blocks of `width` ranks, that whose cells cross domains most often, or the last of such: its
-  // first lane.
-  int worst_placed(const ModuleLayout& grid, int width, bool last) const {
-    int worst = 0, most = -1;
-    const int blocks = grid.dp() * cell(grid) / width;
+  // Of blocks of `width` ranks, that whose cells cross domains most often; of such that with the most to
+  // do, or the last.
+  int worst_block(const ModuleLayout& grid, int width, int blocks, bool last) const {
+    int worst = 0;
+    double most = -1;
     for (int block = 0; block < blocks; ++block) {
-      int count = 0;
-      for (const Branch& other : plan_.branches)
-        for (int i = 0, span = width / cell(other.grid); same_ranks(grid, other.grid) && i < span;
-             ++i)
-          count += crossings(other, block * span + i);
+      double count = 0;
+      for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
+        const Branch& other = plan_.branches[b];
+        if (!same_ranks(grid, other.grid)) continue;
+        const int span = width / cell(other.grid), period = blocks * span;
+        for (int lane = block * span; lane < other.grid.dp(); lane += period)
+          for (int i = lane; i < lane + span; ++i) {
+            constexpr double kFirst = 1e40;  // of two orders the first
+            if (!aligned_) count += kFirst * crossings(other, i);
+            if (varied_) count += loads_[b][static_cast<std::size_t>(i)];
+          }
+      }
       if (count > most || (last && count == most)) worst = block, most = count;
     }
-    return worst * (width / cell(grid));
+    return worst;
   }
   bool leads() const { return layout_.bridge == Bridge::leader; }
   bool contexts_alike() const {
@@ -156,20 +191,24 @@ class Folding {
   const Layout& layout_;
   Plan& plan_;
   const Branch& language_;
+  const Batch& batch_;
   const int samples_;
+  const bool varied_;
+  std::vector<std::vector<double>> loads_;  // by branch, lane
   bool even_ = false, aligned_ = false;
 };
 
 }  // namespace
 
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
-                                      const Batch& batch) {
+                                      const Batch& batch, Lanes lanes) {
   if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
   const std::vector<Sample>& samples = batch.samples;
-  if (std::any_of(samples.begin(), samples.end(),
-                  [&](const Sample& s) { return s.items != samples.front().items; }))
-    return refuse("samples differ, and with them what lanes do");
-  if (const auto why = Folding(scenario, layout, plan, batch).run()) return refuse(*why);
+  const bool varied = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
+    return s.items != samples.front().items;
+  });
+  if (varied && lanes == Lanes::alike) return refuse("samples differ, and with them what lanes do");
+  if (const auto why = Folding(scenario, layout, plan, batch, varied).run()) return refuse(*why);
   const auto of_a_set = samples.size() / static_cast<std::size_t>(plan.alike);
   Batch kept{{samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(of_a_set)}};
   return Folded{std::move(plan), std::move(kept)};

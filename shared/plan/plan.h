@@ -129,9 +129,12 @@ struct Folded {
   Plan plan;
   Batch batch;
 };
+// Of lanes whose samples differ: none stands for another; or the one with the most to do in the step
+// does for all, which is an estimate (tests/shared/plan/fold_random_test.cpp).
+enum class Lanes : std::uint8_t { alike, busiest };
 // Infeasible, with the reason: samples or devices differ, an encoder's lanes lie across pipeline stages, or
 // no two ranks do the same.
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
-                                      const Batch& batch);
+                                      const Batch& batch, Lanes lanes = Lanes::alike);
 
 }  // namespace polyphony

@@ -78,8 +78,10 @@ std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, co
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile,
                                                     const Batch& typical,
-                                                    const std::vector<WorkSize>& sizes) {
-  auto folded = fold(scenario, layout, balanced_plan(scenario, layout, profile, sizes), typical);
+                                                    const std::vector<WorkSize>& sizes,
+                                                    Lanes lanes) {
+  auto folded =
+      fold(scenario, layout, balanced_plan(scenario, layout, profile, sizes), typical, lanes);
   if (const auto* no = std::get_if<Infeasible>(&folded)) return *no;
   const Folded& kept = std::get<Folded>(folded);
   auto prepared = prepare(scenario, layout, kept.plan, kept.batch, profile);

@@ -45,10 +45,12 @@ std::uint64_t programs_lowered();
 // estimate and the memory of those ranks. Infeasible: the layout does not fold.
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile);
-// Of the typical batch and its module_sizes() (shared/cost/layer_costs.h), for who predicts many.
+// Of the typical batch and its module_sizes() (shared/cost/layer_costs.h), for who predicts many; of
+// lanes whose samples differ an estimate, if asked for.
 std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, const Layout& layout,
                                                     const HardwareProfile& profile,
                                                     const Batch& typical,
-                                                    const std::vector<WorkSize>& sizes);
+                                                    const std::vector<WorkSize>& sizes,
+                                                    Lanes lanes = Lanes::alike);
 
 }  // namespace polyphony::sim

@@ -208,6 +208,23 @@ TEST_SUITE("need") {
     CHECK(sample.samples.size() == 1 << 20);
   }
 
+  // 131,072 for the encoder, seven stages of as many for the decoder.
+  TEST_CASE("1,048,576 ranks of two grids fold into a rank a stage of each") {
+    const Scenario scenario = tests::bench_scenario({.stages = 7,
+                                                     .replicas = 1 << 17,
+                                                     .microbatches = 2,
+                                                     .blocks = 1,
+                                                     .modules = 2,
+                                                     .own = true});
+    const auto profile = shipped_profile(scenario.cluster).value();
+    const auto outcome = predict_folded(scenario, *scenario.layout, profile);
+    const Prediction& result = std::get<Prediction>(outcome);
+    CHECK(result.program.ranks == 1 << 20);
+    CHECK(result.lanes == 1 << 17);
+    CHECK(std::count_if(result.program.rank_ops.begin(), result.program.rank_ops.end(),
+                        [](const Range& ops) { return ops.size() > 0; }) == 1 + 7);
+  }
+
   TEST_CASE("1,048,576 lanes fold into one") {
     const Scenario scenario =
         tests::bench_scenario({.stages = 1, .replicas = 1 << 20, .microbatches = 1, .blocks = 1});
