@@ -217,7 +217,7 @@ Seconds LayoutTimes::busiest(const LayoutView& view, std::size_t branch) {
   start(view);
   time_branch(view, branch);
   Seconds most{};
-  for (const RankMoments& rank : *view.ranks) most = std::max(most, work_of(rank, branch).lane);
+  for (const RankMoments& rank : *view.ranks) most = std::max(most, on_rank(rank, branch).lane);
   return most * (1 - kSlack);
 }
 
