@@ -25,7 +25,7 @@ struct Screen::Impl {
         batch(samples),
         views(scenario, profile, batch),
         layers(scenario),
-        memory(views, layers),
+        memory(views, layers, profile.stack),
         times(views, layers, profile) {}
   Impl(const Impl&) = delete;  // its members refer to each other
 

@@ -13,8 +13,8 @@
 //   pipeline fills and drains once for each of their works.
 // Priced by the same functions as price(), so that bound ≤ estimate ≤ simulate. Memory: parameters,
 // gradients, optimizer state, tapes in flight, what running ops hold besides, as lowering counts
-// them (stage_memory.h says what is left out); of this project's executor, not of other stacks; not
-// the allocator's or the network library's reserve. Times ignore: links shared by several transfers,
+// them for the profile's software stack (stage_memory.h says what is left out); not the allocator's
+// or the network library's reserve. Times ignore: links shared by several transfers,
 // waiting for lanes with other work than the busiest; what edges bring inner layers. Source: own
 // count.
 #pragma once

@@ -8,7 +8,7 @@ namespace polyphony {
 Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank) {
   const std::size_t count = rank.stages.size();
   if (stages_.size() < count) stages_.resize(count);
-  Bytes fixed{};
+  Bytes fixed = memories_.standing(view, rank);
   bool alike = true;
   for (std::size_t i = 0; i < count; ++i) {
     const StageOfBranch stage = rank.stages[i];

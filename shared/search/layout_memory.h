@@ -10,11 +10,11 @@
 
 namespace polyphony {
 
-// Views and layers must outlive it.
+// Views, layers and stack must outlive it.
 class LayoutMemory {
  public:
-  LayoutMemory(const LayoutViews& views, const StackLayers& layers)
-      : views_(views), memories_(layers) {}
+  LayoutMemory(const LayoutViews& views, const StackLayers& layers, const SoftwareStack& stack)
+      : views_(views), memories_(layers, stack) {}
   Footprint worst(const LayoutView& view);
   // The most that a rank holds of one branch; where it has others too, what of this one is always
   // there.

@@ -81,6 +81,14 @@ LayerRange StackLayers::at(ModuleId module, std::size_t position) const {
   return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
 }
 
+std::size_t StackLayers::position_of(ModuleId module, int layer, LayerRange again) const {
+  const Stack& stack = stacks_[module.value];
+  const auto at = static_cast<std::size_t>(layer);
+  std::size_t kind = 0;
+  while (stack.kinds[kind].before[at] == stack.kinds[kind].before[at + 1]) ++kind;
+  return kBlocks + 2 * kind + (layer >= again.begin && layer < again.end ? 1 : 0);
+}
+
 ChunkContext StackLayers::context_at(ModuleId module, std::size_t position,
                                      const LayerCut& cut) const {
   ChunkContext context = chunk_context(scenario_.model, module, at(module, position).begin,

@@ -52,6 +52,8 @@ class StackLayers {
   Counts count(const LayerRun& run, LayerRange again) const;
   // One layer of a position; of blocks the first of its kind.
   LayerRange at(ModuleId module, std::size_t position) const;
+  // Of a block's layer.
+  std::size_t position_of(ModuleId module, int layer, LayerRange again) const;
   static bool recomputed(std::size_t position) {
     return position >= kBlocks && (position - kBlocks) % 2 == 1;
   }

@@ -9,7 +9,8 @@
 
 namespace polyphony {
 
-StageMemories::StageMemories(const StackLayers& layers) : layers_(layers), parameters_(layers) {
+StageMemories::StageMemories(const StackLayers& layers, const SoftwareStack& stack)
+    : layers_(layers), stack_(stack), parameters_(layers) {
   const Model& model = layers.scenario().model;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     visited_.push_back(needs_backward(model, ModuleId(m)));
@@ -53,9 +54,16 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
     const LayerRange layer = layers_.at(id, position);
     const std::int64_t conditioning = reads_conditioning(module, layer) ? flows.condition : 0;
     const std::int64_t input = input_in_tape(module, layer, size, context).value;
-    of.tape = tape_bytes(module, layer, size, context).value - conditioning;
     of.input = input - (cut.sp ? 0 : conditioning);
-    of.rebuilt = workspace_bytes(module, layer, size, context).value;
+    if (of_another_stack()) {
+      const ChunkHeld alone = chunk_held(stack_, module, layer, size, context);
+      of.tape = alone.tape.value;
+      of.forward = alone.forward.value;
+      of.rebuilt = alone.backward.value;
+    } else {
+      of.tape = tape_bytes(module, layer, size, context).value - conditioning;
+      of.rebuilt = workspace_bytes(module, layer, size, context).value;
+    }
     of.weights = held_for_weights(module, layer, size, context).value;
     if (of.weights > 0) of.kept = kept_for_weights(module, layer, size, context).value + input;
   }
@@ -90,7 +98,8 @@ const std::vector<StageMemories::Held>& StageMemories::tapes(const LayoutView& v
 }
 
 StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRange range,
-                                          const StackLayers::Counts& counts) const {
+                                          const StackLayers::Counts& counts,
+                                          LayerRange again) const {
   Chunk chunk;
   chunk.visited = visited_[id.value];
   const bool first = range.begin == 0, last = range.end == layers_.size(id);
@@ -115,7 +124,8 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
   if (first) input = held.layers[StackLayers::kFirst].input;
   if (first && last) chunk.weights -= held.tied;
   if (input < 0) input = held.layers[StackLayers::kLast].input;
-  if (blocks) chunk.tape += flows.condition - flows.condition_kept;
+  if (of_another_stack()) add_besides(held, id, range, counts, again, chunk);
+  if (blocks) chunk.tape += (of_another_stack() ? 0 : flows.condition) - flows.condition_kept;
   chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
   // Nothing waits where nothing is trained.
   chunk.kept = chunk.weights > 0 ? std::clamp<std::int64_t>(chunk.kept - input, 0, chunk.tape) : 0;
@@ -124,20 +134,22 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
   return chunk;
 }
 
-StageMemories::State StageMemories::state(const LayerParameterCounts& of, const ModuleLayout& grid,
-                                          Shard shard, const StackLayers::Counts& counts) const {
-  const ChunkElements elements = of.of(counts);
-  State state;
-  for (const bool experts : {false, true}) {
-    const HeldElements& sum = experts ? elements.experts : elements.dense;
-    if (sum.trained + sum.frozen == 0) continue;
-    const HeldBytes bytes = held_bytes(sum, shard, division_of(grid, shard, experts).shards, 0,
-                                       layers_.scenario().training.precision);
-    state.held += bytes.values + bytes.gradient + bytes.optimizer;
-    state.gathered += bytes.gathered;
-    state.whole += bytes.whole_gradient;
-  }
-  return state;
+// The most that a layer makes over what those before it keep, less what those behind it will: of the
+// first layer, the last block and the last layer.
+void StageMemories::add_besides(const Held& held, ModuleId id, LayerRange range,
+                                const StackLayers::Counts& counts, LayerRange again,
+                                Chunk& chunk) const {
+  chunk.forward = chunk.rebuilt = 0;
+  const auto look = [&](std::size_t position, std::int64_t behind) {
+    chunk.forward = std::max(chunk.forward, held.layers[position].forward - behind);
+    chunk.rebuilt = std::max(chunk.rebuilt, held.layers[position].rebuilt - behind);
+  };
+  const bool first = counts[StackLayers::kFirst] > 0, last = counts[StackLayers::kLast] > 0;
+  if (first) look(StackLayers::kFirst, chunk.tape - held.layers[StackLayers::kFirst].tape);
+  if (last) look(StackLayers::kLast, 0);
+  const int block = range.end - 1 - (last ? 1 : 0);
+  if (block >= range.begin + (first ? 1 : 0))
+    look(layers_.position_of(id, block, again), last ? held.layers[StackLayers::kLast].tape : 0);
 }
 
 void StageMemories::start(const LayoutView& view) {
@@ -164,7 +176,7 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
       const Held& held = (*found.tapes[beside])[kind];
       layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
         const StackLayers::Counts counts = layers_.count({run.module, range}, found.again);
-        chunks_.push_back(chunk(held, run.module, range, counts));
+        chunks_.push_back(chunk(held, run.module, range, counts, found.again));
         chunks_.back().goes_on = range.end < run.layers.end;
         if (kind == 0)
           states_.push_back(state(*found.elements, *branch.grid, layout.shard, counts));
@@ -205,7 +217,8 @@ WorkMemory StageMemories::work(bool in_step) const {
     const Bytes ahead = last || !in_step ? Bytes(0) : states_[c + 1].gathered;
     const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the tape
     before -= one.weights - one.kept;
-    grow(TurnKind::forward, Bytes(in + one.out - tapes_behind) + state.gathered + ahead);
+    grow(TurnKind::forward,
+         Bytes(in + one.out + one.forward - tapes_behind) + state.gathered + ahead);
     if (one.visited) {
       const Bytes both = Bytes(one.rebuilt + one.out + one.back) + state.gathered;
       grow(TurnKind::backward, both + state.whole + behind - Bytes(tapes_behind));

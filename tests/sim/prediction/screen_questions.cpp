@@ -10,11 +10,11 @@ Question ask(const std::string& name, const std::string& model, const std::strin
   const std::string text = R"({"polyphony": 1, "model": {)" + model + R"(}, "cluster": {)" +
                            cluster + R"(}, "data": {"source": "synthetic", )" + data +
                            R"(}, "training": {"precision": ")" + precision + R"("}})";
-  return {name, read_scenario(text, name, test::file_text), small};
+  return {name, read_scenario(text, name, test::file_text), {}, small};
 }
 
 Question shipped(const std::string& name, int ranks) {
-  Question question{name, test::scenario_at("scenarios/" + name + ".json"), true};
+  Question question{name, test::scenario_at("scenarios/" + name + ".json"), {}, true};
   question.scenario.layout.reset();
   question.scenario.cluster.ranks_per_node = ranks;
   return question;
@@ -105,6 +105,22 @@ std::vector<Question> screen_questions() {
       h100 + "64",
       R"("images": {"per_sample": 8}, "text": {"tokens": 6144}, "sequence": 8192, "global_batch": 1024)",
       "bf16", false);
+  // Of other software stacks: their own sizes, overlaps and messages.
+  const std::vector<std::pair<std::string, std::string>> others{
+      {"small experts", "megatron-core"},
+      {"small", "fsdp"},
+      {"llama-3.1-8b, 64 H100", "megatron-2022"},
+      {"llama-3.1-70b, 512 H100", "megatron-core"},
+      {"mixtral-8x7b, 64 H100", "megatron-bridge"},
+      {"internvit-6b + qwen2.5-32b, 64 H100", "fsdp2-compiled"}};
+  for (const auto& [name, stack] : others)
+    for (std::size_t i = 0, count = all.size(); i < count; ++i)
+      if (all[i].name == name) {
+        Question other = all[i];
+        other.name += ", " + stack;
+        other.stack = stack;
+        all.push_back(std::move(other));
+      }
   return all;
 }
 

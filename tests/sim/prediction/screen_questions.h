@@ -13,6 +13,7 @@ namespace polyphony::tests {
 struct Question {
   std::string name;
   Scenario scenario;
+  std::string stack = {};  // a shipped one; empty: this project's
   bool small = false;  // so small that layouts which do not fold are lowered whole, and simulated
 };
 std::vector<Question> screen_questions();

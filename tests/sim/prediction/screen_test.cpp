@@ -70,7 +70,8 @@ TEST_CASE("the screen agrees with the Program, whatever the layout") {
   Ratios memory, steps;
   for (const Question& question : questions) {
     const Scenario& scenario = question.scenario;
-    const HardwareProfile profile = *shipped_profile(scenario.cluster);
+    HardwareProfile profile = *shipped_profile(scenario.cluster);
+    if (!question.stack.empty()) profile.stack = *find_stack(question.stack);
     const Batch batch = typical_batch(scenario);
     Screen screen(scenario, profile, batch);
     CAPTURE(question.name);
