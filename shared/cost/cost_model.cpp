@@ -44,6 +44,7 @@ class Pricer {
       cost.flows = {begin, static_cast<std::uint32_t>(table_.flows.size())};
       table_.nodes.push_back(cost);
     }
+    wait_for_slowest();
     return std::move(table_);
   }
 
@@ -60,6 +61,20 @@ class Pricer {
         return {.duration = {}, .delay = collective(program_.ops[node.what]), .flows = {}};
     }
     return {};
+  }
+
+  // Ranks that compute together end together, whichever has most to do: contexts have works of
+  // their own, and so have lanes that share experts.
+  void wait_for_slowest() {
+    for (std::uint32_t i = 0; i < program_.ops.size(); ++i) {
+      const auto* mine = std::get_if<Compute>(&program_.ops[i].what);
+      if (mine == nullptr || !program_.ops[i].group.valid()) continue;
+      const std::uint32_t node = compiled_.op_start[i];
+      const auto* first = std::get_if<Compute>(&program_.ops[compiled_.nodes[node].what].what);
+      if (first == nullptr || first->work == mine->work) continue;
+      Seconds& duration = table_.nodes[node].duration;
+      duration = std::max(duration, compute(OpId(i)));
+    }
   }
 
   Seconds compute(OpId id) {

@@ -5,7 +5,8 @@
 //
 // Rates come from the cluster's links and the profile's device; efficiencies and protocol costs
 // from the profile. A flow's bytes are divided by the efficiency of its link, so that estimate()
-// and simulate() see the same work. Compute is slowed by what runs beside it as the stack says
+// and simulate() see the same work. Compute ops that run together (one node of the graph) last as
+// long as the one with most to do. Compute is slowed by what runs beside it as the stack says
 // (shared/hardware/software.h: taken_inside, taken_between), and by a degraded device
 // (Cluster::degraded) of any of its group. Ignores: in-switch reduction.
 #pragma once

@@ -184,19 +184,15 @@ WorkSize BranchLoads::items_of(ModuleId module, const Item& item, std::size_t co
 
 const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const ModuleLayout& grid,
                                     int works, int microbatches) {
-  // Lanes that run in step have the first one's pace.
-  const int lanes_in_step = std::max(1, cell_ranks(grid) / (grid.tp * grid.cp));
   const bool dealt = grid.cp > 1 || grid.spread == Spread::images;
   key_ = {works,
           microbatches,
           grid.dp(),
           grid.cp,
           dealt ? static_cast<int>(grid.tokens) : 0,
-          static_cast<int>(grid.spread),
-          lanes_in_step};
+          static_cast<int>(grid.spread)};
   for (const ModuleId id : modules) key_.push_back(static_cast<std::int32_t>(id.value));
   return known_.get(key_, [&] {
-    const auto contexts = static_cast<std::size_t>(grid.cp);
     const std::size_t batch = batch_.samples.size();
     const bool member = has_language(modules) || everywhere(modules);
     int different = works, lanes = grid.dp();  // works; lanes: one for all, where they are alike
@@ -221,11 +217,7 @@ const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const 
     } else {
       table = cut(modules, grid, works, microbatches);
     }
-    std::vector<std::size_t> leaders;
-    for (int lane = 0; lane < lanes; lane += lanes_in_step)
-      leaders.push_back(static_cast<std::size_t>(lane) * contexts);
-    BranchLoad load =
-        sum_up(modules, table, different, static_cast<std::size_t>(lanes) * contexts, leaders);
+    BranchLoad load = sum_up(modules, table, different, static_cast<std::size_t>(lanes * grid.cp));
     if (different != works) {
       load.works = works;
       load.counts = {works};
@@ -237,8 +229,8 @@ const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const 
 }
 
 BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table& table, int works,
-                               std::size_t columns, const std::vector<std::size_t>& leaders) const {
-  std::vector<double> weight(columns, 0.0);
+                               std::size_t columns) const {
+  std::vector<std::pair<double, double>> weight(columns);  // tokens, pairs
   BranchLoad load;
   load.works = works;
   load.modules.resize(weights_.size());
@@ -250,7 +242,8 @@ BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table
     bool any_full = false;
     for (std::size_t w = 0; w < sizes.size(); ++w) {
       const WorkSize& size = sizes[w];
-      weight[w % columns] += weights_[modules[m].value] * static_cast<double>(size.tokens);
+      weight[w % columns].first += weights_[modules[m].value] * static_cast<double>(size.tokens);
+      weight[w % columns].second += static_cast<double>(size.pairs);
       load.alike = load.alike && size == sizes.front();
       of.smallest = least(of.smallest, size);
       if (size.tokens == 0) continue;
@@ -258,9 +251,8 @@ BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table
       any_full = true;
     }
   }
-  std::size_t busiest = leaders.front();
-  for (const std::size_t leader : leaders)
-    if (weight[leader] > weight[busiest]) busiest = leader;
+  const auto busiest =
+      static_cast<std::size_t>(std::max_element(weight.begin(), weight.end()) - weight.begin());
   std::vector<Sizes> column(static_cast<std::size_t>(works));
   for (std::size_t w = 0; w < column.size(); ++w)
     for (std::size_t m = 0; m < modules.size(); ++m)

@@ -3,8 +3,7 @@
 // images are dealt, their sizes come from sums over the samples before each, so that one costs a
 // subtraction.
 //   A column is what one lane and context works on, work after work. The busiest has most tokens,
-//   each module's weighted by its parameters, among those whose ranks set the pace of their cell
-//   (the first of it: shared/program/compile.h). Source: own count.
+//   each module's weighted by its parameters; of equals, most pairs. Source: own count.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +65,7 @@ class BranchLoads {
   const Item* item_alike(const std::vector<ModuleId>& modules) const;
   WorkSize items_of(ModuleId module, const Item& item, std::size_t count);
   BranchLoad sum_up(const std::vector<ModuleId>& modules, const Table& table, int works,
-                    std::size_t columns, const std::vector<std::size_t>& leaders) const;
+                    std::size_t columns) const;
   bool has_language(const std::vector<ModuleId>& modules) const;
 
   const Model& model_;

@@ -171,6 +171,30 @@ TEST_CASE("an update moves this rank's share of the optimizer's state") {
   }
 }
 
+TEST_CASE("ranks that compute together take as long as the one with most to do") {
+  // 32 tokens in two equal runs: the first has 136 query-key pairs, the second 392 and all labels.
+  Layout layout = grid_of(1, 1, 2);
+  layout.modules.front().cp = 2;
+  layout.microbatches = 8;  // a sample each
+  const Lowered step = lowered(text_only(1, 2), layout);
+  HardwareProfile profile = round_numbers();
+  profile.attention_efficiency = 1e-4;
+  const CostTable costs = step.price(profile);
+  int together = 0;
+  const Range ops = step.program.ops_of(Rank(1));
+  for (std::uint32_t op = ops.begin; op < ops.end; ++op) {
+    if (!std::holds_alternative<Compute>(step.program.ops[op].what)) continue;
+    const std::uint32_t node = step.compiled.op_start[op];
+    const OpId first(step.compiled.nodes[node].what);
+    REQUIRE(step.program.rank_of(step.program.ops[first.value]) == Rank(0));
+    const Seconds longer = compute_time(step.program, OpId(op), step.scenario.cluster, profile);
+    CHECK(longer > compute_time(step.program, first, step.scenario.cluster, profile));
+    CHECK(costs.nodes[node].duration == longer);
+    ++together;
+  }
+  CHECK(together == 16);  // F and B
+}
+
 TEST_CASE("a message to oneself is read and written once, over no link") {
   const Program program = hand_made::local_bridge();
   const Compiled compiled = hand_made::compile_sound(program);

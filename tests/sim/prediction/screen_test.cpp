@@ -31,10 +31,10 @@ int asked() {
 
 std::optional<sim::Prediction> predicted(const Question& question, const Layout& layout,
                                          const HardwareProfile& profile) {
-  // Folded, where that is exact (shared/plan/plan.h).
-  const int works = layout.modules.back().dp() * layout.microbatches;
-  if (layout.placement == Placement::homogeneous &&
-      question.scenario.data.global_batch % works == 0) {
+  // Folded, where that is exact (shared/plan/plan.h): contexts of as many tokens, too.
+  const ModuleLayout& grid = layout.modules.back();
+  if (layout.placement == Placement::homogeneous && (grid.cp & (grid.cp - 1)) == 0 &&
+      question.scenario.data.global_batch % (grid.dp() * layout.microbatches) == 0) {
     auto folded = sim::predict_folded(question.scenario, layout, profile);
     if (auto* found = std::get_if<sim::Prediction>(&folded)) return std::move(*found);
   }
