@@ -116,7 +116,7 @@ const std::vector<ModuleLayout>& Lister::front(const Unit& unit, std::size_t own
                                                const std::vector<ModuleLayout>& grids,
                                                const ListerOptions& options) {
   const std::vector<ModuleLayout>& all = grids_[unit.division].by_owner[owner];
-  if (options.encoders == 0) return all;
+  if (options.encoders == 0 || Space::one_grid(divisions_[unit.division])) return all;
   const ModuleLayout& language = grids[space_.language()];
   const auto [known, added] = fronts_.try_emplace(
       FrontKey{unit.division, owner, drive.microbatches, drive.encoder_microbatches, language.pp});
@@ -189,10 +189,18 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
     // Of one schedule larger microbatches hold no less: from the smallest that does not fit on, the
     // others of its schedule are not looked at.
     std::optional<ScheduleKind> full;
+    // Work is the same for all schedules that place stages alike: what is too slow is so once.
+    using Place = decltype(Schedule::place);
+    std::vector<std::pair<int, Place>> slow;
     for (const Drive& drive : space_.drives(division, grid, rejections)) {
       list.considered += others;
       if (full == drive.schedule) {
         list.too_large += others;
+        continue;
+      }
+      const std::pair<int, Place> work{drive.microbatches, schedule(drive.schedule).place};
+      if (std::find(slow.begin(), slow.end(), work) != slow.end()) {
+        list.beaten += others;
         continue;
       }
       const Layout layout = space_.assemble(division, grids, drive);
@@ -207,6 +215,7 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
         if (part.step > limit) {
           list.beaten += others;
           list.rest = std::min(list.rest, part.step);
+          slow.push_back(work);
           continue;
         }
       }

@@ -73,7 +73,8 @@ void describe_into(const Question& question, const Prediction& prediction, Candi
 std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
                                Bytes memory) {
   const std::uint64_t before = programs_lowered();
-  auto outcome = predict_folded(question.scenario, layout, question.profile);
+  auto outcome =
+      predict_folded(question.scenario, layout, question.profile, question.batch, question.sizes);
   if (std::holds_alternative<Infeasible>(outcome)) {
     const NeedOptions alone{.predictor = Predictor::estimate};
     if (const auto no = check_need(question.scenario, layout, alone, memory)) return refused(*no);

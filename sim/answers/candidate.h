@@ -41,6 +41,7 @@ struct Question {
   const Scenario& scenario;
   const HardwareProfile& profile;
   const Batch& batch;
+  const std::vector<WorkSize>& sizes;  // module_sizes() of the batch (shared/cost/layer_costs.h)
 };
 
 // What a worker sends back of a candidate: its estimate; with `effects`, those too; its simulation

@@ -94,7 +94,7 @@ std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
 }
 
 void Contest::estimate_best(Placement placement, std::int64_t ops, double within) {
-  while (ops > 0) {
+  while (ops > 0 && !stopped()) {
     const double limit = best(placement).count() * (1 - within);
     struct Promise {
       double seconds;
@@ -146,7 +146,7 @@ std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout
 void Contest::climb_from(std::size_t start, std::int64_t& ops) {
   std::size_t at = start;
   bool split = false;  // blocks are said, and shifted
-  for (int step = 0; step < kMostSteps && ops > 0; ++step) {
+  for (int step = 0; step < kMostSteps && ops > 0 && !stopped(); ++step) {
     Layout layout = candidates_[at].layout;
     if (split) {
       layout = with_blocks(layout, balanced_plan(question_.scenario, layout, question_.profile));
@@ -190,7 +190,7 @@ void Contest::climb(Placement placement, std::size_t starts, double near, std::i
 void Contest::simulate_best(Placement placement, std::size_t at_least, std::int64_t ops) {
   std::size_t done = 0;
   std::set<std::size_t> failed;
-  while (true) {
+  while (!stopped()) {
     std::vector<std::size_t> round;
     const std::vector<std::size_t> ranked = ranking(placement);
     std::int64_t cost = 0;

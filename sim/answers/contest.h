@@ -26,6 +26,7 @@ struct ContestOptions {
   int jobs = 2;
   Bytes memory{};  // free for the workers together; 0: not judged
   ShowProgress progress;
+  std::function<bool()> stopped;  // to end with what is known
 };
 
 class Contest {
@@ -70,6 +71,7 @@ class Contest {
     int count = 0;
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
+  bool stopped() const { return options_.stopped && options_.stopped(); }
   std::int64_t estimate_all(const std::vector<std::size_t>& positions, const std::string& what);
   void climb_from(std::size_t start, std::int64_t& ops);
   std::vector<std::size_t> better_neighbours(std::size_t of, const Layout& layout);

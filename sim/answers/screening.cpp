@@ -76,9 +76,12 @@ void add(const json& answer, Placement placement, std::size_t unit, Screened& al
 
 Screened screen_space(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
                       const Batch& batch, const ListerOptions& options, KnownAnswers& known,
-                      int jobs, const ShowProgress& progress) {
+                      const Shards& shards, int jobs, const ShowProgress& progress) {
   Lister lister(scenario, space, profile, batch);
-  const std::vector<Unit>& units = lister.units();
+  std::vector<Unit> units;
+  for (std::size_t i = 0; i < lister.units().size(); ++i)
+    if (i % static_cast<std::size_t>(shards.count) == static_cast<std::size_t>(shards.index))
+      units.push_back(lister.units()[i]);
   Fnv of;
   of.add(resolved_text(scenario));
   std::vector<std::string> keys;

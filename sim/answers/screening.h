@@ -25,10 +25,15 @@ struct Screened {
   std::vector<std::string> failed;  // units whose worker broke
 };
 
+// One part of several, that are worked out on machines of their own.
+struct Shards {
+  int index = 0, count = 1;
+};
+
 using ShowProgress = std::function<void(double share, const std::string& what)>;
 
 Screened screen_space(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
                       const Batch& batch, const ListerOptions& options, KnownAnswers& known,
-                      int jobs, const ShowProgress& progress);
+                      const Shards& shards, int jobs, const ShowProgress& progress);
 
 }  // namespace polyphony::sim

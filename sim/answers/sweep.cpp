@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "shared/cost/layer_costs.h"
 #include "shared/fnv.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/scenario/scenario_json.h"
@@ -145,6 +146,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
       return result;
     }
   const Batch batch = typical_batch(scenario);
+  const std::vector<WorkSize> sizes = module_sizes(model, batch);
   const Space space(scenario);
   Screen screen(scenario, profile, batch);
   KnownAnswers own;
@@ -161,8 +163,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   listing.judge_memory = profile.stack.memory.keeping == Keeping::polyphony;
   const auto ops = [&](double count) { return static_cast<std::int64_t>(count * options.effort); };
 
-  Contest contest({scenario, profile, batch}, space, screen, known,
-                  {options.jobs, options.memory, show(0, 1)});
+  Contest contest({scenario, profile, batch, sizes}, space, screen, known,
+                  {options.jobs, options.memory, show(0, 1), options.stopped});
   const double combinations = Lister(scenario, space, profile, batch).combinations();
   const bool small = combinations <= kSmallSpace;
   if (small) {
@@ -171,8 +173,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   } else {
     const Scenario thin = thinned(scenario);
     const Space thin_space(thin);
-    const Screened first =
-        screen_space(thin, thin_space, profile, batch, listing, known, options.jobs, show(0, 0.1));
+    const Screened first = screen_space(thin, thin_space, profile, batch, listing, known, {},
+                                        options.jobs, show(0, 0.1));
     contest.enter(first);
     for (const Placement placement : kPlacements)
       contest.estimate_best(placement, ops(kThinOps), kWithin);
@@ -180,8 +182,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   for (const Placement placement : kPlacements)
     if (const Seconds best = contest.best(placement); std::isfinite(best.count()))
       listing.limits[placement] = best;
-  const Screened screened =
-      screen_space(scenario, space, profile, batch, listing, known, options.jobs, show(0.1, 0.4));
+  const Screened screened = screen_space(scenario, space, profile, batch, listing, known,
+                                         options.shard, options.jobs, show(0.1, 0.4));
   add_counts(screened, model, result);
   contest.enter(screened);
 
@@ -216,6 +218,9 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   compare_with_best(profile, options.compared, result);
   find_ties(profile, result);
   result.why = why_it_wins(result);
+  result.stopped = options.stopped && options.stopped();
+  if (result.stopped)
+    result.notes.push_back("stopped before all was done: this is what was found so far");
   if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
   return result;
 }

@@ -33,6 +33,8 @@ struct SweepOptions {
   std::size_t ranked = 256;   // candidates in the answer
   Predictor predictor = Predictor::simulate;
   KnownAnswers* known = nullptr;  // answers from before, and where new ones go
+  Shards shard;                   // of the space: this part alone
+  std::function<bool()> stopped;  // to end with what is known, when it says so
   ShowProgress progress;
 };
 
@@ -61,6 +63,7 @@ struct Sweep {
   // One sentence a part: where the best layout of each other placement loses its time against the
   // winner.
   std::vector<std::string> why;
+  bool stopped = false;            // before all was done
   std::vector<std::string> notes;  // what a reader should know of the answer
 };
 

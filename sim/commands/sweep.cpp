@@ -10,6 +10,8 @@
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/free_memory.h"
+#include "sim/commands/interrupt.h"
+#include "sim/commands/journal.h"
 #include "sim/commands/what_if.h"
 
 namespace polyphony::sim {
@@ -60,6 +62,25 @@ void print_counts(const Sweep& result, bool details) {
   for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
 }
 
+void save_layout(const Scenario& scenario, const HardwareProfile& profile, const Candidate& c,
+                 const std::string& path) {
+  Scenario chosen = scenario;
+  chosen.layout = with_blocks(c.layout, balanced_plan(scenario, c.layout, profile));
+  chosen.search.reset();
+  write_file(path, movable_text(chosen, std::filesystem::current_path()));
+  std::cerr << "wrote " << path << "\n";
+}
+
+void save_rank(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
+               const Arguments& args) {
+  const int rank = args.integer("save-rank");
+  if (rank < 1 || static_cast<std::size_t>(rank) > result.ranked.size())
+    throw InputError("--save-rank", "", "there is no row " + std::to_string(rank),
+                     "1 to " + std::to_string(result.ranked.size()) + " are there");
+  save_layout(scenario, profile, result.ranked[static_cast<std::size_t>(rank) - 1],
+              args.require("out"));
+}
+
 // Best of each placement, as scenarios of their own.
 void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
           const std::string& folder) {
@@ -71,12 +92,7 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
   std::set<Placement> seen;
   for (const Candidate& c : result.ranked) {
     if (!seen.insert(c.layout.placement).second) continue;
-    Scenario chosen = scenario;
-    chosen.layout = with_blocks(c.layout, balanced_plan(scenario, c.layout, profile));
-    chosen.search.reset();
-    const std::string path = folder + "/" + name(c.layout.placement) + ".json";
-    write_file(path, movable_text(chosen, std::filesystem::current_path()));
-    std::cerr << "wrote " << path << "\n";
+    save_layout(scenario, profile, c, folder + "/" + name(c.layout.placement) + ".json");
   }
 }
 
@@ -137,16 +153,42 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   for (const std::string& line : result.why) std::cout << line << "\n";
 }
 
+// "2/8": the second of eight parts.
+Shards shard_of(const Arguments& args) {
+  if (!args.has("shard")) return {};
+  const std::string text = args.text("shard");
+  Shards shards;
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%d/%d%n", &shards.index, &shards.count, &used) != 2 ||
+      static_cast<std::size_t>(used) != text.size() || shards.index < 1 ||
+      shards.index > shards.count)
+    throw InputError("--shard", "", "\"" + text + "\" is no part of a search",
+                     "I/N, such as 2/8: the second of eight");
+  if (!args.has("journal"))
+    throw InputError("--shard", "", "its answers go nowhere",
+                     "add --journal FILE, one for each part");
+  --shards.index;
+  return shards;
+}
+
 Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const std::string& label) {
   Progress progress(label);
+  const Interruptible interruptible;
   SweepOptions options;
+  KnownAnswers known;
+  std::optional<Journal> journal;
+  if (args.has("journal"))
+    journal.emplace(args.texts("journal"), question_digest(scenario, profile), known);
+  options.shard = shard_of(args);
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
   options.effort = args.real("effort");
   options.cores = cores_here();
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
+  options.stopped = [] { return Interruptible::asked(); };
+  options.known = &known;
   options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
   return sweep(scenario, profile, options);
 }
@@ -175,6 +217,8 @@ int sweep_command(int argc, char** argv) {
       "Which layout? Every legal one is screened, the promising ones are simulated and ranked.",
       "SCENARIO",
       "  polyphony sweep scenarios/vlm_12b_70b_h100.json\n  polyphony sweep "
+      "scenarios/vlm_12b_70b_h100.json --journal sweep.jsonl --save-rank 3 --out third.json\n  "
+      "polyphony sweep "
       "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n  polyphony sweep "
       "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
       "written");
@@ -186,6 +230,14 @@ int sweep_command(int argc, char** argv) {
       "effort", "of a search that cannot look at everything: 2 is twice the work",
       cxxopts::value<double>()->default_value("1"))(
       "details", "every reason why combinations are not legal")("wide", "layouts in full")(
+      "journal",
+      "file that keeps what is worked out: a sweep that was killed or is asked again goes "
+      "on from it; more files, after commas, are read",
+      cxxopts::value<std::string>())(
+      "shard", "I/N: the I-th of N parts, for job arrays; then once more with all journals",
+      cxxopts::value<std::string>())("save-rank", "number of a row, to save as a scenario: --out",
+                                     cxxopts::value<int>())("out", "file for --save-rank",
+                                                            cxxopts::value<std::string>())(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
@@ -200,6 +252,7 @@ int sweep_command(int argc, char** argv) {
   std::optional<WhatIf> what_if;
   if (!overrides.empty()) what_if = {texts_of(overrides), best_unchanged(args), {}};
   if (what_if && !result.ranked.empty()) what_if->changed = result.ranked.front().figures;
+  if (args.has("save-rank")) save_rank(scenario, profile, result, args);
   if (args.has("save")) save(scenario, profile, result, args.text("save"));
   nlohmann::json answer = to_json(result, scenario.model);
   if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
