@@ -91,7 +91,7 @@ void Lister::look(const Layout& layout, const ListerOptions& options, Seconds li
     return rejections.add(layout.placement, why->reason);
   ++list.legal;
   const Bytes capacity = scenario_.cluster.device.memory;
-  if (options.judge_memory && capacity.value > 0) {
+  if (capacity.value > 0) {
     // Most do not fit, and this is the cheap half.
     const Footprint footprint = screen_.footprint(layout);
     if (footprint.memory > capacity) {
@@ -133,7 +133,7 @@ const std::vector<ModuleLayout>& Lister::front(const Unit& unit, std::size_t own
     const Layout layout = space_.assemble(divisions_[unit.division], tried, drive);
     if (check_layout(scenario_, layout)) continue;
     const PartBound part = screen_.part(layout, space_.owners()[owner]);
-    if (options.judge_memory && capacity.value > 0 && part.memory > capacity) continue;
+    if (capacity.value > 0 && part.memory > capacity) continue;
     found.push_back({part, grid});
   }
   std::sort(found.begin(), found.end(), [](const Each& a, const Each& b) {
@@ -181,7 +181,7 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
   Shortlist list;
   Rejections rejections;
   const bool parts = !Space::one_grid(division) && grids.size() > 1;
-  const Bytes capacity = options.judge_memory ? scenario_.cluster.device.memory : Bytes(0);
+  const Bytes capacity = scenario_.cluster.device.memory;
   const ModuleId language = space_.owners()[space_.language()];
   for (std::size_t i = unit.begin; i < unit.end; ++i) {
     const ModuleLayout& grid = choices[space_.language()][i];

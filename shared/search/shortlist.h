@@ -47,7 +47,6 @@ struct Shortlist {
 struct ListerOptions {
   std::size_t keep = 24;     // of a unit
   std::size_t encoders = 4;  // of a front; 0: all, without regard to their front
-  bool judge_memory = true;  // by the closed form, which counts this project's tensors
   std::map<Placement, Seconds> limits{};
 };
 

@@ -18,11 +18,8 @@ int blocks_before(const Model& model, ModuleId language) {
 
 class Rules {
  public:
-  Rules(const Scenario& scenario, const HardwareProfile& profile, Screen& screen)
-      : scenario_(scenario),
-        judged_(profile.stack.memory.keeping == Keeping::polyphony),
-        screen_(screen),
-        language_(language_module(scenario.model)) {}
+  Rules(const Scenario& scenario, Screen& screen)
+      : scenario_(scenario), screen_(screen), language_(language_module(scenario.model)) {}
 
   std::optional<Layout> find(bool encoders_first) {
     for (const std::vector<Recompute>& tried :
@@ -79,20 +76,18 @@ class Rules {
 
   bool fits(const Layout& layout) {
     const Bytes capacity = scenario_.cluster.device.memory;
-    return !judged_ || capacity.value == 0 || screen_.footprint(layout).memory <= capacity;
+    return capacity.value == 0 || screen_.footprint(layout).memory <= capacity;
   }
 
   const Scenario& scenario_;
-  const bool judged_;
   Screen& screen_;
   const ModuleId language_;
 };
 
 }  // namespace
 
-std::vector<Baseline> baselines(const Scenario& scenario, const HardwareProfile& profile,
-                                Screen& screen) {
-  Rules rules(scenario, profile, screen);
+std::vector<Baseline> baselines(const Scenario& scenario, Screen& screen) {
+  Rules rules(scenario, screen);
   std::vector<Baseline> found;
   if (const auto layout = rules.find(false)) found.push_back({"rule of thumb", *layout});
   if (blocks_before(scenario.model, language_module(scenario.model)) > 0)

@@ -23,7 +23,6 @@ struct Baseline {
   Layout layout;
 };
 // Those that are legal and fit by the closed form.
-std::vector<Baseline> baselines(const Scenario& scenario, const HardwareProfile& profile,
-                                Screen& screen);
+std::vector<Baseline> baselines(const Scenario& scenario, Screen& screen);
 
 }  // namespace polyphony::sim

@@ -130,12 +130,11 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
 
 std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout& layout) {
   const Candidate& from = candidates_[of];
-  const bool judged = question_.profile.stack.memory.keeping == Keeping::polyphony;
   const Bytes capacity = question_.scenario.cluster.device.memory;
   std::vector<std::size_t> found;
   for (const Layout& next : neighbours(question_.scenario, layout)) {
     if (next.placement != from.layout.placement || !space_.allows(next)) continue;
-    if (judged && capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
+    if (capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
     const Bound bound = screen_.bound(next);
     if (bound.step.count() >= from.figures.step.count() * (1 - kBetter)) continue;
     found.push_back(position(next, bound, standings_[of].kind));

@@ -159,8 +159,6 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
     };
   };
   ListerOptions listing;
-  // The screen counts this project's tensors.
-  listing.judge_memory = profile.stack.memory.keeping == Keeping::polyphony;
   const auto ops = [&](double count) { return static_cast<std::int64_t>(count * options.effort); };
 
   Contest contest({scenario, profile, batch, sizes}, space, screen, known,
@@ -197,7 +195,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
     if (!std::isfinite(contest.best(placement).count())) result.gaps.erase(placement);
   }
   std::vector<std::size_t> set_beside;
-  for (const Baseline& baseline : baselines(scenario, profile, screen)) {
+  for (const Baseline& baseline : baselines(scenario, screen)) {
     set_beside.push_back(contest.estimate(baseline.layout));
     result.baselines.push_back({baseline.name, {}});
   }
