@@ -49,7 +49,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     "sim": [
         {"runner": "SimGrid: platform, player, one engine in one forked child; worker processes"},
         {"prediction": "one layout, one batch: Program, Timeline, memory; its figures, effects of errors, jitter, what would fit"},
-        {"answers": "what a question gets, as values with a JSON writer each: a step, a sweep, a stream of batches, a comparison, a what-if"},
+        {"answers": "what a question gets, as values with a JSON writer each: a step, a sweep, a stream of batches, a comparison, a what-if, a why"},
         {"published": "published measurements, each predicted and judged"},
         {"commands": "the `polyphony` command: options, files, printing, launching; one file a verb"},
     ],

@@ -12,6 +12,7 @@
 #include "sim/answers/stream.h"
 #include "sim/answers/sweep.h"
 #include "sim/answers/what_if.h"
+#include "sim/answers/why.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/compare/shared_cores.h"
 
@@ -19,6 +20,7 @@ namespace polyphony::sim {
 
 nlohmann::json to_json(const PlanAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
+nlohmann::json to_json(const WhyAnswer& answer, const Model& model);
 nlohmann::json to_json(const Sweep& sweep, const Model& model);
 // `steps`: of the run that the risk is for.
 nlohmann::json to_json(const BatchStream& stream, int steps);

@@ -28,6 +28,7 @@ int report_command(int argc, char** argv);
 int validate_command(int argc, char** argv);
 int schedules_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
+int why_command(int argc, char** argv);
 
 // What the command line says of a prediction's profile and stack; empty: the scenario's.
 struct ProfileChoice {

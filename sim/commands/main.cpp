@@ -25,6 +25,7 @@ constexpr Verb kVerbs[] = {
      "one step predicted: time, where it goes, memory"},
     {"sweep", polyphony::sim::sweep_command,
      "which layout? all legal ones screened, simulated, ranked"},
+    {"why", polyphony::sim::why_command, "where a layout's time goes, and what to change"},
     {"profile", polyphony::sim::profile_command, "measure this machine"},
     {"run", polyphony::sim::run_command, "train for real on local ranks"},
     {"rehearse", polyphony::sim::rehearse_command, "play a schedule with paced ranks on few cores"},

@@ -53,7 +53,7 @@ class Outputs(harness.SystemTest):
         self.assertEqual(limited.returncode, 1, limited.stderr)
         self.assertEqual(os.listdir(saved), [])
         for command in ([], ["--help"], ["plan", TINY], ["simulate", TINY], ["simulate", TINY, "--format", "json"], ["simulate", "--help"],
-                        ["simulate", TINY, "--batches", 3], sweep[1:], ["schema"], ["schedules", "1f1b", "--scenario", TINY],
+                        ["simulate", TINY, "--batches", 3], sweep[1:], ["schema"], ["schedules", "1f1b", "--scenario", TINY], ["why", TINY],
                         ["compare", trained], ["calibrate", trained], ["report", trained, "--out", self.folder / "page.html"]):
             with self.subTest(" ".join(str(c) for c in command) + " > /dev/full"):
                 done = full_stdout(POLYPHONY, *command)

@@ -7,20 +7,6 @@
 namespace polyphony::traces {
 namespace {
 
-// Sorted, overlaps joined.
-std::vector<Interval> joined(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  std::vector<Interval> result;
-  for (const Interval& next : intervals) {
-    if (!result.empty() && next.start <= result.back().end) {
-      result.back().end = std::max(result.back().end, next.end);
-    } else {
-      result.push_back(next);
-    }
-  }
-  return result;
-}
-
 struct Ends {
   std::optional<OpId> send, receive;
 };
@@ -145,6 +131,19 @@ std::optional<Seconds> time_at_work(const Activity& activity, const std::vector<
   }
   if (!whole) return std::nullopt;
   return whole->end - whole->start;
+}
+
+std::vector<Interval> joined(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  std::vector<Interval> result;
+  for (const Interval& next : intervals) {
+    if (!result.empty() && next.start <= result.back().end) {
+      result.back().end = std::max(result.back().end, next.end);
+    } else {
+      result.push_back(next);
+    }
+  }
+  return result;
 }
 
 Seconds union_length(std::vector<Interval> intervals) {

@@ -36,6 +36,9 @@ Activity find_activity(const Program& program, const Timeline& timeline);
 // worked, or when an op's messages came apart in time.
 std::optional<Seconds> time_at_work(const Activity& activity, const std::vector<OpId>& members);
 
+// Sorted, overlaps joined.
+std::vector<Interval> joined(std::vector<Interval> intervals);
+
 // Length of the union; sorts its argument.
 Seconds union_length(std::vector<Interval> intervals);
 

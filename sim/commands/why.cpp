@@ -1,0 +1,145 @@
+// polyphony why: where the time of a layout goes, and which single changes are worth trying.
+#include <algorithm>
+#include <iostream>
+
+#include "shared/plan/plan.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/answers/answers_json.h"
+#include "sim/commands/command.h"
+#include "sim/commands/console.h"
+#include "sim/commands/free_memory.h"
+
+namespace polyphony::sim {
+namespace {
+
+constexpr std::size_t kWords = 52;      // columns of a change, so that a row fits in 100
+constexpr double kWorthALine = 0.0005;  // of a step: more than "0.0 %"
+
+void print_times(const WhyAnswer& answer) {
+  const StepAnswer& now = answer.now;
+  const Rank critical = now.busiest;
+  const traces::PartTimes part_mean = traces::mean(now.parts);
+  const traces::IdleTimes idle_mean = traces::mean(answer.idle);
+  Table table({"part", "critical rank (" + std::to_string(critical.value) + ")", "of step",
+               "mean of ranks", "of step"});
+  const auto add = [&](const std::string& what, Seconds here, Seconds mean) {
+    table.add({what, seconds_text(here), percent_text(here / now.figures.step), seconds_text(mean),
+               percent_text(mean / now.figures.step)});
+  };
+  for (const traces::Part part :
+       {traces::Part::forward, traces::Part::backward, traces::Part::recompute,
+        traces::Part::optimizer, traces::Part::idle}) {
+    const auto p = static_cast<std::size_t>(part);
+    if (part == traces::Part::recompute && part_mean[p] == Seconds{}) continue;
+    const bool twofold = part == traces::Part::backward && now.recomputes;
+    add(std::string(traces::name(part)) + (twofold ? " and recomputation" : ""),
+        now.parts[critical.value][p], part_mean[p]);
+  }
+  const Seconds least = kWorthALine * now.figures.step;
+  for (std::size_t i = 0; i < traces::kIdles; ++i)
+    if (std::max(idle_mean[i], answer.idle[critical.value][i]) > least)
+      add(std::string("  ") + traces::name(static_cast<traces::Idle>(i)),
+          answer.idle[critical.value][i], idle_mean[i]);
+  std::cout << table.text() << "\n";
+}
+
+void print_memory(const StepAnswer& now) {
+  const Figures& figures = now.figures;
+  const auto& at_peak = now.prediction.memory[figures.worst_rank.value].at_peak;
+  const auto at = [&](BufferKind kind) { return at_peak[static_cast<std::size_t>(kind)]; };
+  std::cout << "memory: " << bytes_text(figures.peak_memory)
+            << (figures.device_memory.value > 0 ? " of " + bytes_text(figures.device_memory) : "")
+            << " on " << figures.worst_stage << "\n  parameters "
+            << bytes_text(at(BufferKind::parameter)) << ", gradients "
+            << bytes_text(at(BufferKind::gradient)) << ", optimizer "
+            << bytes_text(at(BufferKind::optimizer)) << ", activations "
+            << bytes_text(at(BufferKind::tape) + at(BufferKind::workspace)) << ", boundaries "
+            << bytes_text(at(BufferKind::boundary) + at(BufferKind::boundary_gradient)) << "\n\n";
+}
+
+// Lines of at most kWords columns, cut between changes.
+std::vector<std::string> lines_of(const std::vector<std::string>& words) {
+  std::vector<std::string> lines;
+  for (const std::string& word : words) {
+    if (!lines.empty() && lines.back().size() + 2 + word.size() <= kWords)
+      lines.back() += ", " + word;
+    else
+      lines.push_back(word);
+  }
+  return lines;
+}
+
+void print_changes(const WhyAnswer& answer) {
+  const std::string among =
+      counted(static_cast<std::int64_t>(answer.looked_at), "change", "changes") + " looked at, " +
+      count_text(static_cast<std::int64_t>(answer.fitting)) + " of them fit";
+  if (answer.worth_trying.empty()) {
+    std::cout << "no single change is faster and fits (" << among << ")\n";
+    return;
+  }
+  Table table({"worth trying", "gain", "sure", "step", "memory"});
+  for (const WorthTrying& change : answer.worth_trying) {
+    const std::vector<std::string> lines = lines_of(change.words);
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      if (i == 0)
+        table.add({lines[i], percent_text(change.gain), percent_text(change.certainty, 0),
+                   "~" + seconds_text(change.step), bytes_text(change.peak_memory)});
+      else
+        table.add({"  " + lines[i], "", "", "", ""});
+  }
+  std::cout << table.text() << among << "; ~: estimated, this layout ~"
+            << seconds_text(answer.estimate) << "\n";
+}
+
+}  // namespace
+
+int why_command(int argc, char** argv) {
+  Arguments args("why",
+                 "Where the time of the scenario's layout goes, and which single changes of it are "
+                 "worth trying.",
+                 "SCENARIO",
+                 "  polyphony why scenarios/rehearse_8.json\n  polyphony sweep "
+                 "scenarios/vlm_12b_70b_h100.json --save runs/best && polyphony why "
+                 "runs/best/non-colocated.json");
+  args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
+      "estimate", "longest path instead of SimGrid: faster, no contention")(
+      "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"));
+  args.add_profile();
+  args.positional({"scenario"});
+  if (args.parse(argc, argv)) return 0;
+  const Scenario scenario = load_scenario(args.require("scenario"));
+  const Layout& layout = require_layout(scenario);
+  const HardwareProfile profile = load_profile(scenario, args.profile());
+  const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
+  if (too_large(scenario, layout, {.predictor = predictor}))
+    return static_cast<int>(ExitCode::infeasible);
+  const auto outcome = [&] {
+    Progress progress("why");
+    return answer_why(scenario, layout, typical_batch(scenario), profile,
+                      {.predictor = predictor,
+                       .jobs = args.jobs(),
+                       .memory = free_memory(),
+                       .cores = cores_here(),
+                       .progress = [&](double share) { progress.show(share, "changes"); }});
+  }();
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
+    std::cerr << scenario.file << ": " << no->reason << "\n";
+    return static_cast<int>(ExitCode::infeasible);
+  }
+  const auto& answer = std::get<WhyAnswer>(outcome);
+  print_notes(scenario, answer.notes);
+  if (args.json()) {
+    std::cout << to_json(answer, scenario.model).dump(2) << "\n";
+  } else {
+    std::cout << answer.now.layout << "\nstep " << seconds_text(answer.now.figures.step) << " (±"
+              << percent_text(profile.step_error, 0) << ", " << describe(profile) << ")\n\n";
+    print_times(answer);
+    print_memory(answer.now);
+    print_changes(answer);
+  }
+  if (answer.now.out_of_memory.empty()) return 0;
+  std::cerr << scenario.file << ": " << answer.now.out_of_memory << "\n";
+  return static_cast<int>(ExitCode::infeasible);
+}
+
+}  // namespace polyphony::sim
