@@ -122,6 +122,7 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
   if (module.kind == ModuleKind::projector) return {};  // the rest is its source's
   for (int block = 0; block < module.layers; ++block) {
     const BlockKind kind = block_at(module, block);
+    if (block > 0 && kind == block_at(module, block - 1)) continue;
     for (const BlockPart* part : {&block_part(kind.attention), &block_part(kind.feed_forward)})
       if (const std::string why = part->refused(module, layout); !why.empty())
         return refuse(module.name + ": " + why);

@@ -217,8 +217,10 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   find_ties(profile, result);
   result.why = why_it_wins(result);
   result.stopped = options.stopped && options.stopped();
-  if (result.stopped)
+  if (result.stopped) {
+    result.failed.clear();  // of workers that were stopped
     result.notes.push_back("stopped before all was done: this is what was found so far");
+  }
   if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
   return result;
 }

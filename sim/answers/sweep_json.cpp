@@ -57,6 +57,7 @@ json to_json(const Sweep& sweep, const Model& model) {
           {"simulated", sweep.simulated},
           {"gaps", gaps},
           {"not_runnable", sweep.not_runnable},
+          {"stopped", sweep.stopped},
           {"ranked", rows},
           {"baselines", beside},
           {"rejected", rejected},

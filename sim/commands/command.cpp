@@ -121,6 +121,9 @@ bool Arguments::json() const { return text("format") == "json"; }
 
 int Arguments::jobs() const {
   const int asked = integer("jobs");
+  if (asked < 0)
+    throw InputError("--jobs", "", std::to_string(asked) + " worker processes cannot be",
+                     "a number from 1 on; 0: one per core");
   return asked > 0 ? asked : cores_here();
 }
 

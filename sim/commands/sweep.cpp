@@ -184,6 +184,8 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
   options.effort = args.real("effort");
+  if (!(options.effort > 0 && options.effort <= 1000))
+    throw InputError("--effort", "", "is out of range", "a factor above 0, up to 1000");
   options.cores = cores_here();
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
@@ -211,6 +213,15 @@ Unchanged best_unchanged(const Arguments& args) {
 
 }  // namespace
 
+namespace {
+
+int exit_code(const Sweep& result) {
+  if (result.stopped) return static_cast<int>(ExitCode::failed);
+  return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
+}
+
+}  // namespace
+
 int sweep_command(int argc, char** argv) {
   Arguments args(
       "sweep",
@@ -233,7 +244,7 @@ int sweep_command(int argc, char** argv) {
       "journal",
       "file that keeps what is worked out: a sweep that was killed or is asked again goes "
       "on from it; more files, after commas, are read",
-      cxxopts::value<std::string>())(
+      cxxopts::value<std::vector<std::string>>())(
       "shard", "I/N: the I-th of N parts, for job arrays; then once more with all journals",
       cxxopts::value<std::string>())("save-rank", "number of a row, to save as a scenario: --out",
                                      cxxopts::value<int>())("out", "file for --save-rank",
@@ -248,6 +259,7 @@ int sweep_command(int argc, char** argv) {
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
+  if (args.has("save-rank")) args.require("out");  // before the work, not after it
   const Sweep result = sweep_shown(args, scenario, profile, "sweep");
   std::optional<WhatIf> what_if;
   if (!overrides.empty()) what_if = {texts_of(overrides), best_unchanged(args), {}};
@@ -259,12 +271,13 @@ int sweep_command(int argc, char** argv) {
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (args.json()) {
     std::cout << answer.dump(2) << "\n";
-    return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
+    return exit_code(result);
   }
   print_counts(result, args.has("details"));
   if (result.ranked.empty()) {
-    std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
-    return static_cast<int>(ExitCode::infeasible);
+    print_notes(scenario, result.notes);
+    if (!result.stopped) std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
+    return exit_code(result);
   }
   print_notes(scenario, result.notes);
   print_ranking(scenario, profile, result, args);
@@ -273,7 +286,7 @@ int sweep_command(int argc, char** argv) {
     if (what_if->unchanged.figures)
       std::cout << "best as written: " << what_if->unchanged.layout << "\n";
   }
-  return 0;
+  return exit_code(result);
 }
 
 }  // namespace polyphony::sim

@@ -103,9 +103,12 @@ TEST_CASE("what is derived: order, projector widths, head width, ranks") {
         std::vector<std::string>{
             "language: the scaling of rotary frequencies for long contexts is left out"});
   CHECK(scenario.search->modules[0].ranks == std::vector<int>{64, 128});
-  CHECK(scenario.search->modules[2].tp == std::vector<int>{8});
+  CHECK(scenario.search->modules[2].tp.empty());
+  CHECK(scenario.search->modules[2].cp == std::vector<int>{1, 2});
   CHECK(scenario.search->modules[2].dp.empty());
-  CHECK(scenario.search->modules[2].shard == std::vector<Shard>{Shard::optimizer});
+  CHECK(scenario.search->modules[2].shard.empty());
+  CHECK(scenario.search->schedule ==
+        std::vector<ScheduleKind>{ScheduleKind::one_f_one_b, ScheduleKind::interleaved});
 }
 
 TEST_CASE("ranks: the silent module gets what is left, the next follows the one before") {

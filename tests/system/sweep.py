@@ -1,0 +1,112 @@
+"""A sweep as a user meets it: killed and asked again, stopped, in parts, its rows saved, its lists contradicting each other."""
+import json
+import os
+import pathlib
+import signal
+import time
+import unittest
+
+import harness
+from harness import POLYPHONY, SCENARIOS, run, start
+
+QUESTION = {
+    "polyphony": 1, "model": {"language": {"preset": "llama-3.1-8b"}}, "cluster": {"node": "hgx-h100", "nodes": 8, "nic": "400Gbps"},
+    "data": {"source": "synthetic", "text": {"tokens": 8192}, "sequence": 8192, "global_batch": 256}, "training": {"precision": "bf16"},
+    "search": {"language": {"cp": [1, 2], "shard": ["optimizer", "full"]}, "microbatch": [1, 2]}}
+
+
+class Sweep(harness.SystemTest):
+    def question(self, name="question.json", **search):
+        path = self.folder / name
+        path.write_text(json.dumps({**QUESTION, "search": {**QUESTION["search"], **search}}))
+        return path
+
+    def sweep(self, path, *more):
+        return run(POLYPHONY, "sweep", path, "--estimate", "--format", "json", *more)
+
+    def assert_answered(self, done):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_killed_and_asked_again(self):
+        path, journal = self.question(), self.folder / "journal.jsonl"
+        plain = self.sweep(path)
+        whole = self.assert_answered(plain)
+        killed = start(POLYPHONY, "sweep", path, "--estimate", "--format", "json", "--journal", journal)
+        deadline = time.monotonic() + 30
+        while not (journal.exists() and len(journal.read_text().splitlines()) > 3) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.communicate()
+        with journal.open("a") as file:
+            file.write('{"key": "estimate [')  # cut off in the middle of a line
+        again = self.sweep(path, "--journal", journal)
+        self.assertEqual(again.stdout, plain.stdout)
+        size = journal.stat().st_size
+        self.assertEqual(self.sweep(path, "--journal", journal).stdout, plain.stdout)
+        self.assertEqual(journal.stat().st_size, size)  # nothing was left to work out
+        self.assertGreater(len(whole["ranked"]), 10)
+        # Damaged: worked out again.
+        journal.write_text(journal.read_text().replace('\\"step\\":0.', '\\"step\\":0.9', 3))
+        self.assertEqual(self.sweep(path, "--journal", journal).stdout, plain.stdout)
+
+    def test_parts_on_several_machines(self):
+        path = self.question()
+        parts = [self.folder / f"part{i}.jsonl" for i in (1, 2)]
+        for i, part in enumerate(parts):
+            self.assert_answered(self.sweep(path, "--shard", f"{i + 1}/2", "--journal", part))
+        joined = self.sweep(path, "--journal", f"{self.folder / 'all.jsonl'},{parts[0]},{parts[1]}")
+        self.assertEqual(joined.stdout, self.sweep(path).stdout)
+
+    def test_stopped_it_says_what_it_has(self):
+        path = self.folder / "large.json"
+        path.write_text((SCENARIOS / "vlm_12b_70b_h100.json").read_text())
+        process = start(POLYPHONY, "sweep", path, "--format", "json", "--set", "search.language.tp=[2,4,8]",
+                        "--set", "search.language.pp=\"auto\"", "--set", "search.microbatch=\"auto\"")
+        time.sleep(4)
+        os.killpg(process.pid, signal.SIGINT)
+        out, error = process.communicate(timeout=30)
+        self.assertIn(process.returncode, (0, 1), error)
+        answer = json.loads(out)
+        self.assertEqual(answer["stopped"], process.returncode == 1)
+
+    def test_a_row_is_saved_and_simulated(self):
+        path, out = self.question(), self.folder / "row.json"
+        answer = self.assert_answered(run(POLYPHONY, "sweep", path, "--format", "json", "--save-rank", 1, "--out", out))
+        first = answer["ranked"][0]
+        self.assertTrue(first["simulated"])
+        simulated = self.assert_answered(run(POLYPHONY, "simulate", out, "--format", "json"))
+        self.assertAlmostEqual(simulated["step_seconds"], first["step_seconds"], places=9)
+        self.assertEqual({b["name"] for b in answer["baselines"]}, {"rule of thumb"})
+
+    def test_nonsense(self):
+        path, other = self.question(), self.folder / "other.jsonl"
+        self.assert_answered(self.sweep(self.question("b.json", microbatch=[1]), "--journal", other))
+        foreign = self.folder / "foreign.txt"
+        foreign.write_text("notes of mine\n")
+        for more, words in {
+                ("--shard", "9/8", "--journal", "x"): ["--shard", "I/N"],
+                ("--shard", "1/2"): ["--journal"],
+                ("--save-rank", 100000, "--out", self.folder / "r.json"): ["--save-rank", "1 to"],
+                ("--save-rank", 1): ["needs out"],
+                ("--journal", other): ["another question"],
+                ("--journal", foreign): ["is not the journal"],
+                ("--journal", self.folder / "no" / "where"): ["where"],
+                ("--jobs", -3): ["--jobs"],
+                ("--effort", -1): ["--effort"]}.items():
+            with self.subTest(more):
+                done = self.sweep(path, *more)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                for word in words:
+                    self.assertIn(word, done.stderr)
+        self.assertEqual(foreign.read_text(), "notes of mine\n")
+        for search, word in (({"language": {"tp": 3}}, "tp 3 does not divide"), ({"language": {"tp": 8, "pp": 64, "dp": 3}}, "dp"),
+                             ({"microbatch": [100000]}, "microbatch"), ({"placement": "colocated"}, "")):
+            with self.subTest(search):
+                done = run(POLYPHONY, "sweep", self.question("none.json", **search))
+                self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+                self.assertIn("no layout fits", done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
