@@ -110,10 +110,16 @@ void Arguments::add_schedule() {
         cxxopts::value<std::string>()->default_value(""), "ORDER");
 }
 
+std::vector<std::string> Arguments::repeated(const std::string& name) const {
+  std::vector<std::string> all;
+  for (const cxxopts::KeyValue& given : result_->arguments())
+    if (given.key() == name) all.push_back(given.value());
+  return all;
+}
+
 std::vector<Override> Arguments::overrides() const {
   std::vector<Override> all;
-  for (const cxxopts::KeyValue& given : result_->arguments())
-    if (given.key() == "set") all.push_back(parse_override(given.value()));
+  for (const std::string& given : repeated("set")) all.push_back(parse_override(given));
   return all;
 }
 

@@ -50,6 +50,7 @@ class Arguments {
   int integer(const std::string& name) const { return (*result_)[name].as<int>(); }
   double real(const std::string& name) const { return (*result_)[name].as<double>(); }
   std::vector<std::string> texts(const std::string& name) const;       // cut at commas
+  std::vector<std::string> repeated(const std::string& name) const;    // as given, commas and all
   void add_profile(const std::string& what_for = "hardware profile");  // --profile, --stack
   ProfileChoice profile() const { return {text("profile"), text("stack")}; }
   void add_schedule();                                 // --schedule, for apply_schedule()

@@ -12,6 +12,7 @@
 #include "sim/commands/free_memory.h"
 #include "sim/commands/interrupt.h"
 #include "sim/commands/journal.h"
+#include "sim/commands/vary.h"
 #include "sim/commands/what_if.h"
 
 namespace polyphony::sim {
@@ -249,6 +250,8 @@ int sweep_command(int argc, char** argv) {
       cxxopts::value<std::string>())("save-rank", "number of a row, to save as a scenario: --out",
                                      cxxopts::value<int>())("out", "file for --save-rank",
                                                             cxxopts::value<std::string>())(
+      "vary", "ask for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable",
+      cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
@@ -256,6 +259,11 @@ int sweep_command(int argc, char** argv) {
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
+  if (args.has("vary"))
+    return vary(args, args.require("scenario"), args.repeated("vary"),
+                [&](const Scenario& scenario, const HardwareProfile& profile) {
+                  return sweep_shown(args, scenario, profile, "sweep");
+                });
   const std::vector<Override> overrides = args.overrides();
   const Scenario scenario = load_scenario(args.require("scenario"), overrides);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);

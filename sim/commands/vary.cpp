@@ -1,0 +1,185 @@
+#include "sim/commands/vary.h"
+
+#include <cstdlib>
+#include <iostream>
+
+#include "sim/answers/answers_json.h"
+#include "sim/commands/console.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostQuestions = 256;
+
+[[noreturn]] void refuse(const std::string& text, const std::string& why) {
+  throw InputError("--vary " + text, "", why,
+                   "PATH=A,B,C or PATH=A..B, such as cluster.nic=200Gbps..1600Gbps");
+}
+
+// "200Gbps": 200 and "Gbps".
+std::pair<double, std::string> number_and_unit(const std::string& text, const std::string& value) {
+  char* end = nullptr;
+  const double number = std::strtod(value.c_str(), &end);
+  if (end == value.c_str() || !(number > 0))
+    refuse(text, "\"" + value + "\" is no number above 0, which a range needs");
+  return {number, end};
+}
+
+std::vector<std::string> range_of(const std::string& text, const std::string& from,
+                                  const std::string& to) {
+  const auto [least, unit] = number_and_unit(text, from);
+  const auto [most, other] = number_and_unit(text, to);
+  if (unit != other) refuse(text, "\"" + unit + "\" and \"" + other + "\" are different units");
+  std::vector<std::string> values;
+  for (double value = least; value <= most * (1 + 1e-9) && values.size() <= kMostQuestions;
+       value *= 2)
+    values.push_back(
+        number_text(value, value == static_cast<double>(static_cast<long>(value)) ? 0 : 3) + unit);
+  return values;
+}
+
+struct Asked {
+  std::vector<std::string> values;  // by variation
+  std::string why_not;
+  Sweep answer;
+  Model model;
+};
+
+const Candidate* best_of(const Sweep& answer, Placement placement) {
+  for (const Candidate& c : answer.ranked)
+    if (c.layout.placement == placement) return &c;
+  return nullptr;
+}
+
+// Every combination of values, the last variation fastest.
+std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations) {
+  std::vector<std::vector<std::string>> all{{}};
+  for (const Variation& variation : variations) {
+    std::vector<std::vector<std::string>> longer;
+    for (const std::vector<std::string>& before : all)
+      for (const std::string& value : variation.values) {
+        longer.push_back(before);
+        longer.back().push_back(value);
+      }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+json row_json(const Asked& asked, const std::vector<Variation>& variations) {
+  json row = {{"best", nullptr}, {"why_not", asked.why_not}};
+  for (std::size_t i = 0; i < variations.size(); ++i)
+    row["set"][variations[i].path] = asked.values[i];
+  if (!asked.answer.ranked.empty()) row["best"] = to_json(asked.answer, asked.model)["ranked"][0];
+  for (const Candidate& c : asked.answer.ranked) {
+    json& step = row["step_seconds"][name(c.layout.placement)];
+    if (step.is_null()) step = c.figures.step.count();
+  }
+  return row;
+}
+
+void print_table(const std::vector<Asked>& all, const std::vector<Variation>& variations) {
+  std::vector<std::string> header;
+  for (const Variation& variation : variations) header.push_back(variation.path);
+  for (const char* column : {"step", "vs homogeneous", "memory", "layout"})
+    header.push_back(column);
+  Table table(header);
+  for (const Asked& asked : all) {
+    std::vector<std::string> row = asked.values;
+    if (asked.answer.ranked.empty()) {
+      row.insert(row.end(), {"-", "", "", asked.why_not});
+    } else {
+      const Candidate& best = asked.answer.ranked.front();
+      const Candidate* one = best_of(asked.answer, Placement::homogeneous);
+      row.insert(row.end(),
+                 {seconds_text(best.figures.step),
+                  one ? percent_text(best.figures.step / one->figures.step - 1, 1) : "",
+                  bytes_text(best.figures.peak_memory), brief(asked.model, best.layout)});
+    }
+    table.add(row);
+  }
+  std::cout << table.text();
+}
+
+void print_map(const std::vector<Asked>& all, const std::vector<Variation>& variations) {
+  if (variations.size() != 2) return;
+  std::vector<std::string> header{variations[0].path + " \\ " + variations[1].path};
+  header.insert(header.end(), variations[1].values.begin(), variations[1].values.end());
+  Table map(header);
+  for (std::size_t i = 0; i < all.size(); i += variations[1].values.size()) {
+    std::vector<std::string> row{all[i].values[0]};
+    for (std::size_t j = 0; j < variations[1].values.size(); ++j) {
+      const Sweep& answer = all[i + j].answer;
+      row.emplace_back(answer.ranked.empty() ? "-" : name(answer.ranked.front().layout.placement));
+    }
+    map.add(row);
+  }
+  std::cout << "\n" << map.text();
+}
+
+}  // namespace
+
+Variation parse_variation(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) refuse(text, "does not say PATH=VALUES");
+  Variation variation{text.substr(0, equals), {}};
+  const std::string values = text.substr(equals + 1);
+  const std::size_t dots = values.find("..");
+  if (dots != std::string::npos) {
+    variation.values = range_of(text, values.substr(0, dots), values.substr(dots + 2));
+  } else {
+    for (std::size_t at = 0; at <= values.size();) {
+      const std::size_t comma = std::min(values.find(',', at), values.size());
+      if (comma > at) variation.values.push_back(values.substr(at, comma - at));
+      at = comma + 1;
+    }
+  }
+  if (variation.values.empty()) refuse(text, "holds no value");
+  return variation;
+}
+
+int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
+         const Answer& answer) {
+  std::vector<Variation> variations;
+  std::size_t questions = 1;
+  for (const std::string& text : texts) {
+    variations.push_back(parse_variation(text));
+    questions *= variations.back().values.size();
+    if (questions > kMostQuestions)
+      refuse(text, "makes more than " + std::to_string(kMostQuestions) + " questions");
+  }
+  std::vector<Asked> all;
+  bool any = false;
+  for (const std::vector<std::string>& values : combinations(variations)) {
+    std::vector<Override> overrides = args.overrides();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      overrides.push_back(parse_override(variations[i].path + "=" + values[i]));
+    Asked asked{values, "", {}, {}};
+    Scenario scenario = read_scenario_file(path, overrides);
+    read_samples(scenario);
+    asked.model = scenario.model;
+    asked.answer = answer(scenario, load_profile(scenario, args.profile(), overrides));
+    if (asked.answer.ranked.empty()) asked.why_not = "no layout fits";
+    any = any || !asked.answer.ranked.empty();
+    const bool stopped = asked.answer.stopped;
+    all.push_back(std::move(asked));
+    if (stopped) {
+      std::cerr << "stopped after " << all.size() << " of " << questions << " questions\n";
+      break;
+    }
+  }
+  if (args.json()) {
+    json rows = json::array();
+    for (const Asked& asked : all) rows.push_back(row_json(asked, variations));
+    std::cout << json{{"questions", rows}}.dump(2) << "\n";
+  } else {
+    print_table(all, variations);
+    if (all.size() == questions) print_map(all, variations);
+  }
+  if (all.size() < questions) return static_cast<int>(ExitCode::failed);
+  return static_cast<int>(any ? ExitCode::ok : ExitCode::infeasible);
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,28 @@
+// `--vary PATH=A,B,C` and `PATH=A..B`: the same question asked of several machines, data or models, and
+// where the best layout changes. A..B doubles from A as long as it is at most B; several --vary are
+// combined, each with each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/answers/sweep.h"
+#include "sim/commands/command.h"
+
+namespace polyphony::sim {
+
+struct Variation {
+  std::string path;                 // "cluster.nic"
+  std::vector<std::string> values;  // "200Gbps", "400Gbps"
+};
+// Errors: InputError names what is wrong with the text.
+Variation parse_variation(const std::string& text);
+
+using Answer = std::function<Sweep(const Scenario&, const HardwareProfile&)>;
+// Answers each, prints the table and, of two variations, the map of the best placements. The exit
+// code: infeasible where no question has an answer.
+int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
+         const Answer& answer);
+
+}  // namespace polyphony::sim
