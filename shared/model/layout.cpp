@@ -204,8 +204,10 @@ std::string describe(const Model& model, const Layout& layout) {
   }
   text += std::string("  ") + schedule_name(layout) + " x" + std::to_string(layout.microbatches);
   if (layout.placement == Placement::homogeneous &&
-      encoder.recompute != layout.modules[last].recompute)
-    text += "  " + model.modules.front().name + " recompute " + name(encoder.recompute);
+      (encoder.recompute != layout.modules[last].recompute ||
+       encoder.recompute_blocks != layout.modules[last].recompute_blocks))
+    text += "  " + model.modules.front().name + " recompute " + name(encoder.recompute) +
+            range_text(encoder);
   if (layout.encoder_microbatches > 0)
     text += "  encoder x" + std::to_string(layout.encoder_microbatches);
   if (layout.bridge != Bridge::sharded) text += std::string("  bridge ") + name(layout.bridge);

@@ -199,15 +199,17 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
     set_beside.push_back(contest.estimate(baseline.layout));
     result.baselines.push_back({baseline.name, {}});
   }
-  const std::vector<std::size_t> order = contest.ranking();
+  std::vector<std::size_t> order = contest.ranking();
+  std::erase_if(order, [&](std::size_t at) {  // a baseline may be what the search does not ask for
+    return !space.allows(contest.all()[at].layout);
+  });
   std::vector<std::size_t> compared(
       order.begin(),
       order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), options.compared)));
   compared.insert(compared.end(), set_beside.begin(), set_beside.end());
   contest.add_effects(compared);
-  for (const std::size_t at : order)  // a baseline may be what the search does not ask for
-    if (result.ranked.size() < options.ranked && space.allows(contest.all()[at].layout))
-      result.ranked.push_back(contest.all()[at]);
+  for (const std::size_t at : order)
+    if (result.ranked.size() < options.ranked) result.ranked.push_back(contest.all()[at]);
   for (std::size_t i = 0; i < set_beside.size(); ++i)
     result.baselines[i].candidate = contest.all()[set_beside[i]];
   std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });

@@ -149,7 +149,7 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
     std::cout << name(placement)
               << (gap > 0
                       ? ": a layout not looked at could be up to " + percent_text(gap) + " faster"
-                      : ": no layout of the space has a smaller estimate")
+                      : ": no combination of the lists has a smaller estimate")
               << "\n";
   for (const std::string& line : result.why) std::cout << line << "\n";
 }
@@ -177,11 +177,11 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   Progress progress(label);
   const Interruptible interruptible;
   SweepOptions options;
+  options.shard = shard_of(args);
   KnownAnswers known;
   std::optional<Journal> journal;
   if (args.has("journal"))
     journal.emplace(args.texts("journal"), question_digest(scenario, profile), known);
-  options.shard = shard_of(args);
   options.jobs = args.jobs();
   options.runnable = args.has("runnable");
   options.effort = args.real("effort");

@@ -79,19 +79,30 @@ class Sweep(harness.SystemTest):
         self.assertAlmostEqual(simulated["step_seconds"], first["step_seconds"], places=9)
         self.assertEqual({b["name"] for b in answer["baselines"]}, {"rule of thumb"})
 
+    def test_where_the_best_changes(self):
+        answer = self.assert_answered(self.sweep(self.question(), "--vary", "cluster.nic=100Gbps..400Gbps", "--vary", "data.global_batch=256,512"))
+        rows = answer["questions"]
+        self.assertEqual([row["set"]["cluster.nic"] for row in rows], ["100Gbps"] * 2 + ["200Gbps"] * 2 + ["400Gbps"] * 2)
+        alone = self.assert_answered(self.sweep(self.question(), "--set", "cluster.nic=400Gbps", "--set", "data.global_batch=512"))
+        self.assertEqual(rows[-1]["best"]["step_seconds"], alone["ranked"][0]["step_seconds"])
+        self.assertLess(rows[4]["best"]["step_seconds"], rows[0]["best"]["step_seconds"])  # a quicker fabric
+
     def test_nonsense(self):
         path, other = self.question(), self.folder / "other.jsonl"
         self.assert_answered(self.sweep(self.question("b.json", microbatch=[1]), "--journal", other))
         foreign = self.folder / "foreign.txt"
         foreign.write_text("notes of mine\n")
         for more, words in {
-                ("--shard", "9/8", "--journal", "x"): ["--shard", "I/N"],
+                ("--shard", "9/8", "--journal", self.folder / "x"): ["--shard", "I/N"],
                 ("--shard", "1/2"): ["--journal"],
                 ("--save-rank", 100000, "--out", self.folder / "r.json"): ["--save-rank", "1 to"],
                 ("--save-rank", 1): ["needs out"],
                 ("--journal", other): ["another question"],
                 ("--journal", foreign): ["is not the journal"],
                 ("--journal", self.folder / "no" / "where"): ["where"],
+                ("--vary", "data.global_batch"): ["--vary", "PATH=A,B,C"],
+                ("--vary", "data.global_batch=9..x"): ["is no number"],
+                ("--vary", "data.global_batch=1..1000000", "--vary", "data.seed=1..1000000"): ["more than 256"],
                 ("--jobs", -3): ["--jobs"],
                 ("--effort", -1): ["--effort"]}.items():
             with self.subTest(more):
