@@ -14,17 +14,12 @@ int forward_lead(const Turns& order, int branch, int stage) {
   return lead;
 }
 
-namespace {
-
-// Whether a holds at least as much as b in every stage.
 bool covers(const std::vector<InFlight>& a, const std::vector<InFlight>& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
     if (a[i].tapes < b[i].tapes || a[i].weights < b[i].weights || a[i].both > b[i].both)
       return false;
   return true;
 }
-
-}  // namespace
 
 StagesInFlight in_flight(const Turns& order, int branch) {
   StagesInFlight load;

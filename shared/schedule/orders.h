@@ -21,6 +21,8 @@ struct InFlight {
   std::uint32_t tapes = 0, weights = 0, both = 0;
   bool operator==(const InFlight&) const = default;
 };
+// Whether a holds at least as much as b in every stage.
+bool covers(const std::vector<InFlight>& a, const std::vector<InFlight>& b);
 // By stage that the order visits, in their order. A rank may hold most of one stage when it holds
 // few of another: these are the moments of which none holds more than another in every stage.
 struct StagesInFlight {

@@ -4,18 +4,6 @@
 #include <utility>
 
 namespace polyphony {
-namespace {
-
-// Whether a holds at least as much as b in every stage.
-bool covers(const std::vector<InFlight>& a, const std::vector<InFlight>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i].tapes < b[i].tapes || a[i].weights < b[i].weights || a[i].both > b[i].both)
-      return false;
-  return true;
-}
-
-}  // namespace
-
 RankMoments moments_of(Turns turns, bool with_turns) {
   RankMoments rank;
   for (const Turn& turn : turns) {

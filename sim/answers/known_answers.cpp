@@ -18,6 +18,10 @@ std::vector<std::string> KnownAnswers::ask(int jobs, const std::vector<std::stri
       ++reused_;
     }
   }
+  if (stopped && stopped()) {
+    for (const std::size_t i : open) answers[i] = R"({"error": "stopped"})";
+    return answers;
+  }
   const std::size_t from_before = keys.size() - open.size();
   std::size_t done = 0;
   run_in_workers(
@@ -29,7 +33,8 @@ std::vector<std::string> KnownAnswers::ask(int jobs, const std::vector<std::stri
           if (learned) learned(keys[open[i]], answer);
         }
         if (progress) progress(from_before + ++done);
-      });
+      },
+      stopped);
   return answers;
 }
 

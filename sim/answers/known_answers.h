@@ -16,6 +16,7 @@ namespace polyphony::sim {
 class KnownAnswers {
  public:
   std::function<void(const std::string& key, const std::string& answer)> learned;
+  std::function<bool()> stopped;  // once it says so, nothing more is worked out: "error"
 
   void add(const std::string& key, std::string answer) { known_[key] = std::move(answer); }
   std::size_t size() const { return known_.size(); }

@@ -151,6 +151,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   Screen screen(scenario, profile, batch);
   KnownAnswers own;
   KnownAnswers& known = options.known ? *options.known : own;
+  known.stopped = options.stopped;
   double share = 0;  // of the work, as far as can be said
   const auto show = [&](double from, double to) {
     return [&, from, to](double part, const std::string& what) {
@@ -221,6 +222,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   result.stopped = options.stopped && options.stopped();
   if (result.stopped) {
     result.failed.clear();  // of workers that were stopped
+    result.gaps.clear();    // nobody knows
     result.notes.push_back("stopped before all was done: this is what was found so far");
   }
   if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);

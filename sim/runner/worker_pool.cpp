@@ -65,7 +65,8 @@ std::vector<std::string> run_in_workers(int jobs, std::size_t count,
 }
 
 void run_in_workers(int jobs, std::size_t count,
-                    const std::function<std::string(std::size_t)>& work, const Arrived& arrived) {
+                    const std::function<std::string(std::size_t)>& work, const Arrived& arrived,
+                    const std::function<bool()>& stopped) {
   const std::size_t workers = std::min(count, static_cast<std::size_t>(std::max(1, jobs)));
   std::vector<Process> processes(workers);
   for (std::size_t w = 0; w < workers; ++w) {
@@ -87,7 +88,11 @@ void run_in_workers(int jobs, std::size_t count,
   while (open > 0) {
     std::vector<pollfd> waiting;
     for (const Process& process : processes) waiting.push_back({process.pipe, POLLIN, 0});
-    poll(waiting.data(), waiting.size(), -1);
+    constexpr int kLook = 100;  // milliseconds
+    poll(waiting.data(), waiting.size(), stopped ? kLook : -1);
+    if (stopped && stopped())
+      for (const Process& process : processes)
+        if (process.pipe >= 0) kill(process.pid, SIGKILL);
     for (std::size_t w = 0; w < workers; ++w) {
       if (processes[w].pipe < 0 || waiting[w].revents == 0) continue;
       Process& process = processes[w];

@@ -63,7 +63,7 @@ class Sweep(harness.SystemTest):
         path.write_text((SCENARIOS / "vlm_12b_70b_h100.json").read_text())
         process = start(POLYPHONY, "sweep", path, "--format", "json", "--set", "search.language.tp=[2,4,8]",
                         "--set", "search.language.pp=\"auto\"", "--set", "search.microbatch=\"auto\"")
-        time.sleep(4)
+        time.sleep(2)
         os.killpg(process.pid, signal.SIGINT)
         out, error = process.communicate(timeout=30)
         self.assertIn(process.returncode, (0, 1), error)
