@@ -11,10 +11,22 @@ namespace {
 auto key_of(const ModuleLayout& grid) {
   return std::tuple(grid.tp * grid.cp * grid.pp * grid.vpp, grid.pp, grid.vpp, grid.tp, grid.cp,
                     grid.ep, grid.expert_tp, grid.sp, grid.recompute, grid.shard, grid.shard_ranks,
-                    grid.tokens, grid.spread, grid.first_rank, grid.ranks);
+                    grid.tokens, grid.spread, grid.first_rank, grid.ranks, grid.recompute_blocks,
+                    grid.blocks);
 }
 
-// Whether a is before b, sorted by bound; kept no longer than `most`.
+// The same ranks in the same numbers of tensor-parallel ranks, contexts, stages and lanes.
+ModuleLayout plain(const ModuleLayout& grid) {
+  ModuleLayout other;
+  other.tp = grid.tp;
+  other.cp = grid.cp;
+  other.pp = grid.pp;
+  other.first_rank = grid.first_rank;
+  other.ranks = grid.ranks;
+  return other;
+}
+
+// Puts it into its place by listed_before(); kept no longer than `most`.
 void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds& rest) {
   if (best.size() >= most && !listed_before(next, best.back())) {
     rest = std::min(rest, next.bound.step);
@@ -117,20 +129,43 @@ const std::vector<ModuleLayout>& Lister::front(const Unit& unit, std::size_t own
                                                const ListerOptions& options) {
   const std::vector<ModuleLayout>& all = grids_[unit.division].by_owner[owner];
   if (options.encoders == 0 || Space::one_grid(divisions_[unit.division])) return all;
-  const ModuleLayout& language = grids[space_.language()];
-  const auto [known, added] = fronts_.try_emplace(
-      FrontKey{unit.division, owner, drive.microbatches, drive.encoder_microbatches, language.pp});
+  const Division& division = divisions_[unit.division];
+  // What else the language module does says nothing of an encoder.
+  std::vector<ModuleLayout> tried = grids;
+  ModuleLayout& language = tried[space_.language()];
+  language = plain(language);
+  // Encoders on the same ranks have one pp: those before it have chosen, those after it follow.
+  int shared_pp = 0;
+  std::vector<std::size_t> following;
+  for (std::size_t o = 0; o < grids.size(); ++o) {
+    if (o == owner || o == space_.language() || division.ranks[o] != division.ranks[owner])
+      continue;
+    if (o < owner)
+      shared_pp = grids[o].pp;
+    else
+      following.push_back(o);
+  }
+  const auto [known, added] =
+      fronts_.try_emplace(FrontKey{unit.division, owner, drive.microbatches,
+                                   drive.encoder_microbatches, language.pp, shared_pp});
   if (!added) return known->second;
   struct Each {
     PartBound part;
     ModuleLayout grid;
   };
   std::vector<Each> found;
-  std::vector<ModuleLayout> tried = grids;
+  Drive plain_drive = drive;
+  plain_drive.schedule = ScheduleKind::one_f_one_b;
   const Bytes capacity = scenario_.cluster.device.memory;
   for (const ModuleLayout& grid : all) {
     tried[owner] = grid;
-    const Layout layout = space_.assemble(divisions_[unit.division], tried, drive);
+    for (const std::size_t o : following) {
+      tried[o] = ModuleLayout{};
+      tried[o].pp = grid.pp;
+      tried[o].first_rank = grid.first_rank;
+      tried[o].ranks = grid.ranks;
+    }
+    const Layout layout = space_.assemble(division, tried, plain_drive);
     if (check_layout(scenario_, layout)) continue;
     const PartBound part = screen_.part(layout, space_.owners()[owner]);
     if (capacity.value > 0 && part.memory > capacity) continue;
@@ -203,7 +238,7 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
         list.beaten += others;
         continue;
       }
-      const Layout layout = space_.assemble(division, grids, drive);
+      const Layout layout = parts ? space_.assemble(division, grids, drive) : Layout{};
       if (parts && !check_layout(scenario_, layout)) {
         // Whatever the others' grids are, the language module's ranks take this long and hold this.
         const PartBound part = screen_.part(layout, language);

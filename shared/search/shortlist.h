@@ -65,9 +65,9 @@ class Lister {
   Shortlist list(const Unit& unit, const ListerOptions& options);
 
  private:
-  // An encoder's grids that are worth combining, by division, owner and what the language module
-  // asks of it.
-  using FrontKey = std::tuple<std::size_t, std::size_t, int, int, int>;
+  // An encoder's grids that are worth combining, by all that they depend on, whoever asks first:
+  // division, owner, works, the language module's pp, and that of the encoder whose ranks it shares.
+  using FrontKey = std::tuple<std::size_t, std::size_t, int, int, int, int>;
   struct Grids {
     std::vector<std::vector<ModuleLayout>> by_owner;
   };

@@ -7,6 +7,8 @@
 
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario_json.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/search/shortlist.h"
 #include "shared/search/space.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/scenario_files.h"
@@ -18,6 +20,30 @@ int count(const std::vector<Layout>& layouts, Placement placement) {
   return static_cast<int>(std::count_if(layouts.begin(), layouts.end(), [&](const Layout& layout) {
     return layout.placement == placement;
   }));
+}
+
+constexpr const char* kEncoders =
+    R"("vision": {"layers": 2, "hidden": 64, "heads": 8, "ffn": 128, "patch": 4, "image_size": 16},
+       "projector": {"from": "vision", "merge": "2x2"},
+       "audio": {"layers": 2, "hidden": 64, "heads": 8, "ffn": 128, "mel_bins": 8, "audio_tokens": 8},
+       "audio_projector": {"kind": "projector", "from": "audio", "merge": 2, "hidden": 0},
+       "language": {"from": ["projector", "audio_projector"], "layers": 4, "hidden": 128,
+                    "heads": 8, "kv_heads": 8, "ffn": 256, "vocab": 512})";
+constexpr const char* kDiffusion =
+    R"(, "diffusion": {"from": "language", "layers": 2, "hidden": 64, "heads": 8, "ffn": 128,
+                       "patch": 2, "latent_channels": 4, "latent_tokens": 16})";
+
+// On 8 ranks, few choices.
+Scenario with_encoders(const std::string& model, const std::string& data) {
+  Scenario scenario = read_scenario(R"({"polyphony": 1, "model": {)" + model + R"(},
+          "cluster": {"node": "hgx-h100"}, "training": {"precision": "bf16"},
+          "data": {"source": "synthetic", "text": {"tokens": 64}, "images": {"per_sample": 1},
+                   "audio": {"per_sample": 2}, )" +
+                                        data + R"("global_batch": 8}})",
+                                    "encoders.json", test::file_text);
+  scenario.search = examples::few_choices(scenario.model.modules.size());
+  scenario.search->microbatch = {1};
+  return scenario;
 }
 
 }  // namespace
@@ -101,30 +127,13 @@ TEST_CASE("a space holds every legal layout once, whatever the order of its list
 }
 
 TEST_CASE("two encoders, and what the language module feeds: every placement that can be") {
-  const std::string encoders =
-      R"("vision": {"layers": 2, "hidden": 64, "heads": 8, "ffn": 128, "patch": 4, "image_size": 16},
-         "projector": {"from": "vision", "merge": "2x2"},
-         "audio": {"layers": 2, "hidden": 64, "heads": 8, "ffn": 128, "mel_bins": 8, "audio_tokens": 8},
-         "audio_projector": {"kind": "projector", "from": "audio", "merge": 2, "hidden": 0},
-         "language": {"from": ["projector", "audio_projector"], "layers": 4, "hidden": 128,
-                      "heads": 8, "kv_heads": 8, "ffn": 256, "vocab": 512})";
-  const std::string diffusion =
-      R"(, "diffusion": {"from": "language", "layers": 2, "hidden": 64, "heads": 8, "ffn": 128,
-                         "patch": 2, "latent_channels": 4, "latent_tokens": 16})";
   const auto layouts_of = [&](const std::string& model, const std::string& data) {
-    Scenario scenario = read_scenario(R"({"polyphony": 1, "model": {)" + model + R"(},
-            "cluster": {"node": "hgx-h100"}, "training": {"precision": "bf16"},
-            "data": {"source": "synthetic", "text": {"tokens": 64}, "images": {"per_sample": 1},
-                     "audio": {"per_sample": 2}, )" +
-                                          data + R"("global_batch": 8}})",
-                                      "encoders.json", test::file_text);
-    scenario.search = examples::few_choices(scenario.model.modules.size());
-    scenario.search->microbatch = {1};
+    const Scenario scenario = with_encoders(model, data);
     for (const Layout& layout : candidates(scenario))
       CHECK_FALSE(check_layout(scenario, layout).has_value());
     return candidates(scenario);
   };
-  const std::vector<Layout> two = layouts_of(encoders, "");
+  const std::vector<Layout> two = layouts_of(kEncoders, "");
   for (const Placement placement :
        {Placement::homogeneous, Placement::colocated, Placement::non_colocated, Placement::mixed})
     CHECK(count(two, placement) > 0);
@@ -138,11 +147,69 @@ TEST_CASE("two encoders, and what the language module feeds: every placement tha
     CHECK(vision.first_rank + vision.ranks == language.first_rank);
   }
   const std::vector<Layout> three =
-      layouts_of(encoders + diffusion, R"("latents": {"per_sample": 1}, )");
+      layouts_of(std::string(kEncoders) + kDiffusion, R"("latents": {"per_sample": 1}, )");
   CHECK(count(three, Placement::homogeneous) > 0);
   CHECK(count(three, Placement::colocated) == 0);  // the language module feeds somebody
   CHECK(count(three, Placement::non_colocated) > 0);
   CHECK(count(three, Placement::mixed) > 0);
+}
+
+TEST_CASE("a unit's shortlist does not depend on what was listed before it") {
+  // Workers list units in an order of their own: the answer must not know which.
+  Scenario scenario = examples::vlm_on_h100();
+  scenario.cluster.nodes = 8;
+  scenario.search = examples::few_choices(3);
+  scenario.search->placement = {Placement::colocated, Placement::non_colocated};
+  scenario.search->modules[0].ranks = {8};
+  scenario.search->modules[0].pp = {};
+  scenario.search->modules[0].shard = {Shard::none, Shard::full};
+  scenario.search->modules[2].tp = {4, 8};
+  scenario.search->modules[2].vpp = {1, 2, 3};
+  scenario.search->schedule = {};
+  scenario.search->microbatch = {1, 4};
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Batch batch = typical_batch(scenario);
+  const Space space(scenario);
+  Lister forwards(scenario, space, profile, batch), backwards(scenario, space, profile, batch);
+  const std::vector<Unit>& units = forwards.units();
+  REQUIRE(units.size() > 10);
+  std::vector<Shortlist> first, second;
+  for (const Unit& unit : units) first.push_back(forwards.list(unit, {}));
+  for (std::size_t i = units.size(); i-- > 0;) second.push_back(backwards.list(units[i], {}));
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const Shortlist &one = first[i], &other = second[units.size() - 1 - i];
+    REQUIRE(one.best.size() == other.best.size());
+    for (std::size_t k = 0; k < one.best.size(); ++k) {
+      CHECK(one.best[k].layout == other.best[k].layout);
+      CHECK(one.best[k].bound == other.best[k].bound);
+    }
+    CHECK(one.rest == other.rest);
+    kept += one.best.size();
+  }
+  CHECK(kept > 100);
+}
+
+TEST_CASE("encoders that share their ranks are listed at every depth that they may have together") {
+  Scenario scenario = with_encoders(kEncoders, "");
+  scenario.search->placement = {Placement::mixed};
+  for (const std::size_t encoder : {0, 2}) {
+    scenario.search->modules[encoder].pp = {1, 2};
+    scenario.search->modules[encoder].shard = {Shard::none};
+  }
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Batch batch = typical_batch(scenario);
+  const Space space(scenario);
+  Lister lister(scenario, space, profile, batch);
+  int shallow = 0, deep = 0;
+  // With pp 2 an encoder's ranks hold half: on the front of memory, behind it in time.
+  for (const Unit& unit : lister.units())
+    for (const Listed& listed : lister.list(unit, {.keep = 10'000, .limits = {}}).best) {
+      CHECK(listed.layout.modules[0].pp == listed.layout.modules[2].pp);
+      ++(listed.layout.modules[0].pp == 1 ? shallow : deep);
+    }
+  CHECK(shallow > 0);
+  CHECK(deep > 0);
 }
 
 }  // namespace polyphony
