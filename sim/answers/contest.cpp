@@ -25,10 +25,6 @@ constexpr int kMostSteps = 40;
 // Splits into more stages are left as the plan has them: pairs of stages would be too many.
 constexpr int kMostStagesToShift = 24;
 
-std::string words(std::size_t count, const std::string& what) {
-  return what + " " + count_text(static_cast<std::int64_t>(count));
-}
-
 }  // namespace
 
 Contest::Contest(const Question& question, const Space& space, Screen& screen, KnownAnswers& known,
@@ -58,24 +54,35 @@ void Contest::enter(const Screened& screened) {
   }
 }
 
+std::vector<std::string> Contest::ask(
+    const std::string& what, const std::vector<std::size_t>& positions,
+    const std::pair<std::string, std::int64_t>& saying,
+    const std::function<std::string(const Layout&, Bytes)>& work) {
+  std::vector<std::string> keys;
+  for (const std::size_t at : positions)
+    keys.push_back(what + " " + layout_numbers(candidates_[at].layout).dump());
+  const auto together =
+      std::min<std::size_t>(positions.size(), static_cast<std::size_t>(std::max(1, options_.jobs)));
+  const Bytes each =
+      options_.memory / std::max<std::int64_t>(1, static_cast<std::int64_t>(together));
+  return known_.ask(
+      options_.jobs, keys,
+      [&](std::size_t i) { return work(candidates_[positions[i]].layout, each); },
+      [&](std::size_t done) {
+        if (options_.progress)
+          options_.progress(
+              -1, saying.first + " " + count_text(saying.second + static_cast<std::int64_t>(done)));
+      });
+}
+
 std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
                                    const std::string& what) {
   std::vector<std::size_t> open;
-  std::vector<std::string> keys;
   for (const std::size_t at : positions)
-    if (standings_[at].waiting) {
-      open.push_back(at);
-      keys.push_back("estimate " + layout_numbers(candidates_[at].layout).dump());
-    }
-  const Bytes each = options_.memory / std::max<std::int64_t>(1, options_.jobs);
-  const std::vector<std::string> answers = known_.ask(
-      options_.jobs, keys,
-      [&](std::size_t i) {
-        return estimate_candidate(question_, candidates_[open[i]].layout, false, each);
-      },
-      [&](std::size_t done) {
-        if (options_.progress)
-          options_.progress(-1, words(static_cast<std::size_t>(estimated_) + done, what));
+    if (standings_[at].waiting) open.push_back(at);
+  const std::vector<std::string> answers =
+      ask("estimate", open, {what, estimated_}, [&](const Layout& layout, Bytes memory) {
+        return estimate_candidate(question_, layout, false, memory);
       });
   std::int64_t ops = 0;
   for (std::size_t i = 0; i < open.size(); ++i) {
@@ -208,19 +215,9 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
     }
     if (round.empty()) return;
     ops -= cost;
-    std::vector<std::string> keys;
-    for (const std::size_t at : round)
-      keys.push_back("simulate " + layout_numbers(candidates_[at].layout).dump());
-    const Bytes each = options_.memory / static_cast<std::int64_t>(round.size());
-    const std::vector<std::string> answers = known_.ask(
-        options_.jobs, keys,
-        [&](std::size_t i) {
-          return examine_candidate(question_, Predictor::simulate, candidates_[round[i]].layout,
-                                   each);
-        },
-        [&](std::size_t now) {
-          if (options_.progress)
-            options_.progress(-1, words(static_cast<std::size_t>(simulated_) + now, "simulating"));
+    const std::vector<std::string> answers =
+        ask("simulate", round, {"simulating", simulated_}, [&](const Layout& layout, Bytes memory) {
+          return examine_candidate(question_, Predictor::simulate, layout, memory);
         });
     for (std::size_t i = 0; i < round.size(); ++i) {
       Candidate found = candidates_[round[i]];
@@ -244,20 +241,11 @@ std::size_t Contest::estimate(const Layout& layout) {
 
 void Contest::add_effects(const std::vector<std::size_t>& positions) {
   std::vector<std::size_t> open;
-  std::vector<std::string> keys;
   for (const std::size_t at : positions)
-    if (candidates_[at].effects.empty() && candidates_[at].why_not.empty()) {
-      open.push_back(at);
-      keys.push_back("effects " + layout_numbers(candidates_[at].layout).dump());
-    }
-  const Bytes each = options_.memory / std::max<std::int64_t>(1, options_.jobs);
-  const std::vector<std::string> answers = known_.ask(
-      options_.jobs, keys,
-      [&](std::size_t i) {
-        return estimate_candidate(question_, candidates_[open[i]].layout, true, each);
-      },
-      [&](std::size_t done) {
-        if (options_.progress) options_.progress(-1, words(done, "comparing"));
+    if (candidates_[at].effects.empty() && candidates_[at].why_not.empty()) open.push_back(at);
+  const std::vector<std::string> answers =
+      ask("effects", open, {"comparing", 0}, [&](const Layout& layout, Bytes memory) {
+        return estimate_candidate(question_, layout, true, memory);
       });
   for (std::size_t i = 0; i < open.size(); ++i) {
     Candidate found;

@@ -72,6 +72,10 @@ class Contest {
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
   bool stopped() const { return options_.stopped && options_.stopped(); }
+  // Of the layouts at these positions; `saying`: what is shown, and how many were so before.
+  std::vector<std::string> ask(const std::string& what, const std::vector<std::size_t>& positions,
+                               const std::pair<std::string, std::int64_t>& saying,
+                               const std::function<std::string(const Layout&, Bytes)>& work);
   std::int64_t estimate_all(const std::vector<std::size_t>& positions, const std::string& what);
   void climb_from(std::size_t start, std::int64_t& ops);
   std::vector<std::size_t> better_neighbours(std::size_t of, const Layout& layout);

@@ -74,10 +74,9 @@ void add(const json& answer, Placement placement, std::size_t unit, Screened& al
 
 }  // namespace
 
-Screened screen_space(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
-                      const Batch& batch, const ListerOptions& options, KnownAnswers& known,
-                      const Shards& shards, int jobs, const ShowProgress& progress) {
-  Lister lister(scenario, space, profile, batch);
+Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOptions& options,
+                      KnownAnswers& known, const Shards& shards, int jobs,
+                      const ShowProgress& progress) {
   std::vector<Unit> units;
   for (std::size_t i = 0; i < lister.units().size(); ++i)
     if (i % static_cast<std::size_t>(shards.count) == static_cast<std::size_t>(shards.index))

@@ -32,8 +32,9 @@ struct Shards {
 
 using ShowProgress = std::function<void(double share, const std::string& what)>;
 
-Screened screen_space(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
-                      const Batch& batch, const ListerOptions& options, KnownAnswers& known,
-                      const Shards& shards, int jobs, const ShowProgress& progress);
+// `lister`: of a space of the scenario.
+Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOptions& options,
+                      KnownAnswers& known, const Shards& shards, int jobs,
+                      const ShowProgress& progress);
 
 }  // namespace polyphony::sim

@@ -60,25 +60,22 @@ void add_counts(const Screened& screened, const Model& model, Sweep& result) {
   result.smallest_misfit.text = describe(model, screened.misfit->layout);
 }
 
-// How the first candidates differ from the best, as the profile knows its errors.
+// How the first candidates and the baselines differ from the best, as the profile knows its errors; as far
+// as their effects are known (a sweep that is stopped leaves some out).
 void compare_with_best(const HardwareProfile& profile, std::size_t compared, Sweep& result) {
-  const std::size_t count = std::min(compared, result.ranked.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    Candidate& c = result.ranked[i];
+  if (result.ranked.empty()) return;
+  const std::size_t errors = profile.certainty.errors.size();
+  Candidate& best = result.ranked.front();
+  const auto believe = [&](Candidate& c) {
+    if (c.effects.size() != errors) return;
     c.belief = make_belief(c.figures.step, c.effects, profile);
-    const Candidate& best = result.ranked.front();
-    if (i > 0)
+    if (&c != &best && best.belief)
       c.difference =
           compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
-  }
-  if (count == 0) return;
-  const Candidate& best = result.ranked.front();
-  for (SetBeside& baseline : result.baselines) {
-    Candidate& c = baseline.candidate;
-    c.belief = make_belief(c.figures.step, c.effects, profile);
-    c.difference =
-        compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
-  }
+  };
+  for (std::size_t i = 0; i < std::min(compared, result.ranked.size()); ++i)
+    believe(result.ranked[i]);
+  for (SetBeside& baseline : result.baselines) believe(baseline.candidate);
 }
 
 void find_ties(const HardwareProfile& profile, Sweep& result) {
@@ -164,16 +161,17 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
 
   Contest contest({scenario, profile, batch, sizes}, space, screen, known,
                   {options.jobs, options.memory, show(0, 1), options.stopped});
-  const double combinations = Lister(scenario, space, profile, batch).combinations();
-  const bool small = combinations <= kSmallSpace;
+  Lister lister(scenario, space, profile, batch);
+  const bool small = lister.combinations() <= kSmallSpace;
   if (small) {
     listing.keep = static_cast<std::size_t>(kSmallSpace);
     listing.encoders = 0;
   } else {
     const Scenario thin = thinned(scenario);
     const Space thin_space(thin);
-    const Screened first = screen_space(thin, thin_space, profile, batch, listing, known, {},
-                                        options.jobs, show(0, 0.1));
+    Lister thin_lister(thin, thin_space, profile, batch);
+    const Screened first =
+        screen_space(thin, thin_lister, listing, known, {}, options.jobs, show(0, 0.1));
     contest.enter(first);
     for (const Placement placement : kPlacements)
       contest.estimate_best(placement, ops(kThinOps), kWithin);
@@ -181,8 +179,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   for (const Placement placement : kPlacements)
     if (const Seconds best = contest.best(placement); std::isfinite(best.count()))
       listing.limits[placement] = best;
-  const Screened screened = screen_space(scenario, space, profile, batch, listing, known,
-                                         options.shard, options.jobs, show(0.1, 0.4));
+  const Screened screened =
+      screen_space(scenario, lister, listing, known, options.shard, options.jobs, show(0.1, 0.4));
   add_counts(screened, model, result);
   contest.enter(screened);
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "shared/error.h"
@@ -26,8 +25,8 @@ std::string check_of(const std::string& key, const std::string& answer) {
   return check.digits();
 }
 
-void read_journal(const std::string& path, const std::string& question, KnownAnswers& known) {
-  const std::string text = read_records(path);
+void read_journal(const std::string& text, const std::string& path, const std::string& question,
+                  KnownAnswers& known) {
   const json head = json::parse(text.substr(0, text.find('\n')), nullptr, false);
   if (!head.is_object() || !head.contains("polyphony_sweep"))
     throw InputError(path, "", "is not the journal of a sweep",
@@ -46,32 +45,20 @@ void read_journal(const std::string& path, const std::string& question, KnownAns
   }
 }
 
-bool is_empty(const std::string& path) {
-  std::error_code failed;
-  return !std::filesystem::exists(path, failed) ||
-         (std::filesystem::is_regular_file(path, failed) &&
-          std::filesystem::file_size(path, failed) == 0);
-}
-
-// A last line that was cut off must not swallow the next.
-bool ends_inside_a_line(const std::string& path) {
-  const std::string text = read_records(path);
-  return !text.empty() && text.back() != '\n';
-}
-
 }  // namespace
 
 Journal::Journal(const std::vector<std::string>& paths, const std::string& question,
                  KnownAnswers& known)
     : path_(paths.front()),
-      fresh_(is_empty(path_)),
-      cut_(!fresh_ && ends_inside_a_line(path_)),
       file_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
   if (file_ < 0) fail_to_write(path_, errno);
-  for (const std::string& path : paths)
-    if (!(fresh_ && path == path_)) read_journal(path, question, known);
-  if (fresh_) append(head_of(question));
-  if (cut_) append("\n");
+  const std::string own = read_records(path_);
+  if (!own.empty()) read_journal(own, path_, question, known);
+  for (std::size_t other = 1; other < paths.size(); ++other)
+    read_journal(read_records(paths[other]), paths[other], question, known);
+  if (own.empty()) append(head_of(question));
+  // A last line that was cut off must not swallow the next.
+  if (!own.empty() && own.back() != '\n') append("\n");
   known.learned = [this](const std::string& key, const std::string& answer) {
     append(json{{"key", key}, {"answer", answer}, {"check", check_of(key, answer)}}.dump() + "\n");
   };

@@ -25,7 +25,6 @@ class Journal {
   void append(const std::string& text);
 
   std::string path_;
-  bool fresh_, cut_;  // nothing in it yet; its last line has no end
   Descriptor file_;
 };
 

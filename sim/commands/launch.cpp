@@ -15,31 +15,10 @@
 #include "shared/patience.h"
 #include "sim/commands/rank_process.h"
 #include "sim/commands/rank_talk.h"
+#include "sim/commands/signal_counter.h"
 
 namespace polyphony::sim {
 namespace {
-
-volatile std::sig_atomic_t signals_seen = 0;
-void count_signal(int) { signals_seen = signals_seen + 1; }
-
-// Restores the handlers that were there before.
-class SignalCounter {
- public:
-  SignalCounter() {
-    signals_seen = 0;
-    struct sigaction action{};
-    action.sa_handler = count_signal;
-    sigaction(SIGINT, &action, &old_interrupt_);
-    sigaction(SIGTERM, &action, &old_terminate_);
-  }
-  ~SignalCounter() {
-    sigaction(SIGINT, &old_interrupt_, nullptr);
-    sigaction(SIGTERM, &old_terminate_, nullptr);
-  }
-
- private:
-  struct sigaction old_interrupt_{}, old_terminate_{};
-};
 
 // One launch, from the first rank's start to the last one's end.
 class Watch {
@@ -87,10 +66,10 @@ class Watch {
     for (const Child& child : children_)
       if (child.running) talk_.hear(rank_of(child), drain(child.talk), false, now());
     say(talk_.take(now()));
-    if (signals_seen > passed_on_) {
+    if (SignalCounter::seen() > passed_on_) {
       result_.interrupted = true;
       kill_running(children_, passed_on_ == 0 ? SIGTERM : SIGKILL);
-      passed_on_ = signals_seen;
+      passed_on_ = SignalCounter::seen();
       if (!grace_) grace_.emplace(options_.grace, now());
     }
     if (refused_ && refused_->over(now())) {
@@ -165,7 +144,7 @@ std::string find_worker() {
 }
 
 LaunchResult launch(const LaunchOptions& options) {
-  const SignalCounter counter;
+  const SignalCounter counter({SIGINT, SIGTERM}, SignalCounter::Second::counts);
   const Pipe output = make_pipe();
   std::vector<Child> children;
   const Reaper reaper(children);

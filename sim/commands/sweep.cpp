@@ -10,8 +10,8 @@
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/free_memory.h"
-#include "sim/commands/interrupt.h"
 #include "sim/commands/journal.h"
+#include "sim/commands/signal_counter.h"
 #include "sim/commands/vary.h"
 #include "sim/commands/what_if.h"
 
@@ -175,7 +175,7 @@ Shards shard_of(const Arguments& args) {
 Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const std::string& label) {
   Progress progress(label);
-  const Interruptible interruptible;
+  const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   SweepOptions options;
   options.shard = shard_of(args);
   KnownAnswers known;
@@ -190,7 +190,7 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   options.cores = cores_here();
   options.memory = free_memory();
   if (args.has("estimate")) options.predictor = Predictor::estimate;
-  options.stopped = [] { return Interruptible::asked(); };
+  options.stopped = [] { return SignalCounter::seen() > 0; };
   options.known = &known;
   options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
   return sweep(scenario, profile, options);

@@ -141,6 +141,29 @@ TEST_CASE("the order of lists changes nothing, and what is known costs nothing")
   CHECK(text(sweep(turned, profile, options)) == first);
 }
 
+TEST_CASE("stopped when one layout is simulated, it ranks and compares what is known") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  KnownAnswers known;
+  bool simulated = false;
+  known.learned = [&](const std::string& key, const std::string&) {
+    simulated = simulated || key.rfind("simulate", 0) == 0;
+  };
+  SweepOptions options;
+  options.known = &known;
+  options.stopped = [&] { return simulated; };
+  const HardwareProfile profile = *find_profile(default_profile("H100"));  // states its errors
+  REQUIRE_FALSE(profile.certainty.errors.empty());
+  const Sweep result = sweep(scenario, profile, options);
+  CHECK(result.stopped);
+  REQUIRE(result.ranked.size() > 3);
+  CHECK(result.gaps.empty());
+  int believed = 0;
+  for (const Candidate& c : result.ranked) believed += c.belief.has_value() ? 1 : 0;
+  CHECK(believed < static_cast<int>(result.ranked.size()));
+}
+
 TEST_CASE("intervals are those of the candidate's own prediction") {
   const Scenario scenario = with_questions("scenarios/easy_vqa.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
