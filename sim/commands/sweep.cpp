@@ -175,7 +175,6 @@ Shards shard_of(const Arguments& args) {
 Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
                   const std::string& label) {
   Progress progress(label);
-  const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   SweepOptions options;
   options.shard = shard_of(args);
   KnownAnswers known;
@@ -196,14 +195,16 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   return sweep(scenario, profile, options);
 }
 
-// The best layout of the scenario as it is written: another one, perhaps.
+// The best layout of the scenario as it is written: another one, perhaps; once stopped, not asked.
 Unchanged best_unchanged(const Arguments& args) {
+  if (SignalCounter::seen() > 0) return {{}, "stopped before it was asked for", ""};
   const std::string path = args.require("scenario");
   try {
     Scenario scenario = read_scenario_file(path);
     read_samples(scenario);
     const Sweep result =
         sweep_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
+    if (result.stopped) return {{}, "stopped before all was done", ""};
     if (result.ranked.empty()) return {{}, "no layout fits", ""};
     const Candidate& best = result.ranked.front();
     return {best.figures, "", best.text};
@@ -259,6 +260,8 @@ int sweep_command(int argc, char** argv) {
   args.add_overrides();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
+  // One for all questions that are asked: who stops the first wants no second.
+  const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   if (args.has("vary"))
     return vary(args, args.require("scenario"), args.repeated("vary"),
                 [&](const Scenario& scenario, const HardwareProfile& profile) {

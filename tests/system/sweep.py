@@ -69,6 +69,8 @@ class Sweep(harness.SystemTest):
         self.assertIn(process.returncode, (0, 1), error)
         answer = json.loads(out)
         self.assertEqual(answer["stopped"], process.returncode == 1)
+        if answer["stopped"] and answer["ranked"]:  # the question as it is written is not asked then
+            self.assertIn("stopped", answer["unchanged"]["no_answer"])
 
     def test_a_row_is_saved_and_simulated(self):
         path, out = self.question(), self.folder / "row.json"
