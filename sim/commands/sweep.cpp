@@ -1,5 +1,5 @@
 // polyphony sweep: which layout?
-#include <cmath>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -12,56 +12,12 @@
 #include "sim/commands/free_memory.h"
 #include "sim/commands/journal.h"
 #include "sim/commands/signal_counter.h"
+#include "sim/commands/sweep_text.h"
 #include "sim/commands/vary.h"
 #include "sim/commands/what_if.h"
 
 namespace polyphony::sim {
 namespace {
-
-std::string count(double number) { return count_text(static_cast<std::int64_t>(number)); }
-
-// "-27% (-31 to -22)": of the baseline's step.
-std::string gain_text(const Candidate& c, const Sweep& result, const HardwareProfile& profile) {
-  if (result.baselines.empty()) return "";
-  const Candidate& baseline = result.baselines.front().candidate;
-  const double ratio = c.figures.step / baseline.figures.step - 1;
-  std::string text = (ratio > 0 ? "+" : "") + percent_text(ratio, 0);
-  if (!c.belief || !baseline.belief || c.layout == baseline.layout) return text;
-  const Difference gain = compare_beliefs(*baseline.belief, *c.belief,
-                                          layout_distance(baseline.layout, c.layout), profile);
-  constexpr double kNinety = 1.645;  // deviations of a normal: 5 % to either side
-  const auto end = [&](double sign) {
-    const double at = std::exp(gain.logarithm + sign * kNinety * gain.deviation) - 1;
-    return (at > 0 ? "+" : "") + number_text(100 * at, 0);
-  };
-  return text + " (" + end(-1) + " to " + end(1) + ")";
-}
-
-// Refusals in one line; every reason with `details`.
-void print_counts(const Sweep& result, bool details) {
-  std::cout << count(result.combinations)
-            << " combinations: " << count(static_cast<double>(result.legal))
-            << " looked at one by one, " << count(static_cast<double>(result.too_large))
-            << " of them too large, " << count(static_cast<double>(result.beaten))
-            << " ruled out by their bound; " << count(static_cast<double>(result.estimated))
-            << " estimated, " << count(static_cast<double>(result.simulated)) << " simulated\n";
-  std::int64_t refused = 0;
-  for (const Rejection& r : result.rejected) refused += r.count;
-  if (refused > 0 && !details)
-    std::cout << "not legal: " << count(static_cast<double>(refused)) << ", for "
-              << counted(static_cast<std::int64_t>(result.rejected.size()), "reason", "reasons")
-              << " (--details lists them)\n";
-  if (details)
-    for (const Rejection& r : result.rejected)
-      std::cout << "  " << r.count << "x " << name(r.placement) << ": " << r.example << "\n";
-  if (result.too_large && (details || result.ranked.empty()))
-    std::cout << "  does not fit, nearest: " << result.smallest_misfit.text << ": "
-              << result.smallest_misfit.bound.footprint.worst << " needs "
-              << bytes_text(result.smallest_misfit.bound.footprint.memory) << "\n";
-  if (!result.not_runnable.empty())
-    std::cout << "  simulation only: " << result.not_runnable << "\n";
-  for (const std::string& failure : result.failed) std::cout << "  FAILED " << failure << "\n";
-}
 
 void save_layout(const Scenario& scenario, const HardwareProfile& profile, const Candidate& c,
                  const std::string& path) {
@@ -95,63 +51,6 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
     if (!seen.insert(c.layout.placement).second) continue;
     save_layout(scenario, profile, c, folder + "/" + name(c.layout.placement) + ".json");
   }
-}
-
-// What a person sees first of it: how the ranks are divided, and the language module's grid.
-std::string shape_of(const Model& model, const Layout& layout) {
-  std::string shape = name(layout.placement);
-  for (const ModuleLayout& grid : layout.modules) shape += " " + std::to_string(grid.ranks);
-  const ModuleLayout& grid = layout.modules[language_module(model).value];
-  for (const int size : {grid.tp, grid.cp, grid.pp, grid.vpp, grid.ep})
-    shape += " " + std::to_string(size);
-  return shape;
-}
-
-// Rows of at most 100 columns, but for layouts that need more.
-void print_ranking(const Scenario& scenario, const HardwareProfile& profile, const Sweep& result,
-                   const Arguments& args) {
-  const bool wide = args.has("wide");
-  const auto words = [&](const Candidate& c) {
-    return wide ? c.text : brief(scenario.model, c.layout);
-  };
-  const std::string against = result.baselines.empty() ? "" : "vs " + result.baselines.front().name;
-  std::cout << "\n";
-  Table table({"#", "step", against, "memory", "layout"});
-  const auto most = static_cast<std::size_t>(std::max(1, args.integer("top")));
-  std::size_t shown = 0;
-  const auto add = [&](const std::string& place, const Candidate& c) {
-    table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step),
-               gain_text(c, result, profile), bytes_text(c.figures.peak_memory), words(c)});
-  };
-  // The best of each shape, and of each placement; near relatives of theirs are left to --all.
-  std::set<std::string> shapes;
-  std::set<Placement> placements;
-  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
-    const Candidate& c = result.ranked[i];
-    const bool first = placements.insert(c.layout.placement).second;
-    const bool another =
-        args.has("all") || shapes.insert(shape_of(scenario.model, c.layout)).second;
-    if ((another && shown < most) || first) {
-      add(std::to_string(i + 1) + (c.tied && result.tied > 1 ? "=" : ""), c);
-      ++shown;
-    }
-  }
-  for (const SetBeside& baseline : result.baselines) add("-", baseline.candidate);
-  std::cout << table.text();
-  for (std::size_t i = 0; i < result.baselines.size(); ++i)
-    std::cout << (i ? ", then " : "-: ") << result.baselines[i].name
-              << (i + 1 == result.baselines.size() ? "; ~: estimated; *: own split; " : "");
-  std::cout << "±" << percent_text(profile.step_error, 0) << " by " << describe(profile) << "\n";
-  if (result.tied > 1)
-    std::cout << result.tied << " layouts are tied (=): what the profile does not know could turn "
-              << "their order round; simplest: " << result.simplest + 1 << "\n";
-  for (const auto& [placement, gap] : result.gaps)
-    std::cout << name(placement)
-              << (gap > 0
-                      ? ": a layout not looked at could be up to " + percent_text(gap) + " faster"
-                      : ": no combination of the lists has a smaller estimate")
-              << "\n";
-  for (const std::string& line : result.why) std::cout << line << "\n";
 }
 
 // "2/8": the second of eight parts.
@@ -291,7 +190,9 @@ int sweep_command(int argc, char** argv) {
     return exit_code(result);
   }
   print_notes(scenario, result.notes);
-  print_ranking(scenario, profile, result, args);
+  print_ranking(scenario, profile, result,
+                {static_cast<std::size_t>(std::max(1, args.integer("top"))), args.has("all"),
+                 args.has("wide")});
   if (what_if) {
     std::cout << "\n" << side_by_side(*what_if);
     if (what_if->unchanged.figures)
