@@ -47,6 +47,15 @@ std::uint64_t permuted(std::uint64_t index, std::uint64_t size, std::uint64_t ke
 
 }  // namespace
 
+bool constant_sizes(const Data& data) {
+  const auto* source = std::get_if<SyntheticData>(&data.source);
+  if (source == nullptr) return false;
+  for (const Distribution* each :
+       {&source->images, &source->text_tokens, &source->latents, &source->clips})
+    if (each->kind != Distribution::Kind::constant) return false;
+  return true;
+}
+
 BatchTotals totals_of(const Batch& batch) {
   BatchTotals totals;
   totals.samples = static_cast<std::int64_t>(batch.samples.size());

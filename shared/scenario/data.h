@@ -87,6 +87,9 @@ struct Data {
   bool operator==(const Data&) const = default;
 };
 
+// Whether every sample has the same items: known of synthetic data alone.
+bool constant_sizes(const Data& data);
+
 // The global batch of `step` from a named distribution: depends on (seed, step, position) only.
 Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_image,
                  std::uint64_t seed, std::uint64_t step);

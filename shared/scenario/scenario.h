@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "shared/error.h"
+#include "shared/goal/goal.h"
 #include "shared/hardware/cluster.h"
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
@@ -65,6 +66,7 @@ struct Scenario {
   Training training;
   std::optional<Layout> layout;
   std::optional<Search> search;
+  Goal goal;
 };
 
 }  // namespace polyphony

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/goal/goal_json.h"
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/software.h"
 #include "shared/model/layout.h"
@@ -250,6 +251,8 @@ const ObjectForm& scenario_form() {
        {"data", object_form(data_form()), "what a step trains on", true},
        {"layout", object_form(layout_form()), "one layout, to plan, simulate or run"},
        {"search", object_form(search_form()), "layouts to compare"},
+       {"goal", object_form(goal_form()),
+        "what the best layout is best at; the step time when absent"},
        {"training", object_form(training_form()), "optimizer and length of the run"},
        {"published", list_form(object_form(published_form()), 1, 64),
         "what was measured of the layout elsewhere"}},

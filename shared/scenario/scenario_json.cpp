@@ -1,5 +1,6 @@
 #include "shared/scenario/scenario_json.h"
 
+#include "shared/goal/goal_json.h"
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/scenario_parts.h"
 #include "shared/scenario/validate.h"
@@ -59,6 +60,7 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   scenario.cluster = read_cluster(root.at("cluster"), files);
   scenario.data = read_data(root.at("data"), scenario.model, files);
   if (root.has("training")) scenario.training = read_training(root.at("training"));
+  if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
   validate(scenario);
   if (root.has("layout"))
     scenario.layout = read_layout(root.at("layout"), scenario.model, scenario.cluster);

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "shared/goal/goal_json.h"
 #include "shared/hardware/device_json.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario/distribution_text.h"
@@ -266,6 +267,7 @@ std::string resolved_text(const Scenario& scenario) {
   json["data"] = data_json(scenario.data);
   if (scenario.layout) json["layout"] = layout_json(*scenario.layout, scenario.model);
   if (scenario.search) json["search"] = search_json(*scenario.search, scenario.model);
+  if (scenario.goal != Goal{}) json["goal"] = Json::parse(resolved_text(scenario.goal));
   json["training"] = training_json(scenario.training);
   return json.dump(2) + "\n";
 }

@@ -171,6 +171,22 @@ void check_training(const Refusal& refuse, const Training& t, const Device& devi
     refuse("/training/steps", "nothing to do in " + number(t.steps) + " steps", "at least 1");
 }
 
+void check_goal(const Refusal& refuse, const Scenario& scenario) {
+  const Goal& goal = scenario.goal;
+  if (!goal.nodes.empty() && goal.nodes.back() > scenario.cluster.nodes)
+    refuse("/goal/nodes",
+           number(goal.nodes.back()) + " nodes, the cluster has " + number(scenario.cluster.nodes),
+           "at most those");
+  for (const Objective objective : goal.objectives) {
+    if (objective == Objective::dollars && !(scenario.cluster.dollars_per_rank_hour > 0))
+      refuse("/cluster", "key \"price\" is missing: the goal is dollars",
+             "\"price\": \"2.5USD/GPUh\"");
+    if (objective == Objective::p95 && constant_sizes(scenario.data))
+      refuse("/goal/objective", "all samples have one size: every step takes as long",
+             "\"step\", or data that vary");
+  }
+}
+
 }  // namespace
 
 void validate(const Scenario& scenario) {
@@ -179,6 +195,7 @@ void validate(const Scenario& scenario) {
   check_cluster(refuse, scenario.cluster);
   check_data(refuse, scenario.data, scenario.model);
   check_training(refuse, scenario.training, scenario.cluster.device);
+  check_goal(refuse, scenario);
 }
 
 }  // namespace polyphony
