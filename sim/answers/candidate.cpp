@@ -13,6 +13,9 @@ using nlohmann::json;
 json to_json(const Candidate& c) {
   json parts = json::array();
   for (const Seconds part : c.parts) parts.push_back(part.count());
+  json idle = json::array();
+  if (c.idle)
+    for (const Seconds part : *c.idle) idle.push_back(part.count());
   return {{"step", c.figures.step.count()},
           {"tokens", c.figures.tokens_per_second_per_rank},
           {"mfu", c.figures.model_flops_utilization},
@@ -26,6 +29,7 @@ json to_json(const Candidate& c) {
           {"folded", c.folded},
           {"ops", c.ops},
           {"parts", parts},
+          {"idle", idle},
           {"energy", c.figures.energy.value},
           {"step_dollars", c.figures.dollars_per_step},
           {"step_tokens", c.figures.tokens},
@@ -51,13 +55,19 @@ void read_json(const json& value, Candidate& c) {
   c.ops = value["ops"];
   for (std::size_t i = 0; i < c.parts.size(); ++i)
     c.parts[i] = Seconds(value["parts"][i].get<double>());
+  if (!value["idle"].empty()) {
+    c.idle.emplace();
+    for (std::size_t i = 0; i < c.idle->size(); ++i)
+      (*c.idle)[i] = Seconds(value["idle"][i].get<double>());
+  }
   c.effects = value["effects"].get<std::vector<double>>();
   c.lowerings = value["lowerings"];
 }
 
 std::string refused(const Infeasible& no) { return json{{"infeasible", no.reason}}.dump(); }
 
-void describe_into(const Question& question, const Prediction& prediction, Candidate& candidate) {
+void describe_into(const Question& question, const Prediction& prediction, bool with_idle,
+                   Candidate& candidate) {
   candidate.figures = figures(question.scenario, prediction);
   candidate.estimate = prediction.estimate.step();
   candidate.simulated = prediction.simulated;
@@ -65,7 +75,10 @@ void describe_into(const Question& question, const Prediction& prediction, Candi
   candidate.ops = static_cast<std::int64_t>(prediction.program.ops.size());
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
-  candidate.parts = parts[traces::critical_rank(parts).value];
+  const Rank critical = traces::critical_rank(parts);
+  candidate.parts = parts[critical.value];
+  if (with_idle)
+    candidate.idle = traces::idle_times(prediction.program, prediction.timeline)[critical.value];
 }
 
 }  // namespace
@@ -84,7 +97,7 @@ std::string estimate_candidate(const Question& question, const Layout& layout, b
   if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
   const auto& prediction = std::get<Prediction>(outcome);
   Candidate candidate;
-  describe_into(question, prediction, candidate);
+  describe_into(question, prediction, effects, candidate);
   if (effects)
     candidate.effects = step_effects(prediction.program, prediction.compiled,
                                      question.scenario.cluster, question.profile);
@@ -102,7 +115,7 @@ std::string examine_candidate(const Question& question, Predictor predictor, con
   if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
   const auto& prediction = std::get<Prediction>(outcome);
   Candidate candidate;
-  describe_into(question, prediction, candidate);
+  describe_into(question, prediction, true, candidate);
   candidate.effects = step_effects(question.scenario, layout, prediction, question.profile);
   candidate.lowerings = programs_lowered() - before;
   return to_json(candidate).dump();

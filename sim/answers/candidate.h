@@ -15,8 +15,15 @@
 #include "shared/search/bound.h"
 #include "sim/prediction/figures.h"
 #include "traces/compare/compare.h"
+#include "traces/compare/idle.h"
 
 namespace polyphony::sim {
+
+// The step beside a baseline's: (this - baseline) / baseline.
+struct StepChange {
+  double ratio = 0;
+  std::optional<std::pair<double, double>> interval{};  // 90 %
+};
 
 struct Candidate {
   Layout layout;
@@ -30,11 +37,13 @@ struct Candidate {
   std::int64_t ops = 0;  // of the Program that was lowered: what an answer costs
   std::vector<double>
       effects;  // by HardwareProfile::certainty.errors; of those that were asked for
-  std::uint64_t lowerings = 0;             // Programs that the worker lowered for it
-  std::string why_not;                     // no answer: why; empty: there is one
-  std::optional<Belief> belief{};          // of the first SweepOptions::compared
-  std::optional<Difference> difference{};  // from the best; of those but the best
-  bool tied = false;                       // the best is tied with itself
+  std::optional<traces::IdleTimes> idle{};  // of the critical rank, where effects are known
+  std::uint64_t lowerings = 0;              // Programs that the worker lowered for it
+  std::string why_not;                      // no answer: why; empty: there is one
+  std::optional<Belief> belief{};           // where effects are known
+  std::optional<Difference> difference{};   // from the best; of those but the best
+  std::optional<StepChange> change{};       // from the first baseline
+  bool tied = false;                        // the best is tied with itself
 };
 
 struct Question {
@@ -44,8 +53,8 @@ struct Question {
   const std::vector<WorkSize>& sizes;  // module_sizes() of the batch (shared/cost/layer_costs.h)
 };
 
-// What a worker sends back of a candidate: its estimate; with `effects`, those too; its simulation
-// and effects. Infeasible: a link the cluster does not have, or no memory to predict it with
+// What a worker sends back of a candidate: its estimate; with `effects`, those and its idle times too;
+// its simulation and all of these. Infeasible: a link the cluster does not have, or no memory to predict it with
 // (`memory` free, 0: not judged; sim/prediction/need.h).
 std::string estimate_candidate(const Question& question, const Layout& layout, bool effects,
                                Bytes memory);

@@ -250,7 +250,9 @@ void Contest::add_effects(const std::vector<std::size_t>& positions) {
   for (std::size_t i = 0; i < open.size(); ++i) {
     Candidate found;
     read_answer(answers[i], found);
-    if (found.why_not.empty()) candidates_[open[i]].effects = found.effects;
+    if (!found.why_not.empty()) continue;
+    candidates_[open[i]].effects = found.effects;
+    candidates_[open[i]].idle = found.idle;
   }
 }
 

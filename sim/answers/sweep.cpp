@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "shared/cost/layer_costs.h"
 #include "shared/fnv.h"
@@ -62,7 +63,7 @@ void add_counts(const Screened& screened, const Model& model, Sweep& result) {
 
 // How the first candidates and the baselines differ from the best, as the profile knows its errors; as far
 // as their effects are known (a sweep that is stopped leaves some out).
-void compare_with_best(const HardwareProfile& profile, std::size_t compared, Sweep& result) {
+void compare_with_best(const HardwareProfile& profile, Sweep& result) {
   if (result.ranked.empty()) return;
   const std::size_t errors = profile.certainty.errors.size();
   Candidate& best = result.ranked.front();
@@ -73,9 +74,27 @@ void compare_with_best(const HardwareProfile& profile, std::size_t compared, Swe
       c.difference =
           compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
   };
-  for (std::size_t i = 0; i < std::min(compared, result.ranked.size()); ++i)
-    believe(result.ranked[i]);
+  for (Candidate& c : result.ranked) believe(c);
   for (SetBeside& baseline : result.baselines) believe(baseline.candidate);
+}
+
+StepChange change_from(const Candidate& baseline, const Candidate& c,
+                       const HardwareProfile& profile) {
+  StepChange change{c.figures.step / baseline.figures.step - 1};
+  if (!c.belief || !baseline.belief || c.layout == baseline.layout) return change;
+  const SecondsInterval more = compare_beliefs(*baseline.belief, *c.belief,
+                                               layout_distance(baseline.layout, c.layout), profile)
+                                   .seconds;
+  change.interval = {more.low / baseline.figures.step, more.high / baseline.figures.step};
+  return change;
+}
+
+void compare_with_baseline(const HardwareProfile& profile, Sweep& result) {
+  if (result.baselines.empty()) return;
+  const Candidate baseline = result.baselines.front().candidate;
+  for (Candidate& c : result.ranked) c.change = change_from(baseline, c, profile);
+  for (SetBeside& other : result.baselines)
+    other.candidate.change = change_from(baseline, other.candidate, profile);
 }
 
 void find_ties(const HardwareProfile& profile, Sweep& result) {
@@ -125,7 +144,7 @@ std::vector<std::string> why_it_wins(const Sweep& result) {
 
 std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
   // Of the way answers are worked out: goes up when they change.
-  constexpr int kAnswersVersion = 1;
+  constexpr int kAnswersVersion = 2;
   Fnv digest;
   digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
   return digest.digits();
@@ -202,10 +221,11 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::erase_if(order, [&](std::size_t at) {  // a baseline may be what the search does not ask for
     return !space.allows(contest.all()[at].layout);
   });
-  std::vector<std::size_t> compared(
-      order.begin(),
-      order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), options.compared)));
-  compared.insert(compared.end(), set_beside.begin(), set_beside.end());
+  std::vector<std::size_t> compared = set_beside;
+  std::set<Placement> placements;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (placements.insert(contest.all()[order[i]].layout.placement).second || i < options.compared)
+      compared.push_back(order[i]);
   contest.add_effects(compared);
   for (const std::size_t at : order)
     if (result.ranked.size() < options.ranked) result.ranked.push_back(contest.all()[at]);
@@ -214,7 +234,8 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });
   result.estimated = contest.estimated();
   result.simulated = contest.simulated();
-  compare_with_best(profile, options.compared, result);
+  compare_with_best(profile, result);
+  compare_with_baseline(profile, result);
   find_ties(profile, result);
   result.why = why_it_wins(result);
   result.stopped = options.stopped && options.stopped();

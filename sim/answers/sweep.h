@@ -30,7 +30,7 @@ struct SweepOptions {
   bool runnable = false;      // only what the executor can run
   int cores = 0;              // of this machine, where the search is about it; 0: not judged
   Bytes memory{};             // free for the search's workers together; 0: not judged
-  std::size_t compared = 32;  // with the best, itself included
+  std::size_t compared = 32;  // with the best, itself included; and the best of each placement
   std::size_t ranked = 256;   // candidates in the answer
   Predictor predictor = Predictor::simulate;
   KnownAnswers* known = nullptr;  // answers from before, and where new ones go

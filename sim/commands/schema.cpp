@@ -1,17 +1,38 @@
 #include <iostream>
 
 #include "shared/scenario/schema_json.h"
+#include "sim/answers/answer_schema.h"
 #include "sim/commands/command.h"
 
 namespace polyphony::sim {
+namespace {
+
+struct Document {
+  const char* of;
+  std::string (*text)();
+};
+constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + "\n"; }},
+                                   {"sweep", sweep_schema}};
+
+}  // namespace
 
 int schema_command(int argc, char** argv) {
-  Arguments args("schema", "The JSON Schema of scenario files.", "",
+  std::vector<std::string> names;
+  for (const Document& document : kDocuments) names.emplace_back(document.of);
+  Arguments args("schema", "The JSON Schema of scenario files, or of an answer in JSON.", "[OF]",
                  "  polyphony schema > scenario.schema.json\n  Name the file in your editor's "
-                 "settings for completion and checks as you type.");
+                 "settings for completion and checks as you type.\n  polyphony schema sweep > "
+                 "sweep.schema.json    what polyphony sweep --format json prints");
+  args.add()("of", joined(names), cxxopts::value<std::string>()->default_value("scenario"));
+  args.positional({"of"});
   if (args.parse(argc, argv)) return 0;
-  std::cout << scenario_schema() << "\n";
-  return 0;
+  for (const Document& document : kDocuments)
+    if (args.text("of") == document.of) {
+      std::cout << document.text();
+      return 0;
+    }
+  throw InputError("polyphony schema", "", "there is no schema of \"" + args.text("of") + "\"",
+                   suggest(args.text("of"), names));
 }
 
 }  // namespace polyphony::sim

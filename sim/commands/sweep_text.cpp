@@ -12,21 +12,18 @@ namespace {
 
 std::string count(double number) { return count_text(static_cast<std::int64_t>(number)); }
 
-// "-27% (-31 to -22)": of the baseline's step.
-std::string gain_text(const Candidate& c, const Sweep& result, const HardwareProfile& profile) {
-  if (result.baselines.empty()) return "";
-  const Candidate& baseline = result.baselines.front().candidate;
-  const double ratio = c.figures.step / baseline.figures.step - 1;
-  std::string text = (ratio > 0 ? "+" : "") + percent_text(ratio, 0);
-  if (!c.belief || !baseline.belief || c.layout == baseline.layout) return text;
-  const Difference gain = compare_beliefs(*baseline.belief, *c.belief,
-                                          layout_distance(baseline.layout, c.layout), profile);
-  constexpr double kNinety = 1.645;  // deviations of a normal: 5 % to either side
-  const auto end = [&](double sign) {
-    const double at = std::exp(gain.logarithm + sign * kNinety * gain.deviation) - 1;
-    return (at > 0 ? "+" : "") + number_text(100 * at, 0);
+// "-27 % (-31 to -22)": of the baseline's step.
+std::string change_text(const Candidate& c) {
+  if (!c.change) return "";
+  const auto signed_text = [](double ratio) {
+    const double whole = std::round(100 * ratio);
+    return (whole > 0 ? "+" : "") + number_text(whole == 0 ? 0 : whole, 0);  // no -0
   };
-  return text + " (" + end(-1) + " to " + end(1) + ")";
+  std::string text = signed_text(c.change->ratio) + " %";
+  if (c.change->interval)
+    text += " (" + signed_text(c.change->interval->first) + " to " +
+            signed_text(c.change->interval->second) + ")";
+  return text;
 }
 
 // What a person sees first of it: how the ranks are divided, and the language module's grid.
@@ -76,8 +73,8 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   Table table({"#", "step", against, "memory", "layout"});
   std::size_t shown = 0;
   const auto add = [&](const std::string& place, const Candidate& c) {
-    table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step),
-               gain_text(c, result, profile), bytes_text(c.figures.peak_memory), words(c)});
+    table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step), change_text(c),
+               bytes_text(c.figures.peak_memory), words(c)});
   };
   // The best of each shape, and of each placement; near relatives of theirs are left to --all.
   std::set<std::string> shapes;

@@ -1,0 +1,21 @@
+// JSON Schemas (draft 2020-12) of what `--format json` prints, from the tables that write it
+// (sim/answers/json_keys.h).
+#pragma once
+
+#include <string>
+
+#include "sim/answers/json_keys.h"
+#include "sim/answers/what_if.h"
+
+namespace polyphony::sim {
+
+std::string sweep_schema();  // of `polyphony sweep`
+
+// What the schemas are put together from.
+std::string schema_document(const std::string& title, const nlohmann::json& root,
+                            const nlohmann::json& definitions);
+nlohmann::json layout_definitions();     // the scenario's "layout", and what that refers to
+nlohmann::json candidate_definitions();  // "candidate", and what that refers to
+const JsonKeys<WhatIf>& what_if_keys();
+
+}  // namespace polyphony::sim
