@@ -10,6 +10,7 @@
 namespace polyphony::sim {
 
 std::string sweep_schema();  // of `polyphony sweep`
+std::string vary_schema();   // of `polyphony sweep --vary`
 
 // What the schemas are put together from.
 std::string schema_document(const std::string& title, const nlohmann::json& root,

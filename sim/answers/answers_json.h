@@ -10,7 +10,7 @@
 #include "sim/answers/plan_answer.h"
 #include "sim/answers/step.h"
 #include "sim/answers/stream.h"
-#include "sim/answers/sweep.h"
+#include "sim/answers/vary.h"
 #include "sim/answers/what_if.h"
 #include "sim/answers/why.h"
 #include "traces/calibrate/calibrate.h"
@@ -22,6 +22,9 @@ nlohmann::json to_json(const PlanAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
 nlohmann::json to_json(const WhyAnswer& answer, const Model& model);
 nlohmann::json to_json(const Sweep& sweep, const Model& model);
+// A row of it.
+nlohmann::json to_json(const Candidate& candidate, const Model& model);
+nlohmann::json to_json(const Varied& varied);
 // `steps`: of the run that the risk is for.
 nlohmann::json to_json(const BatchStream& stream, int steps);
 // `bar`: see traces::Comparison::within().

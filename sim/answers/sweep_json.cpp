@@ -2,6 +2,7 @@
 #include "sim/answers/answer_schema.h"
 #include "sim/answers/answers_json.h"
 #include "sim/answers/json_keys.h"
+#include "sim/answers/leading.h"
 
 namespace polyphony::sim {
 namespace {
@@ -18,6 +19,7 @@ struct CandidateOf {
   const Candidate& c;
   const Model& model;
   std::string name = {};  // of a baseline
+  bool leading = true;
 };
 
 // Of the critical rank; they add up to the step.
@@ -81,6 +83,9 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          [](const Of& of) { return of.c.figures.peak_memory.value; }},
         {"worst_stage", a("string"), "where that is",
          [](const Of& of) { return of.c.figures.worst_stage; }},
+        {"leading", a("boolean"),
+         "no row before it divides the ranks and cuts the language module as it does",
+         [](const Of& of) { return of.leading; }},
         {"tied", a("boolean"), "what the profile does not know could put it first",
          [](const Of& of) { return of.c.tied; }},
         {"interval90_seconds", low_and_high(), "90 % interval of the step",
@@ -104,10 +109,6 @@ const JsonKeys<CandidateOf>& candidate_keys() {
     return made;
   }();
   return keys;
-}
-
-json candidate_json(const Candidate& c, const Model& model, const std::string& name = "") {
-  return object_of(candidate_keys(), CandidateOf{c, model, name});
 }
 
 const JsonKeys<Rejection>& rejection_keys() {
@@ -184,14 +185,18 @@ const JsonKeys<SweepOf>& sweep_keys() {
       {"ranked", list_of(reference_to("candidate")), "fastest first",
        [](const Of& of) {
          json rows = json::array();
-         for (const Candidate& c : of.sweep.ranked) rows.push_back(candidate_json(c, of.model));
+         const std::vector<bool> leading = leading_rows(of.sweep, of.model);
+         for (std::size_t i = 0; i < leading.size(); ++i)
+           rows.push_back(object_of(candidate_keys(),
+                                    CandidateOf{of.sweep.ranked[i], of.model, "", leading[i]}));
          return rows;
        }},
       {"baselines", list_of(reference_to("candidate")), "what people run without a search",
        [](const Of& of) {
          json rows = json::array();
          for (const SetBeside& beside : of.sweep.baselines)
-           rows.push_back(candidate_json(beside.candidate, of.model, beside.name));
+           rows.push_back(
+               object_of(candidate_keys(), CandidateOf{beside.candidate, of.model, beside.name}));
          return rows;
        }},
       {"rejected", list_of(schema_of(rejection_keys(), "combinations that are not legal")),
@@ -213,6 +218,10 @@ const JsonKeys<SweepOf>& sweep_keys() {
 }
 
 }  // namespace
+
+json to_json(const Candidate& candidate, const Model& model) {
+  return object_of(candidate_keys(), CandidateOf{candidate, model});
+}
 
 json to_json(const Sweep& sweep, const Model& model) {
   return object_of(sweep_keys(), SweepOf{sweep, model});

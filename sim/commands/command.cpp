@@ -53,11 +53,12 @@ Arguments::Arguments(const std::string& command, const std::string& summary,
                      const std::string& usage, const std::string& example)
     : command_(command), example_(example), options_("polyphony " + command, summary) {
   options_.custom_help("[OPTION...]").positional_help(usage);
-  options_.add_options()("h,help", "this text")(
-      "format", "table or json", cxxopts::value<std::string>()->default_value("table"));
+  options_.add_options()("h,help", "this text");
 }
 
 bool Arguments::parse(int argc, char** argv) {
+  options_.add_options()("format", joined(formats_),
+                         cxxopts::value<std::string>()->default_value(formats_.front()));
   try {
     result_ = options_.parse(argc, argv);
   } catch (const cxxopts::exceptions::exception& error) {
@@ -73,8 +74,8 @@ bool Arguments::parse(int argc, char** argv) {
                      "does not know what to do with \"" + result_->unmatched().front() + "\"",
                      "polyphony " + command_ + " --help lists the arguments");
   const std::string format = text("format");
-  if (format != "table" && format != "json")
-    throw InputError("--format", "", "\"" + format + "\" is not a format", "table or json");
+  if (std::find(formats_.begin(), formats_.end(), format) == formats_.end())
+    throw InputError("--format", "", "\"" + format + "\" is not a format", joined(formats_));
   return false;
 }
 
@@ -122,8 +123,6 @@ std::vector<Override> Arguments::overrides() const {
   for (const std::string& given : repeated("set")) all.push_back(parse_override(given));
   return all;
 }
-
-bool Arguments::json() const { return text("format") == "json"; }
 
 int Arguments::jobs() const {
   const int asked = integer("jobs");

@@ -1,6 +1,6 @@
 // The verbs of `polyphony`: one function each, in a file of its name; sim/commands/main.cpp picks one.
 // Results go to stdout, talk to stderr. Each parses its own arguments (cxxopts), answers --help
-// with an example, and takes --format table|json.
+// with an example, and takes --format table|json, and csv where it says so.
 #pragma once
 
 #include <cxxopts.hpp>
@@ -54,14 +54,17 @@ class Arguments {
   void add_profile(const std::string& what_for = "hardware profile");  // --profile, --stack
   ProfileChoice profile() const { return {text("profile"), text("stack")}; }
   void add_schedule();                                 // --schedule, for apply_schedule()
+  void add_csv() { formats_.emplace_back("csv"); }     // --format csv; before parse()
   void add_overrides();                                // --set, repeatable
   std::vector<Override> overrides() const;             // as given, commas and all
   std::string require(const std::string& name) const;  // InputError when it was left out
-  bool json() const;                                   // --format json
-  int jobs() const;                                    // --jobs, else the number of cores
+  bool json() const { return text("format") == "json"; }
+  bool csv() const { return text("format") == "csv"; }
+  int jobs() const;  // --jobs, else the number of cores
 
  private:
   std::string command_, example_;
+  std::vector<std::string> formats_{"table", "json"};
   cxxopts::Options options_;
   std::optional<cxxopts::ParseResult> result_;
 };

@@ -12,7 +12,8 @@ struct Document {
   std::string (*text)();
 };
 constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + "\n"; }},
-                                   {"sweep", sweep_schema}};
+                                   {"sweep", sweep_schema},
+                                   {"vary", vary_schema}};
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "sim/commands/free_memory.h"
 #include "sim/commands/journal.h"
 #include "sim/commands/signal_counter.h"
+#include "sim/commands/sweep_csv.h"
 #include "sim/commands/sweep_text.h"
 #include "sim/commands/vary.h"
 #include "sim/commands/what_if.h"
@@ -137,6 +138,7 @@ int sweep_command(int argc, char** argv) {
   args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
       "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
+      "all", "near relatives of a row too")(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "runnable", "only layouts that the executor can run")(
       "effort", "of a search that cannot look at everything: 2 is twice the work",
@@ -157,6 +159,7 @@ int sweep_command(int argc, char** argv) {
       cxxopts::value<std::string>());
   args.add_profile();
   args.add_overrides();
+  args.add_csv();
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   // One for all questions that are asked: who stops the first wants no second.
@@ -172,7 +175,7 @@ int sweep_command(int argc, char** argv) {
   if (args.has("save-rank")) args.require("out");  // before the work, not after it
   const Sweep result = sweep_shown(args, scenario, profile, "sweep");
   std::optional<WhatIf> what_if;
-  if (!overrides.empty()) what_if = {texts_of(overrides), best_unchanged(args), {}};
+  if (!overrides.empty() && !args.csv()) what_if = {texts_of(overrides), best_unchanged(args), {}};
   if (what_if && !result.ranked.empty()) what_if->changed = result.ranked.front().figures;
   if (args.has("save-rank")) save_rank(scenario, profile, result, args);
   if (args.has("save")) save(scenario, profile, result, args.text("save"));
@@ -181,6 +184,10 @@ int sweep_command(int argc, char** argv) {
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (args.json()) {
     std::cout << answer.dump(2) << "\n";
+    return exit_code(result);
+  }
+  if (args.csv()) {
+    std::cout << csv_text(result, scenario.model);
     return exit_code(result);
   }
   print_counts(result, args.has("details"));

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "sim/answers/leading.h"
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 
@@ -24,16 +25,6 @@ std::string change_text(const Candidate& c) {
     text += " (" + signed_text(c.change->interval->first) + " to " +
             signed_text(c.change->interval->second) + ")";
   return text;
-}
-
-// What a person sees first of it: how the ranks are divided, and the language module's grid.
-std::string shape_of(const Model& model, const Layout& layout) {
-  std::string shape = name(layout.placement);
-  for (const ModuleLayout& grid : layout.modules) shape += " " + std::to_string(grid.ranks);
-  const ModuleLayout& grid = layout.modules[language_module(model).value];
-  for (const int size : {grid.tp, grid.cp, grid.pp, grid.vpp, grid.ep})
-    shape += " " + std::to_string(size);
-  return shape;
 }
 
 }  // namespace
@@ -76,14 +67,13 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
     table.add({place, (c.simulated ? "" : "~") + seconds_text(c.figures.step), change_text(c),
                bytes_text(c.figures.peak_memory), words(c)});
   };
-  // The best of each shape, and of each placement; near relatives of theirs are left to --all.
-  std::set<std::string> shapes;
+  // The best of each placement too; near relatives are left to --all.
+  const std::vector<bool> leading = leading_rows(result, scenario.model);
   std::set<Placement> placements;
   for (std::size_t i = 0; i < result.ranked.size(); ++i) {
     const Candidate& c = result.ranked[i];
     const bool first = placements.insert(c.layout.placement).second;
-    const bool another = options.all || shapes.insert(shape_of(scenario.model, c.layout)).second;
-    if ((another && shown < options.most) || first) {
+    if (((options.all || leading[i]) && shown < options.most) || first) {
       add(std::to_string(i + 1) + (c.tied && result.tied > 1 ? "=" : ""), c);
       ++shown;
     }

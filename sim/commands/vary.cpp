@@ -5,11 +5,10 @@
 
 #include "sim/answers/answers_json.h"
 #include "sim/commands/console.h"
+#include "sim/commands/sweep_csv.h"
 
 namespace polyphony::sim {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kMostQuestions = 256;
 
@@ -40,19 +39,6 @@ std::vector<std::string> range_of(const std::string& text, const std::string& fr
   return values;
 }
 
-struct Asked {
-  std::vector<std::string> values;  // by variation
-  std::string why_not;
-  Sweep answer;
-  Model model;
-};
-
-const Candidate* best_of(const Sweep& answer, Placement placement) {
-  for (const Candidate& c : answer.ranked)
-    if (c.layout.placement == placement) return &c;
-  return nullptr;
-}
-
 // Every combination of values, the last variation fastest.
 std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations) {
   std::vector<std::vector<std::string>> all{{}};
@@ -66,18 +52,6 @@ std::vector<std::vector<std::string>> combinations(const std::vector<Variation>&
     all = std::move(longer);
   }
   return all;
-}
-
-json row_json(const Asked& asked, const std::vector<Variation>& variations) {
-  json row = {{"best", nullptr}, {"why_not", asked.why_not}};
-  for (std::size_t i = 0; i < variations.size(); ++i)
-    row["set"][variations[i].path] = asked.values[i];
-  if (!asked.answer.ranked.empty()) row["best"] = to_json(asked.answer, asked.model)["ranked"][0];
-  for (const Candidate& c : asked.answer.ranked) {
-    json& step = row["step_seconds"][name(c.layout.placement)];
-    if (step.is_null()) step = c.figures.step.count();
-  }
-  return row;
 }
 
 void print_table(const std::vector<Asked>& all, const std::vector<Variation>& variations) {
@@ -142,7 +116,8 @@ Variation parse_variation(const std::string& text) {
 
 int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
          const Answer& answer) {
-  std::vector<Variation> variations;
+  Varied varied;
+  std::vector<Variation>& variations = varied.variations;
   std::size_t questions = 1;
   for (const std::string& text : texts) {
     variations.push_back(parse_variation(text));
@@ -150,7 +125,7 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
     if (questions > kMostQuestions)
       refuse(text, "makes more than " + std::to_string(kMostQuestions) + " questions");
   }
-  std::vector<Asked> all;
+  std::vector<Asked>& all = varied.asked;
   bool any = false;
   for (const std::vector<std::string>& values : combinations(variations)) {
     std::vector<Override> overrides = args.overrides();
@@ -170,10 +145,11 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
       break;
     }
   }
+  if (args.has("json-out")) write_file(args.text("json-out"), to_json(varied).dump(2) + "\n");
   if (args.json()) {
-    json rows = json::array();
-    for (const Asked& asked : all) rows.push_back(row_json(asked, variations));
-    std::cout << json{{"questions", rows}}.dump(2) << "\n";
+    std::cout << to_json(varied).dump(2) << "\n";
+  } else if (args.csv()) {
+    std::cout << csv_text(varied);
   } else {
     print_table(all, variations);
     if (all.size() == questions) print_map(all, variations);

@@ -7,20 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "sim/answers/sweep.h"
+#include "sim/answers/vary.h"
 #include "sim/commands/command.h"
 
 namespace polyphony::sim {
 
-struct Variation {
-  std::string path;                 // "cluster.nic"
-  std::vector<std::string> values;  // "200Gbps", "400Gbps"
-};
 // Errors: InputError names what is wrong with the text.
 Variation parse_variation(const std::string& text);
 
 using Answer = std::function<Sweep(const Scenario&, const HardwareProfile&)>;
-// Answers each, prints the table and, of two variations, the map of the best placements. The exit
+// Answers each, prints the answers in the format asked for; as a table with, of two variations, the map
+// of the best placements. The exit
 // code: infeasible where no question has an answer.
 int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
          const Answer& answer);

@@ -1,4 +1,6 @@
 """A sweep as a user meets it: killed and asked again, stopped, in parts, its rows saved, its lists contradicting each other."""
+import csv
+import io
 import json
 import os
 import pathlib
@@ -88,6 +90,32 @@ class Sweep(harness.SystemTest):
         alone = self.assert_answered(self.sweep(self.question(), "--set", "cluster.nic=400Gbps", "--set", "data.global_batch=512"))
         self.assertEqual(rows[-1]["best"]["step_seconds"], alone["ranked"][0]["step_seconds"])
         self.assertLess(rows[4]["best"]["step_seconds"], rows[0]["best"]["step_seconds"])  # a quicker fabric
+
+    def table(self, done):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return list(csv.DictReader(io.StringIO(done.stdout), strict=True))
+
+    def test_comma_separated(self):
+        path = self.question()
+        answer = self.assert_answered(self.sweep(path))
+        rows = self.table(run(POLYPHONY, "sweep", path, "--estimate", "--format", "csv"))
+        beside = answer["ranked"] + answer["baselines"]
+        self.assertEqual([row["rank"] for row in rows], [str(i + 1) for i in range(len(answer["ranked"]))] + [b["name"] for b in answer["baselines"]])
+        for row, candidate in zip(rows, beside, strict=True):
+            self.assertNotIn(None, row)  # as many cells as columns
+            for key in ("step_seconds", "peak_memory_bytes", "step_change", "bound_seconds"):
+                self.assertEqual(float(row[key]), candidate[key])
+            self.assertEqual([row["step_change90_low"], row["step_change90_high"]], [str(x) for x in candidate.get("step_change90", ["", ""])])
+            self.assertEqual(row["tied"], str(candidate["tied"]).lower())
+            grid = candidate["layout_form"].get("language") or candidate["layout_form"]["all"]
+            self.assertEqual(int(row["language.tp"]), grid.get("tp", 1))
+            ways = [int(row[f"language.{key}"]) for key in ("tp", "cp", "dp", "pp")]
+            self.assertEqual(ways[0] * ways[1] * ways[2] * ways[3], int(row["language.ranks"]))
+            self.assertEqual(row["layout"], candidate["layout"])
+        varied = self.table(run(POLYPHONY, "sweep", path, "--estimate", "--format", "csv", "--vary", "cluster.nic=200Gbps,400Gbps", "--vary",
+                                "search.language.tp=1,3"))  # 3 divides no heads
+        self.assertEqual([(row["cluster.nic"], row["search.language.tp"], row["rank"], row["why_not"]) for row in varied],
+                         [(nic, *rest) for nic in ("200Gbps", "400Gbps") for rest in (("1", "1", ""), ("3", "", "no layout fits"))])
 
     def test_nonsense(self):
         path, other = self.question(), self.folder / "other.jsonl"

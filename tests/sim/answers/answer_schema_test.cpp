@@ -76,6 +76,28 @@ TEST_CASE("the empty answer, and that to a changed question, obey the schema too
   CHECK_FALSE(accepts(sweep_schema(), answer));
 }
 
+TEST_CASE("answers to a varied question obey their schema, those without a layout too") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  Varied varied{{{"cluster.nic", {"1Gbps", "2Gbps"}}}, {}};
+  varied.asked.push_back(
+      {{"1Gbps"}, "", small_sweep(scenario, Predictor::estimate), scenario.model});
+  varied.asked.push_back({{"2Gbps"}, "no layout fits", {}, scenario.model});
+  const json answer = to_json(varied);
+  CHECK(accepts(vary_schema(), answer));
+  CHECK(answer["questions"][0]["best"]["step_seconds"] ==
+        answer["questions"][0]["step_seconds"]
+              [answer["questions"][0]["best"]["placement"].get<std::string>()]);
+  CHECK(answer["questions"][1]["best"].is_null());
+  for (const char* key : {"variations", "questions"}) {
+    json other = answer;
+    other.erase(key);
+    CHECK_FALSE(accepts(vary_schema(), other));
+  }
+  json other = answer;
+  other["questions"][0]["best"].erase("tied");
+  CHECK_FALSE(accepts(vary_schema(), other));
+}
+
 TEST_CASE("a breakdown adds up to the step, and changes are of the first baseline") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   const Sweep result = small_sweep(scenario, Predictor::simulate);
