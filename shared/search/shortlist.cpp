@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shared/plan/plan.h"
+#include "shared/search/least_recompute.h"
 
 namespace polyphony {
 namespace {
@@ -114,6 +115,7 @@ void Lister::look(const Layout& layout, const ListerOptions& options, Seconds li
       return;
     }
   }
+  recompute_less(layout, options, limit, list);
   Listed next{layout, screen_.bound(layout)};
   if (next.bound.step > limit) {
     ++list.beaten;
@@ -121,6 +123,34 @@ void Lister::look(const Layout& layout, const ListerOptions& options, Seconds li
     return;
   }
   keep_best(list.best, std::move(next), options.keep, list.rest);
+}
+
+Layout Lister::at_ease(const Layout& layout) const {
+  Layout eased = layout;
+  for (ModuleLayout& grid : eased.modules) {
+    const Recompute kind = std::exchange(grid.recompute, Recompute::none);
+    if (kind != Recompute::none && !space_.allows(eased)) grid.recompute = kind;
+  }
+  return eased;
+}
+
+// What the layout that recomputes nothing could not do with all the memory there is, none between it
+// and this one does.
+void Lister::recompute_less(const Layout& layout, const ListerOptions& options, Seconds limit,
+                            Shortlist& list) {
+  const Bytes capacity = scenario_.cluster.device.memory;
+  const Layout none = at_ease(layout);
+  if (capacity.value == 0 || none == layout) return;
+  if (screen_.footprint(none).memory <= capacity) return;
+  const bool full = list.best.size() >= options.keep;
+  if (screen_.bound(none).step > (full ? std::min(limit, list.best.back().bound.step) : limit))
+    return;
+  const std::optional<Layout> less = least_recompute(scenario_, layout, none, capacity, screen_);
+  if (!less) return;
+  Seconds not_of_the_lists{};  // what is left out of these is no one's gap
+  Listed next{*less, screen_.bound(*less)};
+  if (next.bound.step <= limit)
+    keep_best(list.best, std::move(next), options.keep, not_of_the_lists);
 }
 
 const std::vector<ModuleLayout>& Lister::front(const Unit& unit, std::size_t owner,
@@ -247,7 +277,8 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
           if (drive.encoder_microbatches == 0) full = drive.schedule;
           continue;
         }
-        if (part.step > limit) {
+        const Seconds least = std::min(part.step, screen_.part(at_ease(layout), language).step);
+        if (least > limit) {
           list.beaten += others;
           list.rest = std::min(list.rest, part.step);
           slow.push_back(work);

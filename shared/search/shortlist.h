@@ -79,6 +79,10 @@ class Lister {
                Rejections& rejections);
   void look(const Layout& layout, const ListerOptions& options, Seconds limit, Shortlist& list,
             Rejections& rejections);
+  // Without any recomputation that the lists could do without.
+  Layout at_ease(const Layout& layout) const;
+  void recompute_less(const Layout& layout, const ListerOptions& options, Seconds limit,
+                      Shortlist& list);
 
   const Scenario& scenario_;
   const Space& space_;

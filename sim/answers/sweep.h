@@ -7,8 +7,8 @@
 //   climbing     from the best of each placement to better neighbours: what the space leaves open
 //   simulating   the best of each placement, and the next few, whole
 // The answer is proven where `gaps` are zero: no combination of the lists has a smaller estimate, splits
-// and ranges of recomputation, which only climbs try, aside; a gap of 2 % says that one could be that
-// much faster. The first `compared` are set beside the best: the
+// and ranges of recomputation, of which only some are tried, aside; a gap of 2 % says that one could be
+// that much faster. The first `compared` are set beside the best: the
 // interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied: that interval
 // holds zero; of the others, a step within the profile's stated error of the best. Of the tied, the
 // simplest is named (shared/search/shortlist.h: simpler).

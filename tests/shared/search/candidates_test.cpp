@@ -212,4 +212,49 @@ TEST_CASE("encoders that share their ranks are listed at every depth that they m
   CHECK(deep > 0);
 }
 
+TEST_CASE("where memory does not do for no recomputation, no more than it must is listed too") {
+  Scenario scenario = with_encoders(kEncoders, "");
+  scenario.search->placement = {Placement::homogeneous};
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Batch batch = typical_batch(scenario);
+  Screen screen(scenario, profile, batch);
+  // On one stage, nothing sharded: between what recomputing nothing and all of it takes.
+  Layout plain;
+  plain.modules.resize(scenario.model.modules.size());
+  for (ModuleLayout& grid : plain.modules) grid.ranks = 8;
+  REQUIRE_FALSE(check_layout(scenario, plain));
+  Layout all = plain;
+  for (ModuleLayout& grid : all.modules) grid.recompute = Recompute::full;
+  const Bytes most = screen.footprint(plain).memory, least = screen.footprint(all).memory;
+  REQUIRE(least < most);
+  scenario.cluster.device.memory = Bytes((most.value + least.value) / 2);
+  const auto ranges = [&] {
+    const Space space(scenario);
+    Lister lister(scenario, space, profile, batch);
+    std::vector<Layout> found;
+    for (const Unit& unit : lister.units())
+      for (const Listed& listed : lister.list(unit, {.keep = 10'000, .limits = {}}).best)
+        if (const auto& grids = listed.layout.modules;
+            std::any_of(grids.begin(), grids.end(),
+                        [&](const auto& g) { return !g.recompute_blocks.empty(); }))
+          found.push_back(listed.layout);
+    return found;
+  };
+  const std::vector<Layout> found = ranges();
+  REQUIRE_FALSE(found.empty());
+  for (const Layout& layout : found) {
+    CHECK(screen.footprint(layout).memory <= scenario.cluster.device.memory);
+    Layout less = layout;  // by the last block of the range
+    for (ModuleLayout& grid : less.modules) {
+      if (grid.recompute_blocks.empty()) continue;
+      if (--grid.recompute_blocks[1] > 0) continue;
+      grid.recompute = Recompute::none;
+      grid.recompute_blocks.clear();
+    }
+    CHECK(screen.footprint(less).memory > scenario.cluster.device.memory);
+  }
+  for (ModuleSearch& module : scenario.search->modules) module.recompute = {Recompute::full};
+  CHECK(ranges().empty());
+}
+
 }  // namespace polyphony
