@@ -55,4 +55,31 @@ std::optional<Layout> least_recompute(const Scenario& scenario, const Layout& la
   return least;
 }
 
+std::vector<Layout> recompute_more(const Scenario& scenario, const Space& space,
+                                   const Layout& layout, Bytes target, Screen& screen) {
+  const ModuleId language = language_module(scenario.model);
+  std::vector<Layout> found;
+  for (const Recompute kind : {Recompute::selective, Recompute::full}) {
+    Layout all = layout, none = layout;
+    bool other_kind = false;
+    for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+      const ModuleLayout& grid = layout.modules[m];
+      const bool resting = grid.recompute == Recompute::none &&
+                           (layout.placement == Placement::homogeneous || ModuleId(m) == language);
+      const bool partly = !grid.recompute_blocks.empty();
+      if (scenario.model.modules[m].layers == 0 || (!resting && !partly)) continue;
+      other_kind = other_kind || (partly && grid.recompute != kind);
+      all.modules[m].recompute = kind;
+      none.modules[m].recompute = Recompute::none;
+      all.modules[m].recompute_blocks.clear();
+      none.modules[m].recompute_blocks.clear();
+    }
+    if (other_kind || all == none || !space.allows(all) || !space.allows(none)) continue;
+    if (check_layout(scenario, all) || screen.footprint(all).memory > target) continue;
+    if (auto least = least_recompute(scenario, all, none, target, screen))
+      found.push_back(std::move(*least));
+  }
+  return found;
+}
+
 }  // namespace polyphony

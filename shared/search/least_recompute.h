@@ -4,8 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "shared/search/bound.h"
+#include "shared/search/space.h"
 
 namespace polyphony {
 
@@ -13,5 +15,11 @@ namespace polyphony {
 // Nothing where some module could do without, or all blocks of all must.
 std::optional<Layout> least_recompute(const Scenario& scenario, const Layout& layout,
                                       const Layout& none, Bytes capacity, Screen& screen);
+
+// Of a layout that does not fit though the screen says so, because a Program holds more: those that the
+// screen sees at or below `target`, one for each kind of recomputation that may be chosen, of a kind that
+// is partly chosen already the one.
+std::vector<Layout> recompute_more(const Scenario& scenario, const Space& space,
+                                   const Layout& layout, Bytes target, Screen& screen);
 
 }  // namespace polyphony

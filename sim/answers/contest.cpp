@@ -132,6 +132,7 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
       if (round.size() == most) break;
     }
     ops -= std::max<std::int64_t>(1, estimate_all(round, "estimating"));
+    for (const std::size_t at : round) recompute_more(at);
   }
 }
 

@@ -2,7 +2,8 @@
 //   A candidate is waiting (its bound is known), estimated, or simulated. Each predictor's answer is
 //   at least the one before, so that whoever is waiting above the best known is beaten.
 //   estimate_best   takes first what promises most: its bound times what estimates were over bounds
-//                   among its kind so far. Where it ends before all that wait are beaten, the best
+//                   among its kind so far. What turns out not to fit is tried again, recomputing more
+//                   (shared/search/least_recompute.h). Where it ends before all that wait are beaten, the best
 //                   known may be missed by the gap, which is said.
 //   climb           from a candidate to the best of its neighbours (shared/search/neighbours.h) as
 //                   long as there is a better one: what a space left to be varied, and stages'
@@ -77,6 +78,7 @@ class Contest {
                                const std::pair<std::string, std::int64_t>& saying,
                                const std::function<std::string(const Layout&, Bytes)>& work);
   std::int64_t estimate_all(const std::vector<std::size_t>& positions, const std::string& what);
+  void recompute_more(std::size_t misfit);
   void climb_from(std::size_t start, std::int64_t& ops);
   std::vector<std::size_t> better_neighbours(std::size_t of, const Layout& layout);
 
