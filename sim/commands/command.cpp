@@ -57,8 +57,9 @@ Arguments::Arguments(const std::string& command, const std::string& summary,
 }
 
 bool Arguments::parse(int argc, char** argv) {
-  options_.add_options()("format", joined(formats_),
-                         cxxopts::value<std::string>()->default_value(formats_.front()));
+  options_.add_options()(
+      "format", joined(formats_) + "; with json, errors are JSON too (polyphony schema error)",
+      cxxopts::value<std::string>()->default_value(formats_.front()));
   try {
     result_ = options_.parse(argc, argv);
   } catch (const cxxopts::exceptions::exception& error) {
@@ -179,10 +180,9 @@ void apply_schedule(Scenario& scenario, const std::string& given) {
 
 int cores_here() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
-bool too_large(const Scenario& scenario, const Layout& layout, const NeedOptions& options) {
-  const auto no = check_need(scenario, layout, options, free_memory());
-  if (no) std::cerr << scenario.file << ": " << no->reason << "\n";
-  return no.has_value();
+void require_memory(const Scenario& scenario, const Layout& layout, const NeedOptions& options) {
+  if (const auto no = check_need(scenario, layout, options, free_memory()))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
 }
 
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes) {

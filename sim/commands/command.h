@@ -1,5 +1,6 @@
 // The verbs of `polyphony`: one function each, in a file of its name; sim/commands/main.cpp picks one.
-// Results go to stdout, talk to stderr. Each parses its own arguments (cxxopts), answers --help
+// Results go to stdout, talk to stderr; a command without an answer throws, and main says it
+// (sim/commands/failure.h). Each parses its own arguments (cxxopts), answers --help
 // with an example, and takes --format table|json, and csv where it says so.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "shared/hardware/hardware.h"
 #include "shared/scenario/overrides_json.h"
 #include "shared/scenario/scenario.h"
+#include "sim/commands/failure.h"
 #include "sim/prediction/need.h"
 
 namespace polyphony::sim {
@@ -82,8 +84,8 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
 void apply_schedule(Scenario& scenario, const std::string& given);
 // Of this machine.
 int cores_here();
-// An answer that this machine has no memory for: says why on stderr; exit code 3.
-bool too_large(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
+// NoAnswer where this machine has no memory for it.
+void require_memory(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
 // What an answer says of itself, on stderr.
 void print_notes(const Scenario& scenario, const std::vector<std::string>& notes);
 // As shared/scenario/scenario_profile.h, with the overrides of "profile.".

@@ -143,6 +143,16 @@ std::string find_worker() {
   return worker.string();
 }
 
+NoAnswer no_answer(const LaunchResult& result, const std::string& label) {
+  const std::string what = !result.what.empty() ? result.what
+                           : result.interrupted ? "interrupted"
+                                                : "a rank refused, and said why on stderr";
+  NoAnswer error(result.exit_code ? static_cast<ExitCode>(result.exit_code) : ExitCode::failed,
+                 label, "", what);
+  error.said = result.what.empty() && !result.interrupted;
+  return error;
+}
+
 LaunchResult launch(const LaunchOptions& options) {
   const SignalCounter counter({SIGINT, SIGTERM}, SignalCounter::Second::counts);
   const Pipe output = make_pipe();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shared/units.h"
+#include "sim/commands/failure.h"
 #include "sim/commands/rank_process.h"
 
 namespace polyphony::sim {
@@ -34,6 +35,8 @@ struct LaunchResult {
   std::string output;        // stdout of rank 0
   bool interrupted = false;  // by Ctrl-C or SIGTERM
 };
+// Of ranks that gave no answer: why, or that one of them has said it.
+NoAnswer no_answer(const LaunchResult& result, const std::string& label);
 
 // The program beside this one. Errors: InputError when it is not there.
 std::string find_worker();

@@ -9,6 +9,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "sim/commands/command.h"
+#include "sim/commands/failure.h"
 #include "sim/runner/allocator.h"
 
 namespace {
@@ -63,9 +64,15 @@ int answer(const std::string& command, int argc, char** argv) {
   }
   for (const Verb& verb : kVerbs)
     if (command == verb.name) return verb.run(argc - 1, argv + 1);
-  std::cerr << "polyphony: there is no command \"" << command
-            << "\" (polyphony --help lists them)\n";
-  return static_cast<int>(polyphony::ExitCode::bad_input);
+  throw polyphony::InputError("polyphony", "", "there is no command \"" + command + "\"",
+                              "polyphony --help lists them");
+}
+
+// What went wrong in a command, without a file that it is about.
+int failed(const std::string& where, const std::string& what, const std::string& fix,
+           polyphony::ExitCode code, bool json) {
+  const polyphony::InputError error(where, "", what, fix);
+  return polyphony::sim::report_failure(error, code, error.what(), json);
 }
 
 }  // namespace
@@ -75,20 +82,22 @@ int main(int argc, char** argv) {
   // A file over the size limit is then a write that fails, and is reported.
   std::signal(SIGXFSZ, SIG_IGN);
   const std::string command = argc > 1 ? argv[1] : "";
+  const bool json = polyphony::sim::wants_json(argc, argv);
   try {
     const int code = answer(command, argc, argv);
     return polyphony::finish_stdout() ? code : static_cast<int>(polyphony::ExitCode::failed);
+  } catch (const polyphony::sim::NoAnswer& error) {
+    return polyphony::sim::report_failure(error, error.code, error.said ? "" : error.what(), json);
   } catch (const polyphony::InputError& error) {
-    std::cerr << error.what() << "\n";
-    return static_cast<int>(polyphony::ExitCode::bad_input);
+    return polyphony::sim::report_failure(error, polyphony::ExitCode::bad_input, error.what(),
+                                          json);
   } catch (const std::bad_alloc&) {
-    std::cerr << "polyphony";
-    for (int i = 1; i < argc; ++i) std::cerr << " " << argv[i];
-    std::cerr << ": memory ran out (ask for fewer microbatches, ranks or samples, fewer --jobs, or "
-                 "--estimate)\n";
-    return static_cast<int>(polyphony::ExitCode::infeasible);
+    std::string words = "polyphony";
+    for (int i = 1; i < argc; ++i) words += std::string(" ") + argv[i];
+    return failed(words, "memory ran out",
+                  "ask for fewer microbatches, ranks or samples, fewer --jobs, or --estimate",
+                  polyphony::ExitCode::infeasible, json);
   } catch (const std::exception& error) {
-    std::cerr << "polyphony " << command << ": " << error.what() << "\n";
-    return static_cast<int>(polyphony::ExitCode::failed);
+    return failed("polyphony " + command, error.what(), "", polyphony::ExitCode::failed, json);
   }
 }

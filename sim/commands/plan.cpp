@@ -30,9 +30,8 @@ int plan_command(int argc, char** argv) {
     std::cout << resolved_text(scenario) << "\n";
     return 0;
   }
-  if (scenario.layout &&
-      too_large(scenario, require_layout(scenario), {.predictor = Predictor::estimate}))
-    return static_cast<int>(ExitCode::infeasible);
+  if (scenario.layout)
+    require_memory(scenario, require_layout(scenario), {.predictor = Predictor::estimate});
   const PlanAnswer answer = answer_plan(scenario, profile);
   if (args.json()) {
     std::cout << to_json(answer).dump(2) << "\n";

@@ -85,11 +85,7 @@ int profile_command(int argc, char** argv) {
     };  // about 12 s in all
     run = launch(options);
   }
-  if (run.interrupted || run.exit_code != 0) {
-    if (run.interrupted || !run.what.empty())
-      std::cerr << "profile: " << (run.interrupted ? "interrupted" : run.what) << "\n";
-    return run.exit_code ? run.exit_code : static_cast<int>(ExitCode::failed);
-  }
+  if (run.interrupted || run.exit_code != 0) throw no_answer(run, "profile");
   if (args.has("records")) write_file(args.text("records"), run.output);
   const ShippedDevice* core = find_device("cpu-core");
   const HardwareProfile* prior = find_profile(default_profile("cpu-core"));

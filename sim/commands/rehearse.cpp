@@ -44,12 +44,9 @@ int rehearse_command(int argc, char** argv) {
   Scenario scenario = load_scenario(args.require("scenario"));
   apply_schedule(scenario, args.text("schedule"));
   const Layout& layout = require_layout(scenario);
-  if (const auto no = check_runnable(scenario, layout)) {
-    std::cerr << InputError::line(scenario.file, "/layout", no->reason,
-                                  "polyphony simulate predicts it")
-              << "\n";
-    return static_cast<int>(ExitCode::infeasible);
-  }
+  if (const auto no = check_runnable(scenario, layout))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
+                   "polyphony simulate predicts it");
   if (args.integer("steps") < 4)
     throw InputError("--steps", "", "must be at least 4", "the first three are dropped as warm-up");
   PaceModel pace{load_profile(scenario, args.profile()), args.real("scale")};
@@ -87,11 +84,7 @@ int rehearse_command(int argc, char** argv) {
                                std::to_string(pace.scale)};
   const LaunchResult result =
       launch_with_progress(options, "rehearse", folder, args.integer("steps"));
-  if (result.interrupted) return static_cast<int>(ExitCode::failed);
-  if (result.exit_code != 0) {
-    if (!result.what.empty()) std::cerr << "rehearse: " << result.what << "\n";
-    return result.exit_code;
-  }
+  if (result.interrupted || result.exit_code != 0) throw no_answer(result, "rehearse");
   const std::vector<RunComparison> rows{
       compare_run(traces::read_run_folder(folder, disk_files()), pace.profile)};
   if (args.json())

@@ -100,12 +100,9 @@ int run_command(int argc, char** argv) {
   apply_schedule(scenario, args.text("schedule"));
   const HardwareProfile profile = load_profile(scenario, args.profile());
   const Layout layout = choose_layout(scenario, profile, args);
-  if (const auto no = check_runnable(scenario, layout)) {
-    std::cerr << InputError::line(scenario.file, "/layout", no->reason,
-                                  "polyphony simulate predicts it")
-              << "\n";
-    return static_cast<int>(ExitCode::infeasible);
-  }
+  if (const auto no = check_runnable(scenario, layout))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "/layout", no->reason,
+                   "polyphony simulate predicts it");
   const std::int64_t steps = args.has("steps") ? args.integer("steps") : scenario.training.steps;
   const RunFolder claim(args.text("out"), earlier_run(args.has("resume"), args.has("fresh")),
                         "polyphony run");
@@ -116,10 +113,9 @@ int run_command(int argc, char** argv) {
   options.command.ranks = world_size(layout);
   options.command.arguments = worker_arguments(args, resolved, steps);
   const LaunchResult result = launch_with_progress(options, "run", args.text("out"), steps);
-  if (result.exit_code != 0 && !result.what.empty()) std::cerr << "run: " << result.what << "\n";
   const nlohmann::json summary = nlohmann::json::parse(result.output, nullptr, false);
-  if (!summary.is_object())
-    return result.exit_code ? result.exit_code : static_cast<int>(ExitCode::failed);
+  if (!summary.is_object()) throw no_answer(result, "run");
+  if (result.exit_code != 0 && !result.what.empty()) std::cerr << "run: " << result.what << "\n";
   if (args.json()) {
     nlohmann::json answer = summary;
     answer["layout"] = describe(scenario.model, layout);

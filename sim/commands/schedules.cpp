@@ -92,20 +92,20 @@ int schedules_command(int argc, char** argv) {
   apply_schedule(scenario, args.require("order"));
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
-  if (too_large(scenario, layout, {})) return static_cast<int>(ExitCode::infeasible);
+  require_memory(scenario, layout, {});
   const Batch batch = typical_batch(scenario);
   const Plan plan = balanced_plan(scenario, layout, profile);  // as predict() splits it
   const StepPlan step = make_step_plan(scenario, layout, plan, batch);
   if (const auto faults = verify(lower(scenario, layout, plan, step, batch)); !faults.empty()) {
+    std::string all;
     for (const Fault& fault : faults)
-      std::cerr << args.text("order") << ": " << name(fault.kind) << ": " << fault.text << "\n";
-    return static_cast<int>(ExitCode::bad_input);
+      all += (all.empty() ? "" : "; ") + std::string(name(fault.kind)) + ": " + fault.text;
+    throw InputError(args.text("order"), "", all,
+                     "--out writes a schedule's own order, to compare");
   }
   const auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
-  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
-    std::cerr << scenario.file << ": " << no->reason << "\n";
-    return static_cast<int>(ExitCode::infeasible);
-  }
+  if (const auto* no = std::get_if<Infeasible>(&outcome))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
   const auto& prediction = std::get<Prediction>(outcome);
   const Figures result = figures(scenario, prediction);
   const std::vector<Turns> orders = pipeline_orders(plan, step);

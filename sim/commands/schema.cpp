@@ -13,7 +13,8 @@ struct Document {
 };
 constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + "\n"; }},
                                    {"sweep", sweep_schema},
-                                   {"vary", vary_schema}};
+                                   {"vary", vary_schema},
+                                   {"error", error_schema}};
 
 }  // namespace
 

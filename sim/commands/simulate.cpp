@@ -170,8 +170,7 @@ int simulate_command(int argc, char** argv) {
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
-  if (too_large(scenario, layout, {.predictor = predictor, .trace = args.has("trace")}))
-    return static_cast<int>(ExitCode::infeasible);
+  require_memory(scenario, layout, {.predictor = predictor, .trace = args.has("trace")});
   const auto outcome = [&] {
     Progress progress("jitter");
     return answer_step(scenario, layout, typical_batch(scenario), profile,
@@ -181,10 +180,8 @@ int simulate_command(int argc, char** argv) {
                         .cores = cores_here(),
                         .progress = [&](double share) { progress.show(share); }});
   }();
-  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
-    std::cerr << scenario.file << ": " << no->reason << "\n";
-    return static_cast<int>(ExitCode::infeasible);
-  }
+  if (const auto* no = std::get_if<Infeasible>(&outcome))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
   const auto& answer = std::get<StepAnswer>(outcome);
   std::optional<WhatIf> what_if;
   if (!overrides.empty())

@@ -70,20 +70,17 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   options.jobs = args.jobs();
   const auto copies =
       std::min(options.batches, static_cast<std::size_t>(std::max(1, options.jobs)));
-  if (too_large(scenario, layout,
-                {.predictor = options.predictor, .copies = static_cast<int>(copies)}))
-    return static_cast<int>(ExitCode::infeasible);
+  require_memory(scenario, layout,
+                 {.predictor = options.predictor, .copies = static_cast<int>(copies)});
   BatchStream stream;
   {
     Progress progress("batches");
     options.progress = [&](double share) { progress.show(share); };
     stream = predict_stream(scenario, layout, profile, options);
   }
-  if (stream.batches.empty()) {
-    std::cerr << scenario.file << ": " << (stream.failed.empty() ? "?" : stream.failed.front())
-              << "\n";
-    return static_cast<int>(ExitCode::infeasible);
-  }
+  if (stream.batches.empty())
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "",
+                   stream.failed.empty() ? "?" : stream.failed.front());
   const StreamBatch& worst = stream.worst();
   if (args.json()) {
     std::cout << to_json(stream, steps).dump(2) << "\n";

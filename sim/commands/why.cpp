@@ -111,8 +111,7 @@ int why_command(int argc, char** argv) {
   const Layout& layout = require_layout(scenario);
   const HardwareProfile profile = load_profile(scenario, args.profile());
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
-  if (too_large(scenario, layout, {.predictor = predictor}))
-    return static_cast<int>(ExitCode::infeasible);
+  require_memory(scenario, layout, {.predictor = predictor});
   const auto outcome = [&] {
     Progress progress("why");
     return answer_why(scenario, layout, typical_batch(scenario), profile,
@@ -122,10 +121,8 @@ int why_command(int argc, char** argv) {
                        .cores = cores_here(),
                        .progress = [&](double share) { progress.show(share, "changes"); }});
   }();
-  if (const auto* no = std::get_if<Infeasible>(&outcome)) {
-    std::cerr << scenario.file << ": " << no->reason << "\n";
-    return static_cast<int>(ExitCode::infeasible);
-  }
+  if (const auto* no = std::get_if<Infeasible>(&outcome))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
   const auto& answer = std::get<WhyAnswer>(outcome);
   print_notes(scenario, answer.notes);
   if (args.json()) {

@@ -75,6 +75,40 @@ class BadScenario(harness.SystemTest):
                 self.assert_one_line(run(*command, limit=20))
 
 
+class InJson(harness.SystemTest):
+    """With --format json, a command without an answer prints an object in the answer's place; stderr says the same line as ever."""
+
+    def error_of(self, *command, code=2):
+        plain = run(*command, limit=20)
+        done = run(*command, "--format", "json", limit=20)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual((plain.returncode, plain.stdout), (code, ""))
+        self.assertEqual(done.stderr, plain.stderr)
+        answer = json.loads(done.stdout)
+        self.assertEqual(list(answer), ["error"])
+        error = answer["error"]
+        self.assertEqual(sorted(error), sorted(json.loads(run(POLYPHONY, "schema", "error").stdout)["properties"]["error"]["required"]))
+        self.assertEqual(error["exit_code"], code)
+        self.assertIn(error["what"], done.stderr)
+        self.assertIn(error["fix"], done.stderr)
+        return error
+
+    def test_errors(self):
+        path = self.scenario(**WRONG_SCENARIOS["unknown key"][0])
+        for verb in ("plan", "simulate", "sweep", "why", "run", "rehearse"):
+            with self.subTest(verb):
+                error = self.error_of(POLYPHONY, verb, path)
+                self.assertEqual((error["file"], error["pointer"]), (str(path), "/data/global_bacth"))
+                self.assertIn("global_batch", error["fix"])
+        missing = self.folder / "missing.json"
+        self.assertEqual(self.error_of(POLYPHONY, "plan", missing)["file"], str(missing))
+        self.assertIn("nonsense", self.error_of(POLYPHONY, "plan", path, "--nonsense")["what"])
+        self.assertIn("dance", self.error_of(POLYPHONY, "dance")["what"])
+        full = self.folder / "full"
+        full.symlink_to("/dev/full")
+        self.assertIn("No space left", self.error_of(POLYPHONY, "simulate", SCENARIOS / "tiny.json", "--gantt", full, code=1)["what"])
+
+
 class BadLaunch(harness.SystemTest):
     def test_world_size_unequal_to_the_layout(self):
         for size in (1, 3):

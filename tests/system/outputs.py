@@ -110,6 +110,10 @@ class Sizes(harness.SystemTest):
                 done = run("bash", "-c", 'ulimit -v 500000; exec "$@"', "-", POLYPHONY, command[0], path, *command[1:], limit=20)
                 self.assert_one_line(done, path, "49,159,232 ops", "GiB of memory", "fewer ranks or microbatches", code=3)
                 self.assertNotIn("bad_alloc", done.stderr)
+        done = run("bash", "-c", 'ulimit -v 500000; exec "$@"', "-", POLYPHONY, "simulate", path, "--format", "json", limit=20)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((done.returncode, error["exit_code"], error["file"]), (3, 3, str(path)))
+        self.assertIn("49,159,232 ops", error["what"])
 
 
 if __name__ == "__main__":
