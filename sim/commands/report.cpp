@@ -9,6 +9,7 @@
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/measurements.h"
+#include "sim/commands/sweep_page.h"
 #include "traces/format/metrics.h"
 #include "traces/report/report.h"
 #include "traces/report/report_parts.h"
@@ -25,34 +26,22 @@ json read_json(const std::string& path) {
   return value;
 }
 
+// Several under one title.
+traces::Section section_of(const std::string& path, const std::vector<traces::Section>& parts) {
+  traces::Section whole{"Which layout: " + path, {}};
+  for (const traces::Section& part : parts)
+    whole.blocks.insert(whole.blocks.end(), part.blocks.begin(), part.blocks.end());
+  return whole;
+}
+
 traces::Section sweep_section(const std::string& path) {
   const json sweep = read_json(path);
-  if (!sweep.contains("ranked") || !sweep.contains("stated_error"))
-    throw InputError(path, "/ranked", "is missing: not a sweep",
+  try {
+    return section_of(path, answer_sections(sweep));
+  } catch (const json::exception&) {
+    throw InputError(path, "", "is no answer of a sweep of this version",
                      "polyphony sweep SCENARIO --format json > " + path);
-  traces::Table table{"Layouts of " + path,
-                      {"layout", "step", "tokens/s/rank", "MFU", "worst memory", "stage"},
-                      {},
-                      std::size_t{0},
-                      ""};
-  for (const json& row : sweep["ranked"]) {
-    if (table.rows.size() >= 12) break;
-    table.rows.push_back(
-        {(row["tied"].get<bool>() ? "= " : "") + row["layout"].get<std::string>(),
-         seconds_text(Seconds(row["step_seconds"].get<double>())),
-         count_text(static_cast<std::int64_t>(row["tokens_per_second_per_rank"].get<double>())),
-         percent_text(row["mfu"].get<double>()),
-         bytes_text(Bytes(row["peak_memory_bytes"].get<std::int64_t>())),
-         row["worst_stage"].get<std::string>()});
   }
-  table.note =
-      "= tied with the first: the interval of the difference holds zero; the profile states ±" +
-      percent_text(sweep["stated_error"].get<double>(), 0) + " (" +
-      sweep["profile"].get<std::string>() + ")";
-  traces::Section section{"Which layout", {table}};
-  for (const json& line : sweep["why"])
-    section.blocks.push_back(traces::Paragraph{line.get<std::string>()});
-  return section;
 }
 
 // Of a run; damage is said on stderr. Empty when it kept none.
@@ -106,7 +95,7 @@ int report_command(int argc, char** argv) {
   args.add()("calibrated", "profile after calibration", cxxopts::value<std::string>())(
       "calibrated-on", "the runs it was fitted to",
       cxxopts::value<std::string>()->default_value(""))(
-      "sweep", "JSON of `polyphony sweep --format json`; several, by commas",
+      "sweep", "JSON of `polyphony sweep --format json`, or of --vary; several, by commas",
       cxxopts::value<std::vector<std::string>>())(
       "training", "folders whose loss and accuracy are shown; several, by commas",
       cxxopts::value<std::vector<std::string>>())(

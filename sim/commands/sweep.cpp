@@ -13,6 +13,7 @@
 #include "sim/commands/journal.h"
 #include "sim/commands/signal_counter.h"
 #include "sim/commands/sweep_csv.h"
+#include "sim/commands/sweep_page.h"
 #include "sim/commands/sweep_text.h"
 #include "sim/commands/vary.h"
 #include "sim/commands/what_if.h"
@@ -117,6 +118,12 @@ Unchanged best_unchanged(const Arguments& args) {
 
 namespace {
 
+std::string page_title(const Scenario& scenario, const std::vector<Override>& overrides) {
+  std::string title = scenario.file;
+  for (const Override& override : overrides) title += "  " + override.text;
+  return title;
+}
+
 int exit_code(const Sweep& result) {
   if (result.stopped) return static_cast<int>(ExitCode::failed);
   return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
@@ -134,7 +141,8 @@ int sweep_command(int argc, char** argv) {
       "polyphony sweep "
       "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n  polyphony sweep "
       "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
-      "written");
+      "written\n  polyphony sweep scenarios/vlm_12b_70b_h100.json --vary "
+      "cluster.nic=100Gbps..800Gbps --report nic.html   where does the best layout change?");
   args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
       "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
@@ -154,6 +162,7 @@ int sweep_command(int argc, char** argv) {
                                                             cxxopts::value<std::string>())(
       "vary", "ask for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable",
       cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
+      "report", "also write the answer as one HTML page to a file", cxxopts::value<std::string>())(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
       "save", "folder for a scenario of the best layout of each placement",
       cxxopts::value<std::string>());
@@ -182,6 +191,9 @@ int sweep_command(int argc, char** argv) {
   nlohmann::json answer = to_json(result, scenario.model);
   if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
+  if (args.has("report"))
+    write_file(args.text("report"),
+               traces::to_html(answer_page(answer, page_title(scenario, overrides))));
   if (args.json()) {
     std::cout << answer.dump(2) << "\n";
     return exit_code(result);

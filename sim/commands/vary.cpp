@@ -6,6 +6,7 @@
 #include "sim/answers/answers_json.h"
 #include "sim/commands/console.h"
 #include "sim/commands/sweep_csv.h"
+#include "sim/commands/sweep_page.h"
 
 namespace polyphony::sim {
 namespace {
@@ -146,6 +147,8 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
     }
   }
   if (args.has("json-out")) write_file(args.text("json-out"), to_json(varied).dump(2) + "\n");
+  if (args.has("report"))
+    write_file(args.text("report"), traces::to_html(answer_page(to_json(varied), path)));
   if (args.json()) {
     std::cout << to_json(varied).dump(2) << "\n";
   } else if (args.csv()) {

@@ -107,6 +107,7 @@ class InJson(harness.SystemTest):
         full = self.folder / "full"
         full.symlink_to("/dev/full")
         self.assertIn("No space left", self.error_of(POLYPHONY, "simulate", SCENARIOS / "tiny.json", "--gantt", full, code=1)["what"])
+        self.assertIn("No space left", self.error_of(POLYPHONY, "sweep", SCENARIOS / "easy_vqa.json", "--estimate", "--report", full, code=1)["what"])
 
 
 class BadLaunch(harness.SystemTest):

@@ -29,7 +29,7 @@ class Outputs(harness.SystemTest):
         # command, options that write a file, a name for it
         writers = [
             ([POLYPHONY, "simulate", TINY], ["--gantt"]), ([POLYPHONY, "simulate", TINY], ["--trace"]),
-            (sweep, ["--json-out"]), ([POLYPHONY, "schedules", table, "--scenario", TINY], ["--gantt"]),
+            (sweep, ["--json-out"]), (sweep, ["--report"]), ([POLYPHONY, "schedules", table, "--scenario", TINY], ["--gantt"]),
             ([POLYPHONY, "calibrate", trained], ["--out"]), ([POLYPHONY, "report", trained], ["--out"])]
         for command, option in writers:
             with self.subTest(" ".join(str(c) for c in command[1:] + option)):

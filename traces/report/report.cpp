@@ -32,12 +32,14 @@ table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums}
 caption{text-align:left;font-weight:600;padding-bottom:6px}
 th,td{padding:5px 14px 5px 0;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 th{color:var(--muted);font-weight:500;font-size:13px}
-th:first-child,td:first-child{text-align:left}
+th:first-child,td:first-child,.text{text-align:left}
 tr.best td{font-weight:600;background:var(--row)}
 tr.best td:first-child{box-shadow:inset 3px 0 0 var(--forward);padding-left:10px}
 button{float:right;border:1px solid var(--grid);background:var(--row);color:var(--ink);border-radius:8px;padding:5px 12px;font:inherit;font-size:13px;cursor:pointer}
 footer{color:var(--muted);font-size:13px;margin:48px auto 32px}
 svg{display:block;max-width:100%;height:auto}
+.narrow{display:none}
+@media (max-width:640px){main,header,footer{padding:0 16px}.wide{display:none}.narrow{display:block}}
 @media print{button,nav{display:none}section{break-inside:avoid}}
 )";
 
@@ -63,7 +65,10 @@ struct BlockHtml {
     return "<p>" + escape(block.text) + "</p>\n";
   }
   std::string operator()(const Figure& block) const {
-    std::string html = "<figure>" + block.svg;
+    std::string html = "<figure>";
+    html += block.narrow.empty() ? block.svg
+                                 : "<div class=\"wide\">" + block.svg +
+                                       "</div><div class=\"narrow\">" + block.narrow + "</div>";
     if (!block.caption.empty()) html += "<figcaption>" + escape(block.caption) + "</figcaption>";
     return html + "</figure>\n";
   }
@@ -76,11 +81,17 @@ struct BlockHtml {
     std::string html = "<div class=\"scroll\"><table>";
     if (!block.caption.empty()) html += "<caption>" + escape(block.caption) + "</caption>";
     html += "<thead><tr>";
-    for (const std::string& column : block.columns) html += "<th>" + escape(column) + "</th>";
+    const auto cell = [&](const char* tag, std::size_t c, const std::string& text) {
+      const bool is_text = c > 0 && c + block.texts >= block.columns.size();
+      return std::string("<") + tag + (is_text ? " class=\"text\">" : ">") + escape(text) + "</" +
+             tag + ">";
+    };
+    for (std::size_t c = 0; c < block.columns.size(); ++c) html += cell("th", c, block.columns[c]);
     html += "</tr></thead>\n<tbody>\n";
     for (std::size_t r = 0; r < block.rows.size(); ++r) {
       html += block.highlight == r ? "<tr class=\"best\">" : "<tr>";
-      for (const std::string& cell : block.rows[r]) html += "<td>" + escape(cell) + "</td>";
+      for (std::size_t c = 0; c < block.rows[r].size(); ++c)
+        html += cell("td", c, block.rows[r][c]);
       for (std::size_t c = block.rows[r].size(); c < block.columns.size(); ++c) html += "<td></td>";
       html += "</tr>\n";
     }

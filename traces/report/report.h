@@ -16,14 +16,16 @@ struct Paragraph {
 };
 struct Table {
   std::string caption;
-  std::vector<std::string> columns;            // the first is left-aligned, the others right
+  std::vector<std::string> columns;            // the first and the last `texts` left-aligned
   std::vector<std::vector<std::string>> rows;  // as many cells as columns, or fewer
   std::optional<std::size_t> highlight{};      // a row
   std::string note;
+  std::size_t texts = 0;
 };
 struct Figure {
   std::string svg;
   std::string caption;
+  std::string narrow{};  // the same for a phone; empty: `svg` shrinks
 };
 struct SideBySide {
   std::vector<Figure> figures;  // below each other on narrow screens

@@ -12,6 +12,8 @@
 namespace polyphony::traces {
 namespace {
 
+// Pixels: a figure that is easily read on a page; what a phone of 400 leaves between its margins.
+constexpr double kPage = 860, kPhone = 368;
 // A capacity further away than this many peaks would flatten the curves.
 constexpr std::int64_t kDrawnCapacity = 4;
 
@@ -54,6 +56,15 @@ Table comparison_table(const Comparison& comparison, const std::string& caption)
   if (!comparison.shared_cores.empty())
     table.note += " Shared cores: " + describe(comparison.shared_cores) + ".";
   return table;
+}
+
+Figure figure(const ChartOptions& options,
+              const std::function<std::string(const ChartOptions&)>& draw,
+              const std::string& caption) {
+  ChartOptions wide = options, narrow = options;
+  wide.width = kPage;
+  narrow.width = kPhone;
+  return {draw(wide), caption, draw(narrow)};
 }
 
 SideBySide gantts(const Program& program, const Timeline& predicted, const Timeline& measured) {

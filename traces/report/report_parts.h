@@ -2,6 +2,7 @@
 // Timeline, a loss curve.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,11 +11,17 @@
 #include "shared/program/timeline.h"
 #include "traces/compare/compare.h"
 #include "traces/report/report.h"
+#include "traces/report/svg.h"
 
 namespace polyphony::traces {
 
 // Seconds per part, predicted and measured, averaged over ranks and on the critical rank.
 Table comparison_table(const Comparison& comparison, const std::string& caption);
+
+// A chart drawn twice: as wide as a page, and as wide as a phone.
+Figure figure(const ChartOptions& options,
+              const std::function<std::string(const ChartOptions&)>& draw,
+              const std::string& caption);
 
 // Two Timelines of one Program on one time axis.
 SideBySide gantts(const Program& program, const Timeline& predicted, const Timeline& measured);

@@ -24,9 +24,11 @@ constexpr std::array kColours = {
     Colour{"forward-tint", "#9cc3f5", "#a9c9f6"},  Colour{"backward", "#dd7a00", "#e8912b"},
     Colour{"backward-tint", "#f8c880", "#f5cf94"}, Colour{"weight", "#b05a00", "#c06d17"},
     Colour{"recompute", "#8459d6", "#9a76e4"},     Colour{"recompute-tint", "#cbb8f2", "#cfc0f1"},
-    Colour{"optimizer", "#0f9d72", "#2fb98e"},     Colour{"exchange", "#0a9bb5", "#35b8d0"},
-    Colour{"reduce", "#d1335b", "#e4587b"},        Colour{"on-full", "#ffffff", "#ffffff"},
-    Colour{"on-tint", "#1b2433", "#151a23"},
+    Colour{"optimizer", "#0f9d72", "#2fb98e"},     Colour{"optimizer-tint", "#9fdcc6", "#a6dfcb"},
+    Colour{"exchange-tint", "#a5dbe6", "#abdfe9"}, Colour{"reduce-tint", "#f0b3c4", "#f0b8c7"},
+    Colour{"wait", "#b3bccb", "#98a3b6"},          Colour{"wait-tint", "#d9dee6", "#6f7b91"},
+    Colour{"exchange", "#0a9bb5", "#35b8d0"},      Colour{"reduce", "#d1335b", "#e4587b"},
+    Colour{"on-full", "#ffffff", "#ffffff"},       Colour{"on-tint", "#1b2433", "#151a23"},
 };
 
 // $name stands for a colour.
@@ -53,10 +55,24 @@ constexpr const char* kRules = R"(
 .plot .recompute{fill:$recompute}
 .plot .recompute.tint{fill:$recompute-tint}
 .plot .optimizer{fill:$optimizer}
+.plot .optimizer.tint{fill:$optimizer-tint}
 .plot .exchange{fill:$exchange}
+.plot .exchange.tint{fill:$exchange-tint}
 .plot .reduce{fill:$reduce}
+.plot .reduce.tint{fill:$reduce-tint}
+.plot .wait{fill:$wait}
+.plot .wait.tint{fill:$wait-tint}
 .plot .op{stroke:$ground;stroke-width:0.6}
 .plot .curve{fill:none;stroke-width:1.8;stroke-linejoin:round}
+.plot .hollow{fill:$ground;stroke-width:1.5}
+.plot .whisker{stroke-width:1.2;opacity:0.4}
+.plot .front{fill:none;stroke:$ink;stroke-width:1.2;stroke-dasharray:4 3}
+.plot .beside{fill:$ink}
+.plot .on{fill:$ink;stroke:$ground;stroke-width:3px;paint-order:stroke}
+.plot .broad{stroke-width:6;opacity:0.45}
+.plot .strong{font-weight:600}
+.plot .cell{font-size:12px;text-anchor:middle;fill:$ink}
+.plot .cell.tint{fill:$on-tint}
 .plot .s0{stroke:$forward}
 .plot .s1{stroke:$backward}
 .plot .s2{stroke:$optimizer}

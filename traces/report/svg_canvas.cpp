@@ -15,7 +15,7 @@ std::string attribute(const char* name, double value) {
 std::string class_attribute(const std::string& classes) { return " class=\"" + classes + "\""; }
 
 // Of the 11 px sans-serif of svg_style(); only for wrapping a legend.
-constexpr double kLetterWidth = 6.2;
+constexpr double kLetterWidth = 6.9;
 
 }  // namespace
 

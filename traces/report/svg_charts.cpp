@@ -1,85 +1,14 @@
 #include <algorithm>
-#include <limits>
 
 #include "shared/program/memory.h"
 #include "shared/text/quantity_text.h"
 #include "traces/report/svg.h"
-#include "traces/report/svg_canvas.h"
+#include "traces/report/svg_frame.h"
 
 namespace polyphony::traces {
 namespace {
 
-constexpr double kLeft = 58, kRight = 16, kBottom = 40;
-constexpr std::size_t kColours = 6;    // .s0 to .s5
 constexpr std::size_t kMostDots = 60;  // a curve of more points is drawn without dots
-
-struct Frame {
-  double low_x = 0, high_x = 1, low_y = 0, high_y = 1;
-  double left = kLeft, right = 0, top = 0, bottom = 0;
-  double x(double value) const {
-    return left + (right - left) * (value - low_x) / (high_x - low_x);
-  }
-  double y(double value) const {
-    return bottom - (bottom - top) * (value - low_y) / (high_y - low_y);
-  }
-};
-
-std::string series_class(const char* kind, std::size_t i) {
-  return kind + std::to_string(i % kColours);
-}
-
-// Title and legend; returns where the plot may begin.
-double head(Canvas& canvas, const ChartOptions& options, const std::vector<std::string>& names) {
-  double y = 0;
-  if (!options.title.empty()) {
-    canvas.text(0, 14, "title", options.title);
-    y = 24;
-  }
-  std::vector<std::pair<std::string, std::string>> entries;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!names[i].empty()) entries.emplace_back(series_class("b", i), names[i]);
-  }
-  return entries.empty() ? y + 8 : canvas.legend(0, y, entries) + 10;
-}
-
-void draw_y_axis(Canvas& canvas, const Frame& frame, const std::string& label) {
-  const Ticks marks = ticks(frame.low_y, frame.high_y, 5);
-  for (double at : marks.at) {
-    canvas.line(frame.left, frame.y(at), frame.right, frame.y(at), "grid");
-    canvas.text(frame.left - 7, frame.y(at) + 4, "end", marks.text(at));
-  }
-  canvas.text(0, frame.top - 6, "", label);
-}
-
-void draw_level(Canvas& canvas, const Frame& frame, const ChartOptions& options) {
-  if (!options.level) return;
-  const double y = frame.y(options.level->first);
-  canvas.line(frame.left, y, frame.right, y, "level");
-  canvas.text(frame.right - 4, y - 4, "end", options.level->second);
-}
-
-Frame frame_of(const std::vector<Series>& series, const ChartOptions& options) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Frame frame{kInfinity, -kInfinity, kInfinity, -kInfinity};
-  for (const Series& one : series) {
-    for (const auto& [x, y] : one.points) {
-      frame.low_x = std::min(frame.low_x, x);
-      frame.high_x = std::max(frame.high_x, x);
-      frame.low_y = std::min(frame.low_y, y);
-      frame.high_y = std::max(frame.high_y, y);
-    }
-  }
-  if (frame.low_x > frame.high_x) frame = {0, 1, 0, 1};
-  if (options.level) {
-    frame.low_y = std::min(frame.low_y, options.level->first);
-    frame.high_y = std::max(frame.high_y, options.level->first);
-  }
-  if (options.y_from_zero) frame.low_y = std::min(0.0, frame.low_y);
-  if (frame.high_x <= frame.low_x) frame.high_x = frame.low_x + 1;
-  if (frame.high_y <= frame.low_y) frame.high_y = frame.low_y + 1;
-  frame.high_y += (frame.high_y - frame.low_y) * 0.06;
-  return frame;
-}
 
 std::string curve(const Series& series, const Frame& frame) {
   std::string d;
@@ -101,24 +30,18 @@ std::string curve(const Series& series, const Frame& frame) {
 
 std::string line_chart(const std::vector<Series>& series, const ChartOptions& options) {
   Canvas canvas(options.width, options.title);
-  Frame frame = frame_of(series, options);
-  std::vector<std::string> names;
-  for (const Series& one : series) names.push_back(one.name);
-  frame.top = head(canvas, options, names) + 12;
-  frame.right = options.width - kRight;
-  frame.bottom = options.height - kBottom;
-  draw_y_axis(canvas, frame, options.y_label);
-  const Ticks marks = ticks(frame.low_x, frame.high_x, static_cast<int>(options.width / 90));
-  for (double at : marks.at) {
-    canvas.line(frame.x(at), frame.bottom, frame.x(at), frame.bottom + 4, "axis");
-    canvas.text(frame.x(at), frame.bottom + 17, "mid", marks.text(at));
+  std::vector<std::pair<double, double>> points;
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    points.insert(points.end(), series[i].points.begin(), series[i].points.end());
+    if (!series[i].name.empty()) entries.emplace_back(series_class("b", i), series[i].name);
   }
-  canvas.line(frame.left, frame.bottom, frame.right, frame.bottom, "axis");
-  canvas.text((frame.left + frame.right) / 2, frame.bottom + 33, "mid", options.x_label);
-  draw_level(canvas, frame, options);
+  Frame frame = frame_of(points, options);
+  draw_ground(canvas, frame, options, entries);
   for (std::size_t i = 0; i < series.size(); ++i) {
     if (series[i].points.empty()) continue;
-    canvas.path(curve(series[i], frame), "curve " + series_class("s", i));
+    canvas.path(curve(series[i], frame),
+                (series[i].broad ? "curve broad " : "curve ") + series_class("s", i));
     if (series[i].points.size() > kMostDots || series[i].steps) continue;
     for (const auto& [x, y] : series[i].points) {
       canvas.circle(

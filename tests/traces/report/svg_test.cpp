@@ -102,6 +102,63 @@ TEST_CASE("line and memory charts are well-formed, empty ones too") {
   CHECK(memory.find("nan") == std::string::npos);
 }
 
+// One bar of 1 and 3 on a 408-pixel picture: 400 pixels for 4, below a legend of 17, a gap of 10 and
+// two lines of text of 15 and a gap of 3.
+TEST_CASE("stacked bars: lengths, shares, a tooltip for each part") {
+  const ChartOptions options{.title = "", .x_label = "s", .y_label = "", .width = 408};
+  const std::string svg = bar_chart({{"forward", "forward"}, {"wait tint", "a & b"}},
+                                    {{"best", "4 s", "a <layout>", {1, 3}}}, options);
+  CHECK(problem_of(svg) == "");
+  CHECK(svg.find("<rect x=\"0\" y=\"60\" width=\"100\" height=\"18\" class=\"forward op\">") !=
+        std::string::npos);
+  CHECK(svg.find("<rect x=\"100\" y=\"60\" width=\"300\" height=\"18\" class=\"wait tint op\">") !=
+        std::string::npos);
+  CHECK(svg.find("forward: 25 % of 4 s") != std::string::npos);
+  CHECK(svg.find("a &amp; b: 75 % of 4 s") != std::string::npos);
+  CHECK(problem_of(bar_chart({}, {}, options)) == "");
+}
+
+// 400 pixels for 1 to 2 and 3 % of it to either side: 1 is at 58 + 400 · 0.03 / 1.06 = 69.32. Upright
+// 221 for 4.24: 4 is at 260 - 221 · 4 / 4.24 = 51.51, 2 at 155.75.
+TEST_CASE("points, their intervals and the front in steps") {
+  const ChartOptions options{.title = "", .x_label = "x", .y_label = "y", .width = 474};
+  const std::vector<Mark> marks{{1, 4, 0, false, "a & b", {}, ""},
+                                {2, 2, 1, true, "c", {{1.5, 3.0}}, ""},
+                                {2, 3, 0, false, "", {}, "by <hand>"}};
+  const std::string svg = scatter_chart({"one", "two", "three"}, marks, {{1, 4}, {2, 2}}, options);
+  CHECK(problem_of(svg) == "");
+  CHECK(svg.find("<path d=\"M69.32 51.51L446.68 51.51L446.68 155.75\" class=\"front\"/>") !=
+        std::string::npos);
+  CHECK(svg.find("cx=\"69.32\" cy=\"51.51\"") != std::string::npos);
+  CHECK(count(svg, "<circle") == 2);
+  CHECK(count(svg, "hollow s1") == 1);
+  CHECK(count(svg, "whisker s1") == 2);  // a line and its left end: the other is out of sight
+  CHECK(count(svg, "class=\"beside\"") == 1);
+  CHECK(svg.find("by &lt;hand&gt;") != std::string::npos);
+  CHECK(svg.find(">three<") == std::string::npos);  // no such point
+  CHECK(problem_of(scatter_chart({}, {}, {}, options)) == "");
+}
+
+TEST_CASE("a map has a cell for each pair of values, coloured where something is known") {
+  CellMap map{"rows", "columns", {"1", "2"}, {"a", "b", "c"}, {}, {{"forward tint", "one"}}};
+  for (int i = 0; i < 5; ++i)
+    map.cells.push_back({i < 4 ? "forward tint" : "", "1 s", i == 0 ? "-3 %" : "", "hover"});
+  const std::string svg = map_chart(map, {.title = "", .x_label = "", .y_label = ""});
+  CHECK(problem_of(svg) == "");
+  CHECK(count(svg, "<title>hover</title>") == 5);
+  CHECK(count(svg, "class=\"forward tint\"><title>") == 4);
+  CHECK(count(svg, "-3 %") == 1);
+}
+
+TEST_CASE("names stand where an axis has places, not numbers") {
+  const std::string svg = line_chart(
+      {{"a", {{0, 1}, {1, 2}}}},
+      {.title = "", .x_label = "", .y_label = "", .width = 474, .x_names = {"200Gbps", "400Gbps"}});
+  // Two places of 200 pixels each, from 58 on.
+  CHECK(svg.find("<text x=\"158\" y=\"277\" class=\"mid\">200Gbps</text>") != std::string::npos);
+  CHECK(svg.find("<text x=\"358\" y=\"277\" class=\"mid\">400Gbps</text>") != std::string::npos);
+}
+
 // 0 to 10 in 5 steps: 2. 0 to 0.7 in 5: rough 0.14, so 0.2.
 TEST_CASE("ticks are round") {
   CHECK(ticks(0, 10, 5).step == doctest::Approx(2));
