@@ -221,14 +221,15 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::erase_if(order, [&](std::size_t at) {  // a baseline may be what the search does not ask for
     return !space.allows(contest.all()[at].layout);
   });
-  std::vector<std::size_t> compared = set_beside;
+  std::vector<std::size_t> compared = set_beside, ranked;
   std::set<Placement> placements;
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (placements.insert(contest.all()[order[i]].layout.placement).second || i < options.compared)
-      compared.push_back(order[i]);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool best = placements.insert(contest.all()[order[i]].layout.placement).second;
+    if (best || i < options.compared) compared.push_back(order[i]);
+    if (best || i < options.ranked) ranked.push_back(order[i]);
+  }
   contest.add_effects(compared);
-  for (const std::size_t at : order)
-    if (result.ranked.size() < options.ranked) result.ranked.push_back(contest.all()[at]);
+  for (const std::size_t at : ranked) result.ranked.push_back(contest.all()[at]);
   for (std::size_t i = 0; i < set_beside.size(); ++i)
     result.baselines[i].candidate = contest.all()[set_beside[i]];
   std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });

@@ -31,7 +31,7 @@ struct SweepOptions {
   int cores = 0;              // of this machine, where the search is about it; 0: not judged
   Bytes memory{};             // free for the search's workers together; 0: not judged
   std::size_t compared = 32;  // with the best, itself included; and the best of each placement
-  std::size_t ranked = 256;   // candidates in the answer
+  std::size_t ranked = 256;   // candidates in the answer; and the best of each placement
   Predictor predictor = Predictor::simulate;
   KnownAnswers* known = nullptr;  // answers from before, and where new ones go
   Shards shard;                   // of the space: this part alone

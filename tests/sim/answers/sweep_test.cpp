@@ -141,6 +141,27 @@ TEST_CASE("the order of lists changes nothing, and what is known costs nothing")
   CHECK(text(sweep(turned, profile, options)) == first);
 }
 
+TEST_CASE("an answer that is cut short still holds the best of each placement, compared") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  const HardwareProfile profile = *find_profile(default_profile("H100"));
+  SweepOptions options;
+  options.predictor = Predictor::estimate;
+  const Sweep whole = sweep(scenario, profile, options);
+  options.ranked = options.compared = 2;
+  const Sweep cut = sweep(scenario, profile, options);
+  std::map<Placement, Seconds> best, kept;
+  for (const Candidate& c : whole.ranked) best.try_emplace(c.layout.placement, c.figures.step);
+  for (const Candidate& c : cut.ranked) {
+    kept.try_emplace(c.layout.placement, c.figures.step);
+    CHECK(c.belief.has_value());
+  }
+  REQUIRE(best.size() == 3);
+  CHECK(kept == best);
+  CHECK(cut.ranked.size() < 6);
+}
+
 TEST_CASE("stopped when one layout is simulated, it ranks and compares what is known") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
   scenario.layout.reset();
