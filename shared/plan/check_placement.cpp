@@ -60,6 +60,20 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
   return {};
 }
 
+// The lowest rank that no grid has; all below the world's size have one: that size.
+int first_without_module(const Layout& layout) {
+  int rank = 0;
+  for (bool grew = true; grew;) {
+    grew = false;
+    for (const ModuleLayout& grid : layout.modules) {
+      if (grid.first_rank > rank || grid.first_rank + grid.ranks <= rank) continue;
+      rank = grid.first_rank + grid.ranks;
+      grew = true;
+    }
+  }
+  return rank;
+}
+
 // The embedding and the output matrix that is its copy must lie in one chunk, or on two ranks.
 Verdict check_tied(const Model& model, const Layout& layout) {
   const ModuleId language = language_module(model);
@@ -120,14 +134,9 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
   if (world > cluster_ranks)
     return refuse("the layout needs " + number(world) + " ranks, the cluster has " +
                   number(cluster_ranks));
-  std::vector<bool> owned(static_cast<std::size_t>(world), false);
-  for (const ModuleLayout& grid : layout.modules)
-    for (int r = grid.first_rank; r < grid.first_rank + grid.ranks; ++r)
-      owned[static_cast<std::size_t>(r)] = true;
-  const auto orphan = std::find(owned.begin(), owned.end(), false);
-  if (orphan != owned.end())
-    return refuse("rank " + number(orphan - owned.begin()) +
-                  " belongs to no module; the grids must tile [0, " + number(world) + ")");
+  if (const int orphan = first_without_module(layout); orphan < world)
+    return refuse("rank " + number(orphan) + " belongs to no module; the grids must tile [0, " +
+                  number(world) + ")");
   if (Verdict verdict = check_tied(model, layout)) return verdict;
   if (Verdict verdict = check_bridge(layout)) return verdict;
   const ModuleId language = language_module(model);

@@ -64,7 +64,10 @@ PartBound Screen::part(const Layout& layout, ModuleId module) {
     const std::vector<ModuleId>& held = *view.branches[b].modules;
     if (std::find(held.begin(), held.end(), module) != held.end()) branch = b;
   }
-  return {impl_->times.busiest(view, branch), impl_->memory.of_branch(view, branch)};
+  PartBound part;
+  impl_->times.add_part(view, branch, part);
+  impl_->memory.add_part(view, branch, part);
+  return part;
 }
 
 }  // namespace polyphony

@@ -42,9 +42,10 @@ struct Bound {
 
 // What the ranks of one branch need at least, whatever those of other branches do.
 struct PartBound {
-  Seconds step{};  // its busiest rank's work
-  Bytes memory{};  // of its worst rank; where other branches have the same ranks, what it always
-                   // holds of this one
+  Seconds step{};   // its busiest rank's work
+  Seconds least{};  // the work of any of its ranks
+  Bytes memory{};   // of its worst rank
+  Bytes always{};   // what some rank holds of it at any moment: where it has one stage, all do
 };
 
 // Screens many layouts of one scenario on one batch; remembers what layouts have in common. Not for

@@ -193,46 +193,53 @@ const BranchLoad& BranchLoads::load(const std::vector<ModuleId>& modules, const 
           static_cast<int>(grid.spread)};
   for (const ModuleId id : modules) key_.push_back(static_cast<std::int32_t>(id.value));
   return known_.get(key_, [&] {
-    const std::size_t batch = batch_.samples.size();
     const bool member = has_language(modules) || everywhere(modules);
-    int different = works, lanes = grid.dp();  // works; lanes: one for all, where they are alike
+    int lanes = grid.dp();  // one for all, where they are alike
     Table table;
+    Rows rows;
     if (samples_alike_ && member) {
-      const auto parts = static_cast<std::size_t>(microbatches),
-                 fed = parts / static_cast<std::size_t>(works);
-      std::vector<std::size_t> members;
-      if (batch % parts == 0) different = 1;
-      for (std::size_t index = 0; index < static_cast<std::size_t>(different); ++index)
-        members.push_back(cut_at(batch, parts, (index + 1) * fed) -
-                          cut_at(batch, parts, index * fed));
-      const bool even = different == 1 && grid.spread == Spread::samples &&
-                        members.front() % static_cast<std::size_t>(lanes) == 0;
+      rows = rows_of(works, microbatches);
+      const bool even = rows.samples.size() == 1 && grid.spread == Spread::samples &&
+                        rows.samples.front() % static_cast<std::size_t>(lanes) == 0;
       if (even) {
-        members.front() /= static_cast<std::size_t>(lanes);
+        rows.samples.front() /= static_cast<std::size_t>(lanes);
         lanes = 1;
       }
-      table = repeat(modules, grid, static_cast<std::size_t>(lanes), members);
-    } else if (dealt) {
-      table = assign(modules, grid, works, microbatches, batch_);
+      table = repeat(modules, grid, static_cast<std::size_t>(lanes), rows.samples);
     } else {
-      table = cut(modules, grid, works, microbatches);
+      rows.of.resize(static_cast<std::size_t>(works));
+      std::iota(rows.of.begin(), rows.of.end(), std::uint32_t{0});
+      table = dealt ? assign(modules, grid, works, microbatches, batch_)
+                    : cut(modules, grid, works, microbatches);
     }
-    BranchLoad load = sum_up(modules, table, different, static_cast<std::size_t>(lanes * grid.cp));
-    if (different != works) {
-      load.works = works;
-      load.counts = {works};
-      load.kind_of.assign(static_cast<std::size_t>(works), 0);
-    }
+    BranchLoad load = sum_up(modules, table, rows.of, static_cast<std::size_t>(lanes * grid.cp));
     load.id = loads_++;
     return load;
   });
 }
 
-BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table& table, int works,
+BranchLoads::Rows BranchLoads::rows_of(int works, int microbatches) const {
+  const auto parts = static_cast<std::size_t>(microbatches),
+             fed = parts / static_cast<std::size_t>(works), batch = batch_.samples.size();
+  Rows rows;
+  for (std::size_t work = 0; work < static_cast<std::size_t>(works); ++work) {
+    const std::size_t samples =
+        cut_at(batch, parts, (work + 1) * fed) - cut_at(batch, parts, work * fed);
+    const auto known = std::find(rows.samples.begin(), rows.samples.end(), samples);
+    rows.of.push_back(static_cast<std::uint32_t>(known - rows.samples.begin()));
+    if (known == rows.samples.end()) rows.samples.push_back(samples);
+  }
+  return rows;
+}
+
+BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table& table,
+                               const std::vector<std::uint32_t>& row_of,
                                std::size_t columns) const {
-  std::vector<std::pair<double, double>> weight(columns);  // tokens, pairs
+  std::vector<std::pair<double, double>> weight(columns);        // tokens, pairs
+  std::vector<double> works(table.front().size() / columns, 0);  // by row
+  for (const std::uint32_t row : row_of) ++works[row];
   BranchLoad load;
-  load.works = works;
+  load.works = static_cast<int>(row_of.size());
   load.modules.resize(weights_.size());
   load.alike = true;
   for (std::size_t m = 0; m < modules.size(); ++m) {
@@ -242,8 +249,10 @@ BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table
     bool any_full = false;
     for (std::size_t w = 0; w < sizes.size(); ++w) {
       const WorkSize& size = sizes[w];
-      weight[w % columns].first += weights_[modules[m].value] * static_cast<double>(size.tokens);
-      weight[w % columns].second += static_cast<double>(size.pairs);
+      const double times = works[w / columns];
+      weight[w % columns].first +=
+          times * weights_[modules[m].value] * static_cast<double>(size.tokens);
+      weight[w % columns].second += times * static_cast<double>(size.pairs);
       load.alike = load.alike && size == sizes.front();
       of.smallest = least(of.smallest, size);
       if (size.tokens == 0) continue;
@@ -253,13 +262,16 @@ BranchLoad BranchLoads::sum_up(const std::vector<ModuleId>& modules, const Table
   }
   const auto busiest =
       static_cast<std::size_t>(std::max_element(weight.begin(), weight.end()) - weight.begin());
-  std::vector<Sizes> column(static_cast<std::size_t>(works));
+  std::vector<Sizes> column(works.size());
   for (std::size_t w = 0; w < column.size(); ++w)
     for (std::size_t m = 0; m < modules.size(); ++m)
       column[w].push_back(table[m][w * columns + busiest]);
   WorkKinds kinds = find_kinds(column);
-  load.counts = std::move(kinds.counts);
-  load.kind_of = std::move(kinds.kind_of);
+  load.counts.assign(kinds.sizes.size(), 0);
+  for (const std::uint32_t row : row_of) {
+    load.kind_of.push_back(kinds.kind_of[row]);
+    ++load.counts[kinds.kind_of[row]];
+  }
   for (const Sizes& sizes : kinds.sizes)
     for (std::size_t m = 0; m < modules.size(); ++m)
       load.modules[modules[m].value].sizes.push_back(sizes[m]);

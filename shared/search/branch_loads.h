@@ -59,13 +59,19 @@ class BranchLoads {
             int microbatches);
   Table assign(const std::vector<ModuleId>& modules, const ModuleLayout& grid, int works,
                int microbatches, const Batch& batch) const;
-  // Where all samples are alike, works of as many samples are: one of each is assigned.
+  // Where all samples are alike, works of as many samples are, and so few stand for all.
+  struct Rows {
+    std::vector<std::size_t> samples;  // of each, over all lanes
+    std::vector<std::uint32_t> of;     // by work
+  };
+  Rows rows_of(int works, int microbatches) const;
   Table repeat(const std::vector<ModuleId>& modules, const ModuleLayout& grid, std::size_t lanes,
                const std::vector<std::size_t>& members);
   const Item* item_alike(const std::vector<ModuleId>& modules) const;
   WorkSize items_of(ModuleId module, const Item& item, std::size_t count);
-  BranchLoad sum_up(const std::vector<ModuleId>& modules, const Table& table, int works,
-                    std::size_t columns) const;
+  // Of a table whose rows are those of the works `row_of` says.
+  BranchLoad sum_up(const std::vector<ModuleId>& modules, const Table& table,
+                    const std::vector<std::uint32_t>& row_of, std::size_t columns) const;
   bool has_language(const std::vector<ModuleId>& modules) const;
 
   const Model& model_;

@@ -5,17 +5,29 @@
 namespace polyphony {
 
 // The most that a rank holds at a moment.
-Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank) {
+Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
+                         std::optional<std::size_t> part) {
   const std::size_t count = rank.stages.size();
   if (stages_.size() < count) stages_.resize(count);
-  Bytes fixed = memories_.standing(view, rank);
+  const bool whole = std::all_of(rank.stages.begin(), rank.stages.end(), [&](StageOfBranch stage) {
+    return !part || stage.branch == *part;
+  });
+  Bytes fixed = whole ? memories_.standing(view, rank) : Bytes{};
   bool alike = true;
   for (std::size_t i = 0; i < count; ++i) {
     const StageOfBranch stage = rank.stages[i];
-    memories_.memory(view, stage, !leads(view, rank, stage.branch), stages_[i]);
+    if (part && stage.branch != *part) {
+      stages_[i] = {{}, {WorkMemory{}}};
+    } else if (i >= known_.size() || !memories_.alike(view, known_[i], stage)) {
+      // Of a part: the least work stands for all.
+      const bool least = !leads(view, rank, stage.branch) ||
+                         (part && view.branches[*part].load->counts.size() > 1);
+      memories_.memory(view, stage, least, stages_[i]);
+    }
     fixed += stages_[i].fixed;
     alike = alike && stages_[i].works.size() == 1;
   }
+  known_ = rank.stages;
   if (!alike) return fixed + held_in_turn(view, rank);
   Bytes most{};
   for (const TurnMoment& moment : rank.moments) {
@@ -35,7 +47,7 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank) {
 // Works that differ: turn after turn.
 Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank) const {
   Bytes now{}, most{};
-  for (const Turn& turn : rank.turns) {
+  for (const Turn& turn : views_.turns(rank)) {
     const auto at =
         static_cast<std::size_t>(std::lower_bound(rank.stages.begin(), rank.stages.end(),
                                                   StageOfBranch{turn.branch, turn.stage}) -
@@ -55,31 +67,27 @@ Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank
   return most;
 }
 
-Bytes LayoutMemory::of_branch(const LayoutView& view, std::size_t branch) {
+void LayoutMemory::start(const LayoutView& view) {
   memories_.start(view);
-  Bytes most{};
+  known_.clear();
+}
+
+void LayoutMemory::add_part(const LayoutView& view, std::size_t branch, PartBound& part) {
+  start(view);
   for (const RankMoments& rank : *view.ranks) {
-    const auto is_of = [&](const StageOfBranch& stage) { return stage.branch == branch; };
-    const auto own = std::count_if(rank.stages.begin(), rank.stages.end(), is_of);
-    if (own == 0) continue;
-    Bytes bytes{};
-    if (own == std::ssize(rank.stages)) {
-      bytes = held(view, rank);
-    } else {
-      for (const StageOfBranch& stage : rank.stages)
-        if (is_of(stage)) {
-          StageMemory held;
-          memories_.memory(view, stage, true, held);
-          bytes += held.fixed;
-        }
-    }
-    most = std::max(most, bytes);
+    if (std::none_of(rank.stages.begin(), rank.stages.end(),
+                     [&](const StageOfBranch& of) { return of.branch == branch; }))
+      continue;
+    const Bytes most = held(view, rank, branch);
+    Bytes always{};
+    for (std::size_t i = 0; i < rank.stages.size(); ++i) always += stages_[i].fixed;
+    part.memory = std::max(part.memory, most);
+    part.always = std::max(part.always, always);
   }
-  return most;
 }
 
 Footprint LayoutMemory::worst(const LayoutView& view) {
-  memories_.start(view);
+  start(view);
   Footprint worst;
   const RankMoments* of = nullptr;
   for (const RankMoments& rank : *view.ranks) {

@@ -2,6 +2,7 @@
 // at the moments of its turns (shared/search/turn_moments.h).
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "shared/search/bound.h"
@@ -16,17 +17,20 @@ class LayoutMemory {
   LayoutMemory(const LayoutViews& views, const StackLayers& layers, const SoftwareStack& stack)
       : views_(views), memories_(layers, stack) {}
   Footprint worst(const LayoutView& view);
-  // The most that a rank holds of one branch; where it has others too, what of this one is always
-  // there.
-  Bytes of_branch(const LayoutView& view, std::size_t branch);
+  // One branch's bytes alone.
+  void add_part(const LayoutView& view, std::size_t branch, PartBound& part);
 
  private:
-  Bytes held(const LayoutView& view, const RankMoments& rank);
+  void start(const LayoutView& view);
+  // `part`: of this branch alone, at least.
+  Bytes held(const LayoutView& view, const RankMoments& rank, std::optional<std::size_t> part = {});
   Bytes held_in_turn(const LayoutView& view, const RankMoments& rank) const;
 
   const LayoutViews& views_;
   StageMemories memories_;
-  std::vector<StageMemory> stages_;  // of the rank in hand, or more
+  // Of the rank in hand, or more; mostly as those of the rank before.
+  std::vector<StageMemory> stages_;
+  std::vector<StageOfBranch> known_;  // whose they are, in this view
 };
 
 }  // namespace polyphony

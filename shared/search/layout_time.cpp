@@ -20,7 +20,12 @@ void LayoutTimes::time_branch(const LayoutView& view, std::size_t b) {
   for (std::size_t s = 0; s < view.branches[b].stages->size(); ++s) {
     const auto stage = static_cast<std::uint16_t>(s);
     TimedStage& now = branch.stages.emplace_back();
-    now.cost = costs_.cost(view, {id, stage}, place({grid.pp, grid.vpp}, stage), splits_[b]);
+    const Pipeline shape{grid.pp, grid.vpp};
+    const int index = place(shape, stage);
+    const bool same = s > 0 && costs_.alike(view, {id, static_cast<std::uint16_t>(stage - 1)},
+                                            place(shape, stage - 1), index);
+    now.cost = costs_.cost(view, {id, stage}, index, splits_[b],
+                           same ? &branch.stages[s - 1].cost : nullptr);
     now.tail = now.cost.reduction;
     const LayerTimes& times = now.cost.times;
     Seconds back = now.cost.reduction;
@@ -213,12 +218,26 @@ void LayoutTimes::start(const LayoutView& view) {
     if (rank.splits) splits_[view.language] = 1;
 }
 
-Seconds LayoutTimes::busiest(const LayoutView& view, std::size_t branch) {
+void LayoutTimes::add_part(const LayoutView& view, std::size_t branch, PartBound& part) {
   start(view);
-  time_branch(view, branch);
-  Seconds most{};
-  for (const RankMoments& rank : *view.ranks) most = std::max(most, on_rank(rank, branch).lane);
-  return most * (1 - kSlack);
+  times_.clear();
+  for (std::size_t s = 0; s < view.branches[branch].stages->size(); ++s)
+    times_.push_back(
+        costs_.times(view, {static_cast<std::uint16_t>(branch), static_cast<std::uint16_t>(s)},
+                     splits_[branch]));
+  bool any = false;
+  for (const RankMoments& rank : *view.ranks) {
+    LayerTimes work;
+    bool has = false;
+    for (const StageOfBranch& of : rank.stages)
+      if (of.branch == branch) work += times_[of.stage], has = true;
+    if (!has) continue;
+    const Seconds least =
+        std::min(work.lane, (work.forward + work.backward) * view.branches[branch].works);
+    part.step = std::max(part.step, work.lane * (1 - kSlack));
+    part.least = any ? std::min(part.least, least * (1 - kSlack)) : least * (1 - kSlack);
+    any = true;
+  }
 }
 
 Bound LayoutTimes::bound(const LayoutView& view) {

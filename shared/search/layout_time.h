@@ -45,8 +45,8 @@ class LayoutTimes {
       : views_(views), costs_(layers, profile) {}
   // Its footprint is left empty.
   Bound bound(const LayoutView& view);
-  // The work of the busiest rank of one branch.
-  Seconds busiest(const LayoutView& view, std::size_t branch);
+  // One branch's times alone.
+  void add_part(const LayoutView& view, std::size_t branch, PartBound& part);
 
  private:
   void start(const LayoutView& view);
@@ -63,7 +63,8 @@ class LayoutTimes {
   const LayoutViews& views_;
   StageCosts costs_;
   std::vector<TimedBranch> timed_;
-  std::vector<char> splits_;  // by branch
+  std::vector<char> splits_;       // by branch
+  std::vector<LayerTimes> times_;  // by stage of the part in hand
 };
 
 }  // namespace polyphony

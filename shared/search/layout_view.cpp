@@ -141,8 +141,8 @@ std::string LayoutViews::stage_name(const LayoutView& view, StageOfBranch stage)
   return scenario_.model.modules[last.module.value].name + " stage " + std::to_string(stage.stage);
 }
 
-// Works of each branch; where they are alike, so few that no more are ever held at once. What a
-// schedule holds of many microbatches it holds of a few.
+// Works of each branch: so few that no more are ever held at once. What a schedule holds of many
+// microbatches it holds of a few.
 std::vector<int> LayoutViews::few_works(const Layout& layout) const {
   std::vector<int> works;
   bool all_shared = true, any_shared = false;
@@ -154,7 +154,7 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
     all_shared = all_shared && shared;
     any_shared = any_shared || shared;
   }
-  if (view_.differing || !layout.turns.empty()) return works;
+  if (!layout.turns.empty()) return works;
   if (any_shared && !all_shared) return works;
   if (any_shared) {  // every part is the same
     for (std::size_t b = 0; b < view_.language; ++b) works[b] = 1;
@@ -171,17 +171,27 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
   return works;
 }
 
-PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<int>& works) const {
+// As much of a plan as turns need.
+Plan LayoutViews::plan_with(const Layout& layout, const std::vector<int>& works) const {
+  if (!layout.turns.empty()) return balanced_plan(scenario_, layout, profile_, typical_);
   Plan plan;
+  plan.language = view_.language;
+  for (std::size_t b = 0; b < view_.branches.size(); ++b)
+    plan.branches.push_back({*view_.branches[b].grid, {}, works[b]});
+  return plan;
+}
+
+Turns LayoutViews::turns(const RankMoments& rank) const {
+  std::vector<int> works;
+  for (const BranchView& branch : view_.branches) works.push_back(branch.works);
+  const Rank of = view_.branches[rank.branch].grid->rank_at(0, 0, 0, rank.index);
+  return turns_of(*view_.layout, plan_with(*view_.layout, works), static_cast<int>(of.value));
+}
+
+PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<int>& works) const {
+  const Plan plan = plan_with(layout, works);
   Layout few = layout;
-  if (!layout.turns.empty()) {
-    plan = balanced_plan(scenario_, layout, profile_, typical_);
-  } else {
-    plan.language = view_.language;
-    few.microbatches = works[view_.language];
-    for (std::size_t b = 0; b < view_.branches.size(); ++b)
-      plan.branches.push_back({*view_.branches[b].grid, {}, works[b]});
-  }
+  if (layout.turns.empty()) few.microbatches = works[view_.language];
   PipelineRanks ranks;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
     const ModuleLayout& grid = plan.branches[b].grid;
@@ -192,9 +202,12 @@ PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<in
                  (other.grid.pp > grid.pp ||
                   (other.grid.pp == grid.pp && &other > &plan.branches[b]));
         });
-    for (int p = 0; stands && p < grid.pp; ++p)
-      ranks.push_back(moments_of(
-          turns_of(few, plan, static_cast<int>(grid.rank_at(0, 0, 0, p).value)), view_.differing));
+    for (int p = 0; stands && p < grid.pp; ++p) {
+      ranks.push_back(
+          moments_of(turns_of(few, plan, static_cast<int>(grid.rank_at(0, 0, 0, p).value))));
+      ranks.back().branch = b;
+      ranks.back().index = p;
+    }
   }
   return ranks;
 }
@@ -202,8 +215,7 @@ PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<in
 const PipelineRanks& LayoutViews::ranks_of(const Layout& layout) {
   const std::vector<int> works = few_works(layout);
   if (!layout.turns.empty()) return own_ranks_ = make_ranks(layout, works);
-  key_ = {static_cast<int>(layout.schedule), static_cast<int>(view_.language),
-          view_.differing ? 1 : 0};
+  key_ = {static_cast<int>(layout.schedule), static_cast<int>(view_.language)};
   for (std::size_t b = 0; b < view_.branches.size(); ++b) {
     const BranchView& branch = view_.branches[b];
     int first = 0;  // branch with the same ranks

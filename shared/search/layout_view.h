@@ -53,6 +53,8 @@ class LayoutViews {
   std::string stage_name(const LayoutView& view, StageOfBranch stage) const;
   // Whether every sample has something for the branch.
   bool everywhere(const LayoutView& view, std::size_t branch) const;
+  // All turns of a rank of the view in hand.
+  Turns turns(const RankMoments& rank) const;
 
  private:
   // Modules of each branch; the chain of all, or one owner with its projectors each.
@@ -66,6 +68,7 @@ class LayoutViews {
                                       const ModuleLayout& grid);
   const std::vector<Seconds>& costs(const Layout& layout, ModuleId module);
   std::vector<int> few_works(const Layout& layout) const;
+  Plan plan_with(const Layout& layout, const std::vector<int>& works) const;
   PipelineRanks make_ranks(const Layout& layout, const std::vector<int>& works) const;
   const PipelineRanks& ranks_of(const Layout& layout);
 

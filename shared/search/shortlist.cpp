@@ -16,17 +16,6 @@ auto key_of(const ModuleLayout& grid) {
                     grid.blocks);
 }
 
-// The same ranks in the same numbers of tensor-parallel ranks, contexts, stages and lanes.
-ModuleLayout plain(const ModuleLayout& grid) {
-  ModuleLayout other;
-  other.tp = grid.tp;
-  other.cp = grid.cp;
-  other.pp = grid.pp;
-  other.first_rank = grid.first_rank;
-  other.ranks = grid.ranks;
-  return other;
-}
-
 // Puts it into its place by listed_before(); kept no longer than `most`.
 void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds& rest) {
   if (best.size() >= most && !listed_before(next, best.back())) {
@@ -53,6 +42,8 @@ bool simpler(const Layout& a, const Layout& b) {
       return key_of(a.modules[m]) < key_of(b.modules[m]);
   return false;
 }
+
+bool simpler(const ModuleLayout& a, const ModuleLayout& b) { return key_of(a) < key_of(b); }
 
 bool listed_before(const Listed& a, const Listed& b) {
   if (a.bound.step != b.bound.step) return a.bound.step < b.bound.step;
@@ -98,10 +89,10 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
   }
 }
 
-void Lister::look(const Layout& layout, const ListerOptions& options, Seconds limit,
-                  Shortlist& list, Rejections& rejections) {
+void Lister::look(Task& task, const Layout& layout) {
+  Shortlist& list = task.list;
   if (const auto why = check_layout(scenario_, layout))
-    return rejections.add(layout.placement, why->reason);
+    return task.rejections.add(layout.placement, why->reason);
   ++list.legal;
   const Bytes capacity = scenario_.cluster.device.memory;
   if (capacity.value > 0) {
@@ -115,14 +106,15 @@ void Lister::look(const Layout& layout, const ListerOptions& options, Seconds li
       return;
     }
   }
-  recompute_less(layout, options, limit, list);
+  list.fits = true;
+  recompute_less(task, layout);
   Listed next{layout, screen_.bound(layout)};
-  if (next.bound.step > limit) {
+  if (next.bound.step > task.limit) {
     ++list.beaten;
     list.rest = std::min(list.rest, next.bound.step);
     return;
   }
-  keep_best(list.best, std::move(next), options.keep, list.rest);
+  keep_best(list.best, std::move(next), task.options.keep, list.rest);
 }
 
 Layout Lister::at_ease(const Layout& layout) const {
@@ -136,128 +128,106 @@ Layout Lister::at_ease(const Layout& layout) const {
 
 // What the layout that recomputes nothing could not do with all the memory there is, none between it
 // and this one does.
-void Lister::recompute_less(const Layout& layout, const ListerOptions& options, Seconds limit,
-                            Shortlist& list) {
+void Lister::recompute_less(Task& task, const Layout& layout) {
+  Shortlist& list = task.list;
   const Bytes capacity = scenario_.cluster.device.memory;
   const Layout none = at_ease(layout);
   if (capacity.value == 0 || none == layout) return;
   if (screen_.footprint(none).memory <= capacity) return;
-  const bool full = list.best.size() >= options.keep;
-  if (screen_.bound(none).step > (full ? std::min(limit, list.best.back().bound.step) : limit))
-    return;
+  const bool full = list.best.size() >= task.options.keep;
+  const Seconds limit = full ? std::min(task.limit, list.best.back().bound.step) : task.limit;
+  if (screen_.bound(none).step > limit) return;
   const std::optional<Layout> less = least_recompute(scenario_, layout, none, capacity, screen_);
   if (!less) return;
   Seconds not_of_the_lists{};  // what is left out of these is no one's gap
   Listed next{*less, screen_.bound(*less)};
-  if (next.bound.step <= limit)
-    keep_best(list.best, std::move(next), options.keep, not_of_the_lists);
+  if (next.bound.step <= task.limit)
+    keep_best(list.best, std::move(next), task.options.keep, not_of_the_lists);
 }
 
-const std::vector<ModuleLayout>& Lister::front(const Unit& unit, std::size_t owner,
-                                               const Drive& drive,
-                                               const std::vector<ModuleLayout>& grids,
-                                               const ListerOptions& options) {
-  const std::vector<ModuleLayout>& all = grids_[unit.division].by_owner[owner];
-  if (options.encoders == 0 || Space::one_grid(divisions_[unit.division])) return all;
-  const Division& division = divisions_[unit.division];
-  // What else the language module does says nothing of an encoder.
-  std::vector<ModuleLayout> tried = grids;
-  ModuleLayout& language = tried[space_.language()];
-  language = plain(language);
-  // Encoders on the same ranks have one pp: those before it have chosen, those after it follow.
-  int shared_pp = 0;
-  std::vector<std::size_t> following;
-  for (std::size_t o = 0; o < grids.size(); ++o) {
-    if (o == owner || o == space_.language() || division.ranks[o] != division.ranks[owner])
-      continue;
-    if (o < owner)
-      shared_pp = grids[o].pp;
-    else
-      following.push_back(o);
-  }
-  const auto [known, added] =
-      fronts_.try_emplace(FrontKey{unit.division, owner, drive.microbatches,
-                                   drive.encoder_microbatches, language.pp, shared_pp});
-  if (!added) return known->second;
-  struct Each {
-    PartBound part;
-    ModuleLayout grid;
-  };
-  std::vector<Each> found;
-  Drive plain_drive = drive;
-  plain_drive.schedule = ScheduleKind::one_f_one_b;
+// Of the language module, whatever the others' grids are: they stand on their ranks as they please.
+Lister::Least Lister::of_language(const Task& task, const Drive& drive) {
+  if (Space::one_grid(task.division)) return {};
+  std::vector<ModuleLayout> grids;
+  for (std::size_t o = 0; o < task.grids.size(); ++o)
+    grids.push_back(o == space_.language() ? task.grids[o] : plain(task.division.ranks[o]));
+  const Layout layout = space_.assemble(task.division, grids, drive);
+  if (check_layout(scenario_, layout)) return {};  // perhaps others can
+  const ModuleId language = space_.owners()[space_.language()];
+  const PartBound part = screen_.part(layout, language);
+  Least least{part.step, part.memory};
+  if (least.step > task.limit)  // perhaps with less recomputation it is not
+    least.step = std::min(least.step, screen_.part(at_ease(layout), language).step);
+  return least;
+}
+
+// Of so many combinations that need this at least. Where nothing fits, what may need less than all
+// before stays open.
+Lister::Fate Lister::judge(const Least& least, std::int64_t combinations, Task& task) const {
   const Bytes capacity = scenario_.cluster.device.memory;
-  for (const ModuleLayout& grid : all) {
-    tried[owner] = grid;
-    for (const std::size_t o : following) {
-      tried[o] = ModuleLayout{};
-      tried[o].pp = grid.pp;
-      tried[o].first_rank = grid.first_rank;
-      tried[o].ranks = grid.ranks;
-    }
-    const Layout layout = space_.assemble(division, tried, plain_drive);
-    if (check_layout(scenario_, layout)) continue;
-    const PartBound part = screen_.part(layout, space_.owners()[owner]);
-    if (capacity.value > 0 && part.memory > capacity) continue;
-    found.push_back({part, grid});
+  Shortlist& list = task.list;
+  if (capacity.value > 0 && least.memory > capacity &&
+      (list.fits || (list.misfit && list.misfit->bound.footprint.memory <= least.memory))) {
+    list.too_large += combinations;
+    return Fate::too_large;
   }
-  std::sort(found.begin(), found.end(), [](const Each& a, const Each& b) {
-    if (a.part.step != b.part.step) return a.part.step < b.part.step;
-    if (a.part.memory != b.part.memory) return a.part.memory < b.part.memory;
-    return key_of(a.grid) < key_of(b.grid);
-  });
-  Bytes least{std::numeric_limits<std::int64_t>::max()};
-  for (const Each& each : found) {
-    if (each.part.memory >= least) continue;
-    least = each.part.memory;
-    known->second.push_back(each.grid);
-    if (known->second.size() == options.encoders) break;
-  }
-  return known->second;
+  if (least.step <= task.limit) return Fate::open;
+  list.beaten += combinations;
+  list.rest = std::min(list.rest, least.step);
+  return Fate::beaten;
 }
 
-void Lister::combine(const Unit& unit, const Drive& drive, std::vector<ModuleLayout>& grids,
-                     std::size_t owner, const ListerOptions& options, Seconds limit,
-                     Shortlist& list, Rejections& rejections) {
-  if (owner == grids.size())
-    return look(space_.assemble(divisions_[unit.division], grids, drive), options, limit, list,
-                rejections);
-  if (owner == space_.language())
-    return combine(unit, drive, grids, owner + 1, options, limit, list, rejections);
-  for (const ModuleLayout& grid : front(unit, owner, drive, grids, options)) {
-    grids[owner] = grid;
-    combine(unit, drive, grids, owner + 1, options, limit, list, rejections);
+void Lister::combine(Task& task, const Drive& drive, std::size_t owner, const Least& least) {
+  if (owner == task.grids.size())
+    return look(task, space_.assemble(task.division, task.grids, drive));
+  if (owner == space_.language()) return combine(task, drive, owner + 1, least);
+  const std::vector<RankRange>& ranks = task.division.ranks;
+  const bool shares = ranks[owner] == ranks[space_.language()];
+  const ModuleLayout& language = task.grids[space_.language()];
+  for (const Encoder& encoder : front(task, owner, drive)) {
+    Least with = least;
+    if (shares) with.memory += encoder.part.always;
+    // Some of what recomputes now may not in the end (recompute_less()).
+    if (language.recompute == Recompute::none && encoder.grid.recompute == Recompute::none)
+      with.step = shares ? with.step + encoder.part.least : std::max(with.step, encoder.part.step);
+    if (judge(with, 1, task) != Fate::open) continue;
+    task.grids[owner] = encoder.grid;
+    combine(task, drive, owner + 1, with);
   }
 }
 
 Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
   const Division& division = divisions_[unit.division];
   const std::vector<std::vector<ModuleLayout>>& choices = grids_[unit.division].by_owner;
-  const auto known_limit = options.limits.find(division.placement);
-  const Seconds limit = known_limit != options.limits.end()
-                            ? known_limit->second
-                            : Seconds(std::numeric_limits<double>::infinity());
+  const auto limit = options.limits.find(division.placement);
+  Task task{unit, division, options,
+            limit != options.limits.end() ? limit->second
+                                          : Seconds(std::numeric_limits<double>::infinity())};
+  Shortlist& list = task.list;
   std::int64_t others = 1;
-  std::vector<ModuleLayout> grids;
   for (std::size_t o = 0; o < choices.size(); ++o) {
-    grids.push_back(choices[o].front());
+    task.grids.push_back(choices[o].front());
     if (o != space_.language()) others *= static_cast<std::int64_t>(choices[o].size());
   }
-  Shortlist list;
-  Rejections rejections;
-  const bool parts = !Space::one_grid(division) && grids.size() > 1;
-  const Bytes capacity = scenario_.cluster.device.memory;
-  const ModuleId language = space_.owners()[space_.language()];
+  // Drives depend on pp, vpp and lanes alone.
+  struct Drives {
+    std::vector<Drive> list;
+    Rejections rejections;
+    std::int64_t grids = 0;
+  };
+  std::map<int, Drives> drives;
   for (std::size_t i = unit.begin; i < unit.end; ++i) {
     const ModuleLayout& grid = choices[space_.language()][i];
-    grids[space_.language()] = grid;
+    task.grids[space_.language()] = grid;
+    Drives& of = drives[grid.vpp];
+    if (of.grids++ == 0) of.list = space_.drives(division, grid, of.rejections);
     // Of one schedule larger microbatches hold no less: from the smallest that does not fit on, the
     // others of its schedule are not looked at.
     std::optional<ScheduleKind> full;
     // Work is the same for all schedules that place stages alike: what is too slow is so once.
     using Place = decltype(Schedule::place);
     std::vector<std::pair<int, Place>> slow;
-    for (const Drive& drive : space_.drives(division, grid, rejections)) {
+    for (const Drive& drive : of.list) {
       list.considered += others;
       if (full == drive.schedule) {
         list.too_large += others;
@@ -268,31 +238,21 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
         list.beaten += others;
         continue;
       }
-      const Layout layout = parts ? space_.assemble(division, grids, drive) : Layout{};
-      if (parts && !check_layout(scenario_, layout)) {
-        // Whatever the others' grids are, the language module's ranks take this long and hold this.
-        const PartBound part = screen_.part(layout, language);
-        if (capacity.value > 0 && part.memory > capacity) {
-          list.too_large += others;
-          if (drive.encoder_microbatches == 0) full = drive.schedule;
-          continue;
-        }
-        const Seconds least = std::min(part.step, screen_.part(at_ease(layout), language).step);
-        if (least > limit) {
-          list.beaten += others;
-          list.rest = std::min(list.rest, part.step);
-          slow.push_back(work);
-          continue;
-        }
-      }
+      const Least least = of_language(task, drive);
+      const Fate fate = judge(least, others, task);
       const std::int64_t large = list.too_large;
-      combine(unit, drive, grids, 0, options, limit, list, rejections);
-      if (!parts && list.too_large > large) full = drive.schedule;
-      grids[space_.language()] = grid;
+      if (fate == Fate::open) combine(task, drive, 0, least);
+      if (fate == Fate::beaten) slow.push_back(work);
+      if ((fate == Fate::too_large && drive.encoder_microbatches == 0) ||
+          (Space::one_grid(division) && list.too_large > large))
+        full = drive.schedule;
     }
   }
-  list.rejections = rejections.all();
-  return list;
+  for (const auto& [vpp, of] : drives)
+    for (const Rejection& r : of.rejections.all())
+      task.rejections.add(r.placement, r.example, r.count * of.grids);
+  list.rejections = task.rejections.all();
+  return std::move(list);
 }
 
 }  // namespace polyphony

@@ -25,8 +25,11 @@ struct Listed {
 };
 // The order of a shortlist: by bound, then the simplest first.
 bool listed_before(const Listed& a, const Listed& b);
-// A total order of layouts, the simpler before the other.
+// Total orders of layouts and grids, the simpler before the other.
 bool simpler(const Layout& a, const Layout& b);
+bool simpler(const ModuleLayout& a, const ModuleLayout& b);
+// One pipeline stage on each of these ranks, nothing cut.
+ModuleLayout plain(const RankRange& ranks);
 
 struct Unit {
   std::size_t division = 0;        // of Lister::divisions()
@@ -40,7 +43,8 @@ struct Shortlist {
   std::int64_t considered = 0;  // combinations, those left out by their parts' bounds included
   std::int64_t legal = 0;       // of those that were looked at one by one
   std::int64_t too_large = 0, beaten = 0;
-  std::optional<Listed> misfit;  // the one that needs least; its footprint alone
+  bool fits = false;             // one that was looked at
+  std::optional<Listed> misfit;  // the one that needs least, where none fits; its footprint alone
   std::vector<Rejection> rejections;
 };
 
@@ -71,18 +75,34 @@ class Lister {
   struct Grids {
     std::vector<std::vector<ModuleLayout>> by_owner;
   };
-  const std::vector<ModuleLayout>& front(const Unit& unit, std::size_t owner, const Drive& drive,
-                                         const std::vector<ModuleLayout>& grids,
-                                         const ListerOptions& options);
-  void combine(const Unit& unit, const Drive& drive, std::vector<ModuleLayout>& grids,
-               std::size_t owner, const ListerOptions& options, Seconds limit, Shortlist& list,
-               Rejections& rejections);
-  void look(const Layout& layout, const ListerOptions& options, Seconds limit, Shortlist& list,
-            Rejections& rejections);
+  struct Encoder {
+    ModuleLayout grid;
+    PartBound part;
+  };
+  // What the ranks of the modules chosen so far need at least.
+  struct Least {
+    Seconds step{};
+    Bytes memory{};
+  };
+  enum class Fate : std::uint8_t { open, too_large, beaten };
+  // The unit in hand.
+  struct Task {
+    const Unit& unit;
+    const Division& division;
+    const ListerOptions& options;
+    Seconds limit;
+    Shortlist list{};
+    Rejections rejections{};
+    std::vector<ModuleLayout> grids{};  // by owner, as chosen
+  };
+  const std::vector<Encoder>& front(const Task& task, std::size_t owner, const Drive& drive);
+  Least of_language(const Task& task, const Drive& drive);
+  Fate judge(const Least& least, std::int64_t combinations, Task& task) const;
+  void combine(Task& task, const Drive& drive, std::size_t owner, const Least& least);
+  void look(Task& task, const Layout& layout);
   // Without any recomputation that the lists could do without.
   Layout at_ease(const Layout& layout) const;
-  void recompute_less(const Layout& layout, const ListerOptions& options, Seconds limit,
-                      Shortlist& list);
+  void recompute_less(Task& task, const Layout& layout);
 
   const Scenario& scenario_;
   const Space& space_;
@@ -92,7 +112,7 @@ class Lister {
   std::vector<Unit> units_;
   Rejections rejections_;
   double combinations_ = 0;
-  std::map<FrontKey, std::vector<ModuleLayout>> fronts_;
+  std::map<FrontKey, std::vector<Encoder>> fronts_;
 };
 
 }  // namespace polyphony

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cctype>
 #include <functional>
+#include <numeric>
 #include <optional>
 
 #include "shared/plan/checks.h"
@@ -80,10 +81,12 @@ std::string without_digits(const std::string& text) {
 // The grids of one module on its ranks, one coordinate after another.
 class Grids {
  public:
-  Grids(const Scenario& scenario, const Module& module, const ModuleSearch& search,
+  // `blocks`: of all modules in the grid's pipeline.
+  Grids(const Scenario& scenario, const Module& module, int blocks, const ModuleSearch& search,
         Placement placement, bool virtual_stages, bool pipelined, Rejections& rejections)
       : cluster_(scenario.cluster),
         module_(module),
+        blocks_(blocks),
         search_(search),
         placement_(placement),
         virtual_stages_(virtual_stages),
@@ -188,14 +191,16 @@ class Grids {
   }
 
   void keep(const ModuleLayout& grid) {
-    if (const auto why = checks::check_grid(module_, grid))
-      return rejections_.add(placement_, why->reason);
+    auto why = checks::check_grid(module_, grid);
+    if (!why) why = checks::check_blocks(module_.name, blocks_, grid);
+    if (why) return rejections_.add(placement_, why->reason);
     found_.push_back(grid);
   }
   void refuse(const std::string& why) { rejections_.add(placement_, module_.name + ": " + why); }
 
   const Cluster& cluster_;
   const Module& module_;
+  const int blocks_;
   const ModuleSearch& search_;
   Placement placement_;
   bool virtual_stages_, pipelined_;
@@ -302,8 +307,13 @@ std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t own
   const ModuleId id = owners_[owner];
   // An encoder before a pipeline on the same ranks runs whole on each of them.
   const bool pipelined = !shares_language_ranks(division, owner);
-  return Grids(scenario_, scenario_.model.modules[id.value], search_.modules[id.value],
-               division.placement, owner == language_, pipelined, rejections)
+  const std::vector<Module>& modules = scenario_.model.modules;
+  int blocks = modules[id.value].layers;
+  if (one_grid(division))
+    blocks = std::accumulate(modules.begin(), modules.end(), 0,
+                             [](int sum, const Module& module) { return sum + module.layers; });
+  return Grids(scenario_, modules[id.value], blocks, search_.modules[id.value], division.placement,
+               owner == language_, pipelined, rejections)
       .on(division.ranks[owner]);
 }
 

@@ -73,6 +73,16 @@ StackLayers::Counts StackLayers::count(const LayerRun& run, LayerRange again) co
   return counts;
 }
 
+bool StackLayers::alike(const LayerRun& a, const LayerRun& b, LayerRange again) const {
+  if (a.module != b.module || a.layers.end - a.layers.begin != b.layers.end - b.layers.begin)
+    return false;
+  const Counts counts = count(a, again);
+  // Blocks of several kinds may stand in another order.
+  const auto kinds = std::count_if(counts.begin() + kBlocks, counts.end(),
+                                   [](std::uint16_t of_kind) { return of_kind > 0; });
+  return kinds <= 1 && counts == count(b, again);
+}
+
 LayerRange StackLayers::at(ModuleId module, std::size_t position) const {
   const Stack& stack = stacks_[module.value];
   const int layer = position == kFirst  ? 0

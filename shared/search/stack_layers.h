@@ -50,6 +50,8 @@ class StackLayers {
   std::size_t positions(ModuleId id) const { return kBlocks + 2 * stacks_[id.value].kinds.size(); }
   // `again`: the layers that the layout recomputes.
   Counts count(const LayerRun& run, LayerRange again) const;
+  // Whether two runs have the same layers in the same order; false where that takes longer to say.
+  bool alike(const LayerRun& a, const LayerRun& b, LayerRange again) const;
   // One layer of a position; of blocks the first of its kind.
   LayerRange at(ModuleId module, std::size_t position) const;
   // Of a block's layer.

@@ -1,7 +1,7 @@
 #include "shared/search/stage_cost.h"
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
 
 #include "shared/layers/layer_table.h"
 #include "shared/layers/rows.h"
@@ -36,12 +36,31 @@ void StageCosts::start(const LayoutView& view) {
     found_[m].again = recomputed_range(view.layout->modules[m]);
 }
 
-StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int index, bool splits) {
+StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
+                           const StageCost* like) {
   StageCost cost;
-  add_times(view, stage, splits, cost);
+  if (like != nullptr) {
+    cost = *like;
+  } else {
+    cost.times = times(view, stage, splits);
+    add_parameters(view, stage, index, cost);
+  }
   add_message(view, stage, cost);
-  add_parameters(view, stage, index, cost);
   return cost;
+}
+
+bool StageCosts::alike(const LayoutView& view, StageOfBranch stage, int index, int next) const {
+  const BranchView& branch = view.branches[stage.branch];
+  const auto place = [&](int at) {
+    return static_cast<int>(branch.grid->rank_at(0, 0, 0, at).value) %
+           scenario_.cluster.ranks_per_node;
+  };
+  if (!scenario_.cluster.flat() || place(index) != place(next)) return false;
+  const StageRuns &one = (*branch.stages)[stage.stage], &other = (*branch.stages)[stage.stage + 1u];
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [&](const LayerRun& a, const LayerRun& b) {
+                      return layers_.alike(a, b, found_[a.module.value].again);
+                    });
 }
 
 Seconds StageCosts::update_time(Bytes updated) const {
@@ -50,8 +69,8 @@ Seconds StageCosts::update_time(Bytes updated) const {
          updated / (profile_.device.memory_rate * profile_.optimizer_bytes_efficiency);
 }
 
-const StageCosts::Times& StageCosts::times(const LayoutView& view, std::size_t branch, ModuleId id,
-                                           bool splits) {
+const StageCosts::Times& StageCosts::layer_times_of(const LayoutView& view, std::size_t branch,
+                                                    ModuleId id, bool splits) {
   const ModuleLayout& grid = view.layout->modules[id.value];
   const BranchLoad& load = *view.branches[branch].load;
   const LayerCut cut(grid);
@@ -117,23 +136,25 @@ LayerTimes StageCosts::time_layer(const BranchLoad& branch, ModuleId id, std::si
   return times;
 }
 
-void StageCosts::add_times(const LayoutView& view, StageOfBranch stage, bool splits,
-                           StageCost& cost) {
+LayerTimes StageCosts::times(const LayoutView& view, StageOfBranch stage, bool splits) {
+  LayerTimes sum;
   const BranchView& branch = view.branches[stage.branch];
   for (const LayerRun& run : (*branch.stages)[stage.stage]) {
     const ModuleLayout& layout = view.layout->modules[run.module.value];
     Found& found = found_[run.module.value];
-    if (found.times == nullptr) found.times = &times(view, stage.branch, run.module, splits);
+    if (found.times == nullptr)
+      found.times = &layer_times_of(view, stage.branch, run.module, splits);
     const Times& per_layer = *found.times;
     const StackLayers::Counts counts = layers_.count(run, found.again);
     for (std::size_t p = 0; p < per_layer.size(); ++p)
-      if (counts[p] > 0) cost.times += per_layer[p] * counts[p];
+      if (counts[p] > 0) sum += per_layer[p] * counts[p];
     int chunks = 0;
     layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange) { ++chunks; });
     const bool visited = needs_backward(scenario_.model, run.module);
     const Seconds over = profile_.op_overhead * chunks, over_back = visited ? over : Seconds(0);
-    cost.times += {(over + over_back) * branch.works, over, over_back, over, over_back, {}};
+    sum += {(over + over_back) * branch.works, over, over_back, over, over_back, {}};
   }
+  return sum;
 }
 
 bool StageCosts::follows(const LayerRun& before, const LayerRun& after) const {
@@ -150,6 +171,7 @@ void StageCosts::add_message(const LayoutView& view, StageOfBranch stage, StageC
   const BranchView& branch = view.branches[stage.branch];
   const std::vector<StageRuns>& stages = *branch.stages;
   cost.flows = cost.returns = false;
+  cost.message = Seconds(0);
   const std::size_t next = stage.stage + std::size_t{1};
   if (next == stages.size() || !follows(stages[stage.stage].back(), stages[next].front())) return;
   const LayerRun& last = stages[stage.stage].back();
@@ -176,63 +198,71 @@ void StageCosts::add_message(const LayoutView& view, StageOfBranch stage, StageC
                                              std::int64_t{parts ? grid.tp : 1});
 }
 
-void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int index,
-                                StageCost& cost) {
+StageCosts::ChunkCost StageCosts::chunk_cost(const LayoutView& view, StageOfBranch stage,
+                                             const ModuleLayout& layout, const ChunkElements& sums,
+                                             int first) {
   const NumberFormat precision = scenario_.training.precision;
   const BranchView& branch = view.branches[stage.branch];
-  const ModuleLayout& grid = *branch.grid;
-  const int first = static_cast<int>(grid.rank_at(0, 0, 0, index).value);
+  const auto time = [&](int count, int stride, CollectiveKind kind, Bytes bytes) {
+    return rings_.least_time(first, count, stride, kind, bytes);
+  };
+  const auto reduced = [&](std::int64_t count) {
+    return reduced_bytes(profile_, precision, gradient_size(precision) * count);
+  };
+  ChunkCost cost;
+  for (const bool experts : {false, true}) {
+    const HeldElements& sum = experts ? sums.experts : sums.dense;
+    if (sum.trained + sum.frozen == 0) continue;
+    const Division of = division_of(*branch.grid, layout.shard, experts);
+    const bool divided = of.shards > 1;
+    const bool at_once = divided && layout.shard >= Shard::gradients;
+    // What hides the rest leaves a tenth (shared/cost/cost_model.cpp).
+    const double shown = layout.shard < Shard::gradients && profile_.stack.overlap > 0 ? 0.1 : 1;
+    const std::int64_t owned = sum.trained / of.shards;
+    if (sum.trained > 0) {
+      const Seconds summed =
+          time(of.shards, of.stride, CollectiveKind::reduce_scatter, reduced(sum.trained));
+      if (!at_once) cost.reduction += shown * summed;
+      if (at_once) cost.scatter += branch.works * summed;
+      cost.reduction += shown * time(of.replicas, of.stride * of.shards, CollectiveKind::all_reduce,
+                                     reduced(owned));
+      if (divided && layout.shard != Shard::full)
+        cost.gathers += shown * time(of.shards, of.stride, CollectiveKind::all_gather,
+                                     size_of(precision) * sum.trained);
+      cost.updated += update_bytes(precision) * owned;
+    }
+    if (divided && layout.shard == Shard::full)
+      cost.beside += time(of.shards, of.stride, CollectiveKind::all_gather,
+                          size_of(precision) * (sum.trained + sum.frozen));
+  }
+  return cost;
+}
+
+void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int index,
+                                StageCost& cost) {
+  const BranchView& branch = view.branches[stage.branch];
+  const int first = static_cast<int>(branch.grid->rank_at(0, 0, 0, index).value);
   bool ready_last = true;  // the first chunk's gradients, which a backward visits last
-  // Chunks of a module that are cut by blocks are mostly alike.
   Seconds gather{}, scatter{}, most{};
   for (const LayerRun& run : (*branch.stages)[stage.stage]) {
     const ModuleLayout& layout = view.layout->modules[run.module.value];
     Found& found = found_[run.module.value];
     if (found.elements == nullptr) found.elements = &parameters_.of(run.module, layout);
-    const LayerParameterCounts& elements = *found.elements;
     const bool visited = needs_backward(scenario_.model, run.module);
+    std::optional<StackLayers::Counts> before;  // of the chunk before, mostly the same
+    ChunkCost of;
     layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
-      const ChunkElements sums = elements.of(layers_.count({run.module, range}, {}));
-      Seconds reduction{}, beside{};
-      for (const bool experts : {false, true}) {
-        const HeldElements& sum = experts ? sums.experts : sums.dense;
-        if (sum.trained + sum.frozen == 0) continue;
-        const Division of = division_of(grid, layout.shard, experts);
-        const auto time = [&](int count, int stride, CollectiveKind kind, Bytes bytes) {
-          return rings_.least_time(first, count, stride, kind, bytes);
-        };
-        const auto reduced = [&](std::int64_t count) {
-          return reduced_bytes(profile_, precision, gradient_size(precision) * count);
-        };
-        const bool divided = of.shards > 1;
-        const bool at_once = divided && layout.shard >= Shard::gradients;
-        // What hides the rest leaves a tenth (shared/cost/cost_model.cpp).
-        const double shown =
-            layout.shard < Shard::gradients && profile_.stack.overlap > 0 ? 0.1 : 1;
-        const std::int64_t owned = sum.trained / of.shards;
-        if (sum.trained > 0) {
-          const Seconds summed =
-              time(of.shards, of.stride, CollectiveKind::reduce_scatter, reduced(sum.trained));
-          if (!at_once) reduction += shown * summed;
-          if (at_once) scatter += branch.works * summed;
-          reduction += shown * time(of.replicas, of.stride * of.shards, CollectiveKind::all_reduce,
-                                    reduced(owned));
-          if (divided && layout.shard != Shard::full)
-            cost.gathers += shown * time(of.shards, of.stride, CollectiveKind::all_gather,
-                                         size_of(precision) * sum.trained);
-          cost.updated += update_bytes(precision) * owned;
-        }
-        if (divided && layout.shard == Shard::full) {
-          const std::int64_t all = sum.trained + sum.frozen;
-          beside +=
-              time(of.shards, of.stride, CollectiveKind::all_gather, size_of(precision) * all);
-        }
-      }
-      cost.reductions += reduction;
-      if (ready_last) cost.reduction = reduction;
+      const StackLayers::Counts counts = layers_.count({run.module, range}, {});
+      if (before != counts) of = chunk_cost(view, stage, layout, found.elements->of(counts), first);
+      before = counts;
+      cost.reductions += of.reduction;
+      if (ready_last) cost.reduction = of.reduction;
       ready_last = ready_last && !visited;
-      gather += (visited ? 2 : 1) * branch.works * beside;
-      most = std::max(most, (visited ? 2 : 1) * branch.works * beside);
+      cost.gathers += of.gathers;
+      cost.updated += of.updated;
+      scatter += of.scatter;
+      gather += (visited ? 2 : 1) * branch.works * of.beside;
+      most = std::max(most, (visited ? 2 : 1) * branch.works * of.beside);
     });
   }
   // Of two turns of the stage one after the other the second finds a chunk there.

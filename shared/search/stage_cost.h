@@ -45,7 +45,12 @@ class StageCosts {
 
   // Before the first stage of a view.
   void start(const LayoutView& view);
-  StageCost cost(const LayoutView& view, StageOfBranch stage, int index, bool splits);
+  // `index`: of its ranks along the pipeline. `like`: the cost of a stage that is alike().
+  StageCost cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
+                 const StageCost* like);
+  // Whether, but for messages, that is known to be the same for the stage and the one after it.
+  bool alike(const LayoutView& view, StageOfBranch stage, int index, int next) const;
+  LayerTimes times(const LayoutView& view, StageOfBranch stage, bool splits);
   const Scenario& scenario() const { return scenario_; }
   Seconds update_time(Bytes updated) const;
   LeastTimes& rings() { return rings_; }
@@ -53,10 +58,17 @@ class StageCosts {
 
  private:
   using Times = std::vector<LayerTimes>;  // by position
-  const Times& times(const LayoutView& view, std::size_t branch, ModuleId module, bool splits);
+  const Times& layer_times_of(const LayoutView& view, std::size_t branch, ModuleId module,
+                              bool splits);
   LayerTimes time_layer(const BranchLoad& load, ModuleId module, std::size_t position,
                         const LayerCut& cut, const InnerRings& rings, bool splits) const;
-  void add_times(const LayoutView& view, StageOfBranch stage, bool splits, StageCost& cost);
+  // Of a chunk's parameters.
+  struct ChunkCost {
+    Seconds reduction{}, scatter{}, gathers{}, beside{};
+    Bytes updated{};
+  };
+  ChunkCost chunk_cost(const LayoutView& view, StageOfBranch stage, const ModuleLayout& layout,
+                       const ChunkElements& sums, int first);
   void add_message(const LayoutView& view, StageOfBranch stage, StageCost& cost) const;
   void add_parameters(const LayoutView& view, StageOfBranch stage, int index, StageCost& cost);
   bool follows(const LayerRun& before, const LayerRun& after) const;

@@ -1,6 +1,7 @@
 #include "shared/search/stage_memory.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "shared/layers/layer_table.h"
 #include "shared/layers/row_shares.h"
@@ -158,6 +159,15 @@ void StageMemories::start(const LayoutView& view) {
     found_[m].again = recomputed_range(view.layout->modules[m]);
 }
 
+bool StageMemories::alike(const LayoutView& view, StageOfBranch a, StageOfBranch b) const {
+  if (a.branch != b.branch) return false;
+  const std::vector<StageRuns>& stages = *view.branches[a.branch].stages;
+  return std::equal(stages[a.stage].begin(), stages[a.stage].end(), stages[b.stage].begin(),
+                    stages[b.stage].end(), [&](const LayerRun& one, const LayerRun& other) {
+                      return layers_.alike(one, other, found_[one.module.value].again);
+                    });
+}
+
 void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool beside,
                            StageMemory& memory) {
   const BranchView& branch = view.branches[stage.branch];
@@ -174,12 +184,17 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
         found.elements = &parameters_.of(run.module, layout);
       }
       const Held& held = (*found.tapes[beside])[kind];
+      std::optional<StackLayers::Counts> before;  // of the chunk before, mostly the same
       layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
         const StackLayers::Counts counts = layers_.count({run.module, range}, found.again);
-        chunks_.push_back(chunk(held, run.module, range, counts, found.again));
+        const bool same = before == counts;
+        chunks_.push_back(same ? chunks_.back()
+                               : chunk(held, run.module, range, counts, found.again));
         chunks_.back().goes_on = range.end < run.layers.end;
         if (kind == 0)
-          states_.push_back(state(*found.elements, *branch.grid, layout.shard, counts));
+          states_.push_back(same ? states_.back()
+                                 : state(*found.elements, *branch.grid, layout.shard, counts));
+        before = counts;
       });
     }
     if (kind == 0) {

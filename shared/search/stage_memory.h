@@ -37,6 +37,8 @@ class StageMemories {
   void memory(const LayoutView& view, StageOfBranch stage, bool beside, StageMemory& memory);
   // Before the first stage of a view.
   void start(const LayoutView& view);
+  // Whether that is known to be the same for both stages.
+  bool alike(const LayoutView& view, StageOfBranch a, StageOfBranch b) const;
   // What another software stack keeps all the time beside its state.
   Bytes standing(const LayoutView& view, const RankMoments& rank);
 

@@ -1,10 +1,9 @@
 #include "shared/search/turn_moments.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace polyphony {
-RankMoments moments_of(Turns turns, bool with_turns) {
+RankMoments moments_of(const Turns& turns) {
   RankMoments rank;
   for (const Turn& turn : turns) {
     const StageOfBranch stage{turn.branch, turn.stage};
@@ -35,7 +34,6 @@ RankMoments moments_of(Turns turns, bool with_turns) {
   }
   for (std::vector<TurnMoment>& list : kept)
     rank.moments.insert(rank.moments.end(), list.begin(), list.end());
-  if (with_turns) rank.turns = std::move(turns);
   return rank;
 }
 

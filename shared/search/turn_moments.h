@@ -23,10 +23,10 @@ struct TurnMoment {
 struct RankMoments {
   std::vector<StageOfBranch> stages;  // ascending
   std::vector<TurnMoment> moments;
-  bool splits = false;  // some weight parts are turns of their own
-  Turns turns;          // all of them, where works differ
+  bool splits = false;     // some weight parts are turns of their own
+  std::size_t branch = 0;  // the rank is along the pipeline of this one,
+  int index = 0;           // at this place
 };
-// `with_turns`: keeps them.
-RankMoments moments_of(Turns turns, bool with_turns);
+RankMoments moments_of(const Turns& turns);
 
 }  // namespace polyphony

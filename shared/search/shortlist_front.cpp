@@ -1,0 +1,95 @@
+// Which grids of an encoder are worth combining: shared/search/shortlist.h.
+#include <algorithm>
+#include <utility>
+
+#include "shared/plan/plan.h"
+#include "shared/search/shortlist.h"
+
+namespace polyphony {
+namespace {
+
+// The same ranks in the same numbers of tensor-parallel ranks, contexts, stages and lanes.
+ModuleLayout plain(const ModuleLayout& grid) {
+  ModuleLayout other;
+  other.tp = grid.tp;
+  other.cp = grid.cp;
+  other.pp = grid.pp;
+  other.first_rank = grid.first_rank;
+  other.ranks = grid.ranks;
+  return other;
+}
+
+}  // namespace
+
+ModuleLayout plain(const RankRange& ranks) {
+  ModuleLayout grid;
+  grid.first_rank = ranks.first;
+  grid.ranks = ranks.count;
+  return grid;
+}
+
+const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t owner,
+                                                  const Drive& drive) {
+  const std::vector<ModuleLayout>& all = grids_[task.unit.division].by_owner[owner];
+  if (task.options.encoders == 0 || Space::one_grid(task.division)) {
+    const auto [known, added] =
+        fronts_.try_emplace(FrontKey{task.unit.division, owner, 0, 0, 0, 0});
+    if (added)
+      for (const ModuleLayout& grid : all) known->second.push_back({grid, {}});
+    return known->second;
+  }
+  const std::vector<RankRange>& ranks = task.division.ranks;
+  // What else the language module does says nothing of an encoder.
+  std::vector<ModuleLayout> tried = task.grids;
+  ModuleLayout& language = tried[space_.language()];
+  language = plain(language);
+  // Encoders on the same ranks have one pp: those before it have chosen, those after it follow.
+  int shared_pp = 0;
+  bool shares = ranks[owner] == ranks[space_.language()];
+  std::vector<std::size_t> following;
+  for (std::size_t o = 0; o < tried.size(); ++o) {
+    if (o == owner || o == space_.language() || ranks[o] != ranks[owner]) continue;
+    shares = true;
+    if (o < owner)
+      shared_pp = tried[o].pp;
+    else
+      following.push_back(o);
+  }
+  const auto [known, added] =
+      fronts_.try_emplace(FrontKey{task.unit.division, owner, drive.microbatches,
+                                   drive.encoder_microbatches, language.pp, shared_pp});
+  if (!added) return known->second;
+  std::vector<Encoder> found;
+  Drive plain_drive = drive;
+  plain_drive.schedule = ScheduleKind::one_f_one_b;
+  const Bytes capacity = scenario_.cluster.device.memory;
+  for (const ModuleLayout& grid : all) {
+    tried[owner] = grid;
+    for (const std::size_t o : following) {
+      tried[o] = plain(ranks[o]);
+      tried[o].pp = grid.pp;
+    }
+    const Layout layout = space_.assemble(task.division, tried, plain_drive);
+    if (check_layout(scenario_, layout)) continue;
+    const PartBound part = screen_.part(layout, space_.owners()[owner]);
+    if (capacity.value > 0 && part.memory > capacity) continue;
+    found.push_back({grid, part});
+  }
+  // What others on the ranks add to is what is always there.
+  const auto memory = [&](const Encoder& of) { return shares ? of.part.always : of.part.memory; };
+  std::sort(found.begin(), found.end(), [&](const Encoder& a, const Encoder& b) {
+    if (a.part.step != b.part.step) return a.part.step < b.part.step;
+    if (memory(a) != memory(b)) return memory(a) < memory(b);
+    return simpler(a.grid, b.grid);
+  });
+  Bytes least{std::numeric_limits<std::int64_t>::max()};
+  for (const Encoder& each : found) {
+    if (memory(each) >= least) continue;
+    least = memory(each);
+    known->second.push_back(each);
+    if (known->second.size() == task.options.encoders) break;
+  }
+  return known->second;
+}
+
+}  // namespace polyphony
