@@ -1,8 +1,6 @@
 #include "sim/answers/contest.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,10 +13,13 @@
 namespace polyphony::sim {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// Candidates of a round for each worker process: enough that starting it does not count, few enough
+// Candidates of a round, for however many workers: enough that starting them does not count, few enough
 // that what is learned soon guides the next.
-constexpr std::size_t kRound = 12;
+constexpr std::size_t kRound = 24;
+// The first may cost so many times what all may.
+constexpr std::int64_t kFirstSimulated = 4;
+// As many are simulated before it is asked again who is best.
+constexpr std::size_t kSimulatedAtOnce = 2;
 // An improvement worth a step of a climb: below it are roundings.
 constexpr double kBetter = 1e-4;
 constexpr int kMostSteps = 40;
@@ -124,12 +125,11 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
     // Of a kind that nobody knows yet, one: it tells about the others.
     std::vector<std::size_t> round;
     std::set<Kind> asked;
-    const std::size_t most = kRound * static_cast<std::size_t>(std::max(1, options_.jobs));
     for (const Promise& promise : promises) {
       const Kind& kind = standings_[promise.at].kind;
       if (!ratios_.contains(kind) && !asked.insert(kind).second) continue;
       round.push_back(promise.at);
-      if (round.size() == most) break;
+      if (round.size() == kRound) break;
     }
     ops -= std::max<std::int64_t>(1, estimate_all(round, "estimating"));
     for (const std::size_t at : round) recompute_more(at);
@@ -201,16 +201,15 @@ void Contest::simulate_best(Placement placement, std::size_t at_least, std::int6
     std::vector<std::size_t> round;
     const std::vector<std::size_t> ranked = ranking(placement);
     std::int64_t cost = 0;
-    const auto enough = static_cast<std::size_t>(std::max(1, options_.jobs));
     // The best, as long as nobody has simulated it; then the next of the first few.
-    for (std::size_t i = 0; i < ranked.size() && round.size() < enough; ++i) {
+    for (std::size_t i = 0; i < ranked.size() && round.size() < kSimulatedAtOnce; ++i) {
       const bool wanted = i == 0 || (done > 0 ? done + round.size() < at_least : true);
       if (!wanted) break;
       if (candidates_[ranked[i]].simulated || failed.contains(ranked[i])) continue;
       const auto need = static_cast<std::int64_t>(
           need_of(question_.scenario, candidates_[ranked[i]].layout, {}).ops);
       const bool first = done == 0 && round.empty();
-      if (!first && cost + need > ops) break;
+      if (cost + need > (first ? kFirstSimulated * ops : ops)) break;
       cost += need;
       round.push_back(ranked[i]);
     }
@@ -255,54 +254,6 @@ void Contest::add_effects(const std::vector<std::size_t>& positions) {
     candidates_[open[i]].effects = found.effects;
     candidates_[open[i]].idle = found.idle;
   }
-}
-
-std::vector<std::size_t> Contest::ranking(Placement placement) const {
-  std::vector<std::size_t> order = ranking();
-  std::erase_if(order, [&](std::size_t i) { return candidates_[i].layout.placement != placement; });
-  return order;
-}
-
-// Estimates stand for what a simulation would say: as much more as it was for others of the placement.
-std::vector<std::size_t> Contest::ranking() const {
-  std::map<Placement, Ratio> over;
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    const Candidate& c = candidates_[i];
-    if (standings_[i].waiting || !c.why_not.empty() || !c.figures.fits()) continue;
-    order.push_back(i);
-    if (!c.simulated) continue;
-    over[c.layout.placement].sum += c.figures.step / c.estimate;
-    ++over[c.layout.placement].count;
-  }
-  const auto expected = [&](const Candidate& c) {
-    const auto ratio = over.find(c.layout.placement);
-    if (c.simulated || ratio == over.end()) return c.figures.step;
-    return c.figures.step * (ratio->second.sum / ratio->second.count);
-  };
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const Candidate &one = candidates_[a], &other = candidates_[b];
-    const Seconds first = expected(one), second = expected(other);
-    if (first != second) return first < second;
-    if (one.simulated != other.simulated) return one.simulated;
-    return simpler(one.layout, other.layout);
-  });
-  return order;
-}
-
-Seconds Contest::best(Placement placement) const {
-  const std::vector<std::size_t> order = ranking(placement);
-  return order.empty() ? Seconds(kInfinite) : candidates_[order.front()].figures.step;
-}
-
-double Contest::gap(Placement placement, const std::map<Placement, Seconds>& rest) const {
-  const double known = best(placement).count();
-  double least = kInfinite;
-  if (const auto left = rest.find(placement); left != rest.end()) least = left->second.count();
-  for (std::size_t i = 0; i < candidates_.size(); ++i)
-    if (standings_[i].waiting && candidates_[i].layout.placement == placement)
-      least = std::min(least, candidates_[i].bound.step.count());
-  return std::isfinite(known) ? std::max(0.0, (known - std::min(known, least)) / known) : 0;
 }
 
 }  // namespace polyphony::sim

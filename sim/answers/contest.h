@@ -43,8 +43,8 @@ class Contest {
   void estimate_best(Placement placement, std::int64_t ops, double within);
   // From the best of the placement, one of each kind and at most `starts` within `near` of it.
   void climb(Placement placement, std::size_t starts, double near, std::int64_t ops);
-  // Best first, until the best is simulated and at least `at_least` are, or `ops` are spent (one is
-  // simulated whatever it costs, where there is memory for it).
+  // Best first, until the best is simulated and at least `at_least` are, or `ops` are spent (the first
+  // may cost four times that, where there is memory for it; else its estimate stands).
   void simulate_best(Placement placement, std::size_t at_least, std::int64_t ops);
   // One layout, now: its position.
   std::size_t estimate(const Layout& layout);
@@ -72,6 +72,10 @@ class Contest {
     int count = 0;
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
+  // Estimated or simulated candidates that fit, in no order; which of two is better.
+  std::vector<std::size_t> fitting() const;
+  std::vector<std::size_t> fitting(Placement placement) const;
+  std::function<bool(std::size_t, std::size_t)> better() const;
   bool stopped() const { return options_.stopped && options_.stopped(); }
   // Of the layouts at these positions; `saying`: what is shown, and how many were so before.
   std::vector<std::string> ask(const std::string& what, const std::vector<std::size_t>& positions,

@@ -81,6 +81,28 @@ TEST_CASE("what folds is estimated folded, whole when simulated") {
   for (const auto& [placement, gap] : result.gaps) CHECK(gap == 0);
 }
 
+// Work is counted in ops and candidates, never in seconds or workers.
+TEST_CASE("the answer, and the work behind it, is the same for any number of workers") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  SweepOptions options;
+  options.effort = 0.05;
+  std::vector<Sweep> answers;
+  for (const int jobs : {1, 2, 5}) {
+    options.jobs = jobs;
+    answers.push_back(sweep(scenario, *shipped_profile(scenario.cluster), options));
+  }
+  for (const Sweep& other : {answers[1], answers[2]}) {
+    CHECK(other.estimated == answers[0].estimated);
+    CHECK(other.simulated == answers[0].simulated);
+    REQUIRE(other.ranked.size() == answers[0].ranked.size());
+    for (std::size_t i = 0; i < other.ranked.size(); ++i) {
+      CHECK(other.ranked[i].layout == answers[0].ranked[i].layout);
+      CHECK(other.ranked[i].figures.step == answers[0].ranked[i].figures.step);
+    }
+  }
+}
+
 // Against brute force: every legal layout of the space, whole.
 TEST_CASE("the best is the best of all, and the climb only betters it") {
   for (const char* path : {"scenarios/rehearse_8.json", "scenarios/rehearse_4.json"}) {
