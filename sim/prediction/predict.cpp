@@ -18,14 +18,12 @@ std::uint64_t lowered = 0;
 
 void apply_pace(const Program& program, const Compiled& compiled, const Cluster& cluster,
                 const PaceModel& pace, CostTable& costs) {
-  for (std::size_t n = 0; n < compiled.nodes.size(); ++n) {
-    const Node& node = compiled.nodes[n];
-    if (node.kind != NodeKind::compute ||
-        !std::holds_alternative<Compute>(program.ops[node.what].what))
-      continue;
-    const Seconds virtual_time =
-        pace.scale * compute_time(program, OpId(node.what), cluster, pace.profile);
-    costs.nodes[n].duration = std::max(costs.nodes[n].duration, virtual_time);
+  for (std::size_t op = 0; op < program.ops.size(); ++op) {
+    if (!std::holds_alternative<Compute>(program.ops[op].what)) continue;
+    // Ranks that compute together share a node: the slowest sets its pace.
+    Seconds& duration = costs.nodes[compiled.op_start[op]].duration;
+    duration =
+        std::max(duration, pace.scale * compute_time(program, OpId(op), cluster, pace.profile));
   }
 }
 
