@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "shared/cost/cost_model.h"
 #include "shared/error.h"
@@ -86,20 +87,27 @@ double layout_distance(const Layout& a, const Layout& b) {
   return distance + most;
 }
 
-Difference compare_beliefs(const Belief& first, const Belief& second, double distance,
-                           const HardwareProfile& profile) {
+std::vector<double> difference_parts(const Belief& first, const Belief& second, double distance,
+                                     const HardwareProfile& profile) {
   POLYPHONY_CHECK(first.effects.size() == second.effects.size(), "effects of two profiles");
-  Difference result;
-  result.logarithm = std::log(second.step / first.step);
-  double squares = 0;
+  std::vector<double> parts;
   for (std::size_t k = 0; k < first.effects.size(); ++k) {
     const double apart = second.effects[k] - first.effects[k];
-    squares += apart * apart;
+    parts.push_back(apart * apart);
   }
   double own = std::hypot(first.residual, second.residual);
   if (profile.certainty.layout_error)
     own = std::min(own, *profile.certainty.layout_error * distance);
-  squares += own * own;
+  parts.push_back(own * own);
+  return parts;
+}
+
+Difference compare_beliefs(const Belief& first, const Belief& second, double distance,
+                           const HardwareProfile& profile) {
+  Difference result;
+  result.logarithm = std::log(second.step / first.step);
+  const std::vector<double> parts = difference_parts(first, second, distance, profile);
+  const double squares = std::accumulate(parts.begin(), parts.end(), 0.0);
   result.deviation = std::sqrt(squares);
   result.second_wins = squares > 0 ? normal_below(-result.logarithm / result.deviation)
                                    : (result.logarithm < 0 ? 1 : 0);

@@ -46,6 +46,11 @@ SecondsInterval interval(const Belief& belief);  // 90 %
 // differs (assumed).
 double layout_distance(const Layout& a, const Layout& b);
 
+// Variances that make the deviation of the difference: by HardwareProfile::certainty.errors, then what
+// the model misses of either layout, which no parameter says.
+std::vector<double> difference_parts(const Belief& first, const Belief& second, double distance,
+                                     const HardwareProfile& profile);
+
 struct Difference {
   double logarithm = 0;  // ln(second / first): positive, the first is faster
   double deviation = 0;

@@ -1,5 +1,7 @@
 #include "shared/goal/goal.h"
 
+#include <algorithm>
+
 namespace polyphony {
 
 const char* name(Objective objective) {
@@ -18,6 +20,11 @@ const char* name(Objective objective) {
       return "memory";
   }
   return "?";
+}
+
+bool wants(const Goal& goal, Objective objective) {
+  return std::find(goal.objectives.begin(), goal.objectives.end(), objective) !=
+         goal.objectives.end();
 }
 
 }  // namespace polyphony

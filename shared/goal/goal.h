@@ -41,5 +41,6 @@ struct Goal {
   Failures failures;
   bool operator==(const Goal&) const = default;
 };
+bool wants(const Goal& goal, Objective objective);
 
 }  // namespace polyphony

@@ -18,5 +18,6 @@ std::string schema_document(const std::string& title, const nlohmann::json& root
 nlohmann::json layout_definitions();     // the scenario's "layout", and what that refers to
 nlohmann::json candidate_definitions();  // "candidate", and what that refers to
 const JsonKeys<WhatIf>& what_if_keys();
+nlohmann::json goal_schema();
 
 }  // namespace polyphony::sim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/answers/comparison.h"
+#include "sim/answers/goal_sweep.h"
 #include "sim/answers/plan_answer.h"
 #include "sim/answers/step.h"
 #include "sim/answers/stream.h"
@@ -24,6 +25,8 @@ nlohmann::json to_json(const WhyAnswer& answer, const Model& model);
 nlohmann::json to_json(const Sweep& sweep, const Model& model);
 // A row of it.
 nlohmann::json to_json(const Candidate& candidate, const Model& model);
+// That of the best variant, and its key "goal" where there is one.
+nlohmann::json to_json(const GoalSweep& answer);
 nlohmann::json to_json(const Varied& varied);
 // `steps`: of the run that the risk is for.
 nlohmann::json to_json(const BatchStream& stream, int steps);

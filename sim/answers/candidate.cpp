@@ -1,7 +1,11 @@
 #include "sim/answers/candidate.h"
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "shared/scenario/typical_batch.h"
+#include "shared/statistics.h"
 #include "sim/prediction/effects.h"
 #include "sim/prediction/need.h"
 
@@ -119,6 +123,32 @@ std::string examine_candidate(const Question& question, Predictor predictor, con
   candidate.effects = step_effects(question.scenario, layout, prediction, question.profile);
   candidate.lowerings = programs_lowered() - before;
   return to_json(candidate).dump();
+}
+
+std::string stream_candidate(const Question& question, const Layout& layout, Bytes memory) {
+  constexpr std::uint64_t kBatches = 40;
+  if (const auto no =
+          check_need(question.scenario, layout, {.predictor = Predictor::estimate}, memory))
+    return refused(*no);
+  std::vector<Seconds> steps;
+  for (std::uint64_t number = 0; number < kBatches; ++number) {
+    const auto outcome =
+        predict(question.scenario, layout, batch_of_step(question.scenario, number),
+                question.profile, Predictor::estimate);
+    if (const auto* no = std::get_if<Infeasible>(&outcome)) return refused(*no);
+    const Figures of_batch = figures(question.scenario, std::get<Prediction>(outcome));
+    if (!of_batch.fits()) return json{{"p95", nullptr}}.dump();
+    steps.push_back(of_batch.step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return json{{"p95", nearest_rank(steps, 0.95).count()}}.dump();
+}
+
+void read_p95(const std::string& answer, Candidate& candidate) {
+  const json value = json::parse(answer, nullptr, false);
+  if (!value.is_object() || !value.contains("p95")) return;
+  candidate.p95 = Seconds(value["p95"].is_null() ? std::numeric_limits<double>::infinity()
+                                                 : value["p95"].get<double>());
 }
 
 void read_answer(const std::string& answer, Candidate& candidate) {

@@ -44,6 +44,8 @@ struct Candidate {
   std::optional<Difference> difference{};   // from the best; of those but the best
   std::optional<StepChange> change{};       // from the first baseline
   bool tied = false;                        // the best is tied with itself
+  // 95th percentile of the step over batches of varying data; infinite: one of them does not fit.
+  std::optional<Seconds> p95{};
 };
 
 struct Question {
@@ -60,7 +62,10 @@ std::string estimate_candidate(const Question& question, const Layout& layout, b
                                Bytes memory);
 std::string examine_candidate(const Question& question, Predictor predictor, const Layout& layout,
                               Bytes memory);
+// Of the first 40 batches of the scenario's stream: {"p95": seconds}, null where one does not fit.
+std::string stream_candidate(const Question& question, const Layout& layout, Bytes memory);
 // Reads that into the candidate.
 void read_answer(const std::string& answer, Candidate& candidate);
+void read_p95(const std::string& answer, Candidate& candidate);
 
 }  // namespace polyphony::sim

@@ -4,8 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "shared/search/balanced_plan.h"
-#include "shared/search/neighbours.h"
 #include "shared/text/figure_text.h"
 #include "sim/answers/layout_numbers.h"
 #include "sim/prediction/need.h"
@@ -20,11 +18,6 @@ constexpr std::size_t kRound = 24;
 constexpr std::int64_t kFirstSimulated = 4;
 // As many are simulated before it is asked again who is best.
 constexpr std::size_t kSimulatedAtOnce = 2;
-// An improvement worth a step of a climb: below it are roundings.
-constexpr double kBetter = 1e-4;
-constexpr int kMostSteps = 40;
-// Splits into more stages are left as the plan has them: pairs of stages would be too many.
-constexpr int kMostStagesToShift = 24;
 
 }  // namespace
 
@@ -66,13 +59,18 @@ std::vector<std::string> Contest::ask(
       std::min<std::size_t>(positions.size(), static_cast<std::size_t>(std::max(1, options_.jobs)));
   const Bytes each =
       options_.memory / std::max<std::int64_t>(1, static_cast<std::int64_t>(together));
+  Seconds least{};
+  for (const std::size_t i : fitting())
+    if (least.count() == 0 || candidates_[i].figures.step < least)
+      least = candidates_[i].figures.step;
+  const std::string best = least.count() > 0 ? ", best " + seconds_text(least) : "";
   return known_.ask(
       options_.jobs, keys,
       [&](std::size_t i) { return work(candidates_[positions[i]].layout, each); },
       [&](std::size_t done) {
+        const auto so_far = saying.second + static_cast<std::int64_t>(done);
         if (options_.progress)
-          options_.progress(
-              -1, saying.first + " " + count_text(saying.second + static_cast<std::int64_t>(done)));
+          options_.progress(-1, saying.first + " " + count_text(so_far) + best);
       });
 }
 
@@ -136,64 +134,6 @@ void Contest::estimate_best(Placement placement, std::int64_t ops, double within
   }
 }
 
-std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout& layout) {
-  const Candidate& from = candidates_[of];
-  const Bytes capacity = question_.scenario.cluster.device.memory;
-  std::vector<std::size_t> found;
-  for (const Layout& next : neighbours(question_.scenario, layout)) {
-    if (next.placement != from.layout.placement || !space_.allows(next)) continue;
-    if (capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
-    const Bound bound = screen_.bound(next);
-    if (bound.step.count() >= from.figures.step.count() * (1 - kBetter)) continue;
-    found.push_back(position(next, bound, standings_[of].kind));
-  }
-  return found;
-}
-
-void Contest::climb_from(std::size_t start, std::int64_t& ops) {
-  std::size_t at = start;
-  bool split = false;  // blocks are said, and shifted
-  for (int step = 0; step < kMostSteps && ops > 0 && !stopped(); ++step) {
-    Layout layout = candidates_[at].layout;
-    if (split) {
-      layout = with_blocks(layout, balanced_plan(question_.scenario, layout, question_.profile));
-      if (check_layout(question_.scenario, layout)) return;
-    }
-    const std::vector<std::size_t> near = better_neighbours(at, layout);
-    ops -= std::max<std::int64_t>(1, estimate_all(near, "climbing"));
-    std::size_t best = at;
-    for (const std::size_t next : near) {
-      const Candidate& c = candidates_[next];
-      if (!c.why_not.empty() || !c.figures.fits()) continue;
-      const Seconds known = candidates_[best].figures.step;
-      if (c.figures.step < known * (1 - kBetter) ||
-          (best != at && c.figures.step == known && simpler(c.layout, candidates_[best].layout)))
-        best = next;
-    }
-    if (best != at) {
-      at = best;
-      continue;
-    }
-    const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
-    const int stages = language.pp * language.vpp;
-    if (split || stages > kMostStagesToShift) return;
-    split = true;
-  }
-}
-
-void Contest::climb(Placement placement, std::size_t starts, double near, std::int64_t ops) {
-  const std::vector<std::size_t> ranked = ranking(placement);
-  if (ranked.empty()) return;
-  std::set<std::size_t> units;
-  std::vector<std::size_t> from;
-  const double limit = candidates_[ranked.front()].figures.step.count() * (1 + near);
-  for (const std::size_t at : ranked) {
-    if (from.size() == starts || candidates_[at].figures.step.count() > limit) break;
-    if (units.insert(std::get<0>(standings_[at].kind)).second) from.push_back(at);
-  }
-  for (const std::size_t at : from) climb_from(at, ops);
-}
-
 void Contest::simulate_best(Placement placement, std::size_t at_least, std::int64_t ops) {
   std::size_t done = 0;
   std::set<std::size_t> failed;
@@ -254,6 +194,15 @@ void Contest::add_effects(const std::vector<std::size_t>& positions) {
     candidates_[open[i]].effects = found.effects;
     candidates_[open[i]].idle = found.idle;
   }
+}
+
+void Contest::add_p95(const std::vector<std::size_t>& positions) {
+  const std::vector<std::string> answers =
+      ask("p95", positions, {"streaming", 0}, [&](const Layout& layout, Bytes memory) {
+        return stream_candidate(question_, layout, memory);
+      });
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    read_p95(answers[i], candidates_[positions[i]]);
 }
 
 }  // namespace polyphony::sim

@@ -49,6 +49,7 @@ class Contest {
   // One layout, now: its position.
   std::size_t estimate(const Layout& layout);
   void add_effects(const std::vector<std::size_t>& positions);
+  void add_p95(const std::vector<std::size_t>& positions);
 
   const std::deque<Candidate>& all() const { return candidates_; }
   // Estimated or simulated candidates that fit, by what is known of them.

@@ -4,9 +4,10 @@
 
 namespace polyphony::sim {
 
-std::vector<std::string> KnownAnswers::ask(int jobs, const std::vector<std::string>& keys,
+std::vector<std::string> KnownAnswers::ask(int jobs, std::vector<std::string> keys,
                                            const std::function<std::string(std::size_t)>& work,
                                            const std::function<void(std::size_t done)>& progress) {
+  for (std::string& key : keys) key.insert(0, of);
   std::vector<std::size_t> open;
   std::vector<std::string> answers(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {

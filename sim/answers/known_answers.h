@@ -16,6 +16,7 @@ namespace polyphony::sim {
 class KnownAnswers {
  public:
   std::function<void(const std::string& key, const std::string& answer)> learned;
+  std::string of;                 // which of several questions: stands before every key
   std::function<bool()> stopped;  // once it says so, nothing more is worked out: "error"
 
   void add(const std::string& key, std::string answer) { known_[key] = std::move(answer); }
@@ -24,7 +25,7 @@ class KnownAnswers {
 
   // By key, in their order; work(i) for those that are not known, `jobs` at a time
   // (sim/runner/worker_pool.h). Answers that say "error" are given, and not kept.
-  std::vector<std::string> ask(int jobs, const std::vector<std::string>& keys,
+  std::vector<std::string> ask(int jobs, std::vector<std::string> keys,
                                const std::function<std::string(std::size_t)>& work,
                                const std::function<void(std::size_t done)>& progress);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "shared/text/figure_text.h"
 #include "sim/answers/baselines.h"
 #include "sim/answers/step.h"
+#include "sim/answers/verdict.h"
 
 namespace polyphony::sim {
 namespace {
@@ -61,83 +63,26 @@ void add_counts(const Screened& screened, const Model& model, Sweep& result) {
   result.smallest_misfit.text = describe(model, screened.misfit->layout);
 }
 
-// How the first candidates and the baselines differ from the best, as the profile knows its errors; as far
-// as their effects are known (a sweep that is stopped leaves some out).
-void compare_with_best(const HardwareProfile& profile, Sweep& result) {
-  if (result.ranked.empty()) return;
-  const std::size_t errors = profile.certainty.errors.size();
-  Candidate& best = result.ranked.front();
-  const auto believe = [&](Candidate& c) {
-    if (c.effects.size() != errors) return;
-    c.belief = make_belief(c.figures.step, c.effects, profile);
-    if (&c != &best && best.belief)
-      c.difference =
-          compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
-  };
-  for (Candidate& c : result.ranked) believe(c);
-  for (SetBeside& baseline : result.baselines) believe(baseline.candidate);
+// The first so many are set beside the best: the first few, and all that may be tied with it.
+std::size_t compared_of(const Contest& contest, const std::vector<std::size_t>& order, double error,
+                        const SweepOptions& options) {
+  std::size_t count = std::min(order.size(), options.compared);
+  while (count < std::min(order.size(), options.ranked) &&
+         contest.all()[order[count]].figures.step <=
+             contest.all()[order.front()].figures.step * (1 + error))
+    ++count;
+  return count;
 }
 
-StepChange change_from(const Candidate& baseline, const Candidate& c,
-                       const HardwareProfile& profile) {
-  StepChange change{c.figures.step / baseline.figures.step - 1};
-  if (!c.belief || !baseline.belief || c.layout == baseline.layout) return change;
-  const SecondsInterval more = compare_beliefs(*baseline.belief, *c.belief,
-                                               layout_distance(baseline.layout, c.layout), profile)
-                                   .seconds;
-  change.interval = {more.low / baseline.figures.step, more.high / baseline.figures.step};
-  return change;
-}
-
-void compare_with_baseline(const HardwareProfile& profile, Sweep& result) {
-  if (result.baselines.empty()) return;
-  const Candidate baseline = result.baselines.front().candidate;
-  for (Candidate& c : result.ranked) c.change = change_from(baseline, c, profile);
-  for (SetBeside& other : result.baselines)
-    other.candidate.change = change_from(baseline, other.candidate, profile);
-}
-
-void find_ties(const HardwareProfile& profile, Sweep& result) {
-  if (result.ranked.empty()) return;
-  const Seconds best = result.ranked.front().figures.step;
-  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
-    Candidate& c = result.ranked[i];
-    c.tied = i == 0 || (c.difference ? c.difference->tied()
-                                     : c.figures.step <= best * (1 + profile.step_error));
-    if (!c.tied) continue;
-    ++result.tied;
-    if (simpler(c.layout, result.ranked[result.simplest].layout)) result.simplest = i;
-  }
-}
-
-std::vector<std::string> why_it_wins(const Sweep& result) {
-  std::vector<std::string> lines;
-  if (result.ranked.empty()) return lines;
-  const Candidate& winner = result.ranked.front();
-  std::map<Placement, bool> seen{{winner.layout.placement, true}};
-  for (const Candidate& other : result.ranked) {
-    if (seen[other.layout.placement]) continue;
-    seen[other.layout.placement] = true;
-    std::vector<std::pair<double, std::string>> parts;
-    for (const traces::Part part :
-         {traces::Part::forward, traces::Part::backward, traces::Part::recompute,
-          traces::Part::optimizer, traces::Part::idle}) {
-      const auto i = static_cast<std::size_t>(part);
-      const double more = (other.parts[i] - winner.parts[i]).count();
-      if (std::abs(more) > 0.001 * winner.figures.step.count())
-        parts.push_back({more, std::string(traces::name(part)) + (more > 0 ? " +" : " -") +
-                                   seconds_text(Seconds(std::abs(more)))});
-    }
-    std::sort(parts.begin(), parts.end(),
-              [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
-    std::string text = "the best " + std::string(name(other.layout.placement)) + " layout takes " +
-                       seconds_text(other.figures.step - winner.figures.step) +
-                       " more than the winner";
-    if (!parts.empty()) text += "; on its busiest rank: ";
-    for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
-    lines.push_back(text + "   [" + other.text + "]");
-  }
-  return lines;
+// The first few, by what the slower of their steps take; the others behind them, as they were.
+void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
+  constexpr std::size_t kStreamed = 12;
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), kStreamed));
+  contest.add_p95({order.begin(), end});
+  constexpr Seconds kUnknown(std::numeric_limits<double>::infinity());
+  std::stable_sort(order.begin(), end, [&](std::size_t a, std::size_t b) {
+    return contest.all()[a].p95.value_or(kUnknown) < contest.all()[b].p95.value_or(kUnknown);
+  });
 }
 
 }  // namespace
@@ -221,11 +166,13 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::erase_if(order, [&](std::size_t at) {  // a baseline may be what the search does not ask for
     return !space.allows(contest.all()[at].layout);
   });
+  if (wants(scenario.goal, Objective::p95)) rank_by_p95(contest, order);
   std::vector<std::size_t> compared = set_beside, ranked;
   std::set<Placement> placements;
+  const std::size_t near = compared_of(contest, order, profile.step_error, options);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const bool best = placements.insert(contest.all()[order[i]].layout.placement).second;
-    if (best || i < options.compared) compared.push_back(order[i]);
+    if (best || i < near) compared.push_back(order[i]);
     if (best || i < options.ranked) ranked.push_back(order[i]);
   }
   contest.add_effects(compared);
@@ -235,10 +182,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });
   result.estimated = contest.estimated();
   result.simulated = contest.simulated();
-  compare_with_best(profile, result);
-  compare_with_baseline(profile, result);
-  find_ties(profile, result);
-  result.why = why_it_wins(result);
+  judge(profile, result);
   result.stopped = options.stopped && options.stopped();
   if (result.stopped) {
     result.failed.clear();  // of workers that were stopped

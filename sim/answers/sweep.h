@@ -8,9 +8,9 @@
 //   simulating   the best of each placement, and the next few, whole
 // The answer is proven where `gaps` are zero: no combination of the lists has a smaller estimate, splits
 // and ranges of recomputation, of which only some are tried, aside; a gap of 2 % says that one could be
-// that much faster. The first `compared` are set beside the best: the
-// interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied: that interval
-// holds zero; of the others, a step within the profile's stated error of the best. Of the tied, the
+// that much faster. The first `compared`, and all within the profile's stated error of the best, are set
+// beside it: the interval of the difference, and P(faster than the best) (shared/chance/belief.h). Tied:
+// that interval holds zero. Of the tied, the
 // simplest is named (shared/search/shortlist.h: simpler).
 #pragma once
 
@@ -44,6 +44,9 @@ struct SetBeside {
   Candidate candidate;
 };
 
+// Of Sweep::tied_by: no parameter says it.
+inline constexpr const char* kModelMisses = "what the model misses";
+
 struct Sweep {
   std::string profile, stack;     // their names
   double stated_error = 0;        // and its step_error
@@ -61,6 +64,9 @@ struct Sweep {
   std::vector<std::string> failed;   // work that broke: reason
   std::size_t tied = 0;              // candidates, the best included
   std::size_t simplest = 0;          // position of the simplest of them
+  // What the order of the tied hangs on: parameters of the profile (by their keys) or what no
+  // parameter says, and its share of the variance of their differences from the best, largest first.
+  std::vector<std::pair<std::string, double>> tied_by;
   // One sentence a part: where the best layout of each other placement loses its time against the
   // winner.
   std::vector<std::string> why;

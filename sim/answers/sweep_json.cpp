@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "shared/scenario/scenario_json.h"
 #include "sim/answers/answer_schema.h"
 #include "sim/answers/answers_json.h"
@@ -88,6 +90,14 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          [](const Of& of) { return of.leading; }},
         {"tied", a("boolean"), "what the profile does not know could put it first",
          [](const Of& of) { return of.c.tied; }},
+        {"p95_seconds", or_null(a("number")),
+         "95th percentile of the step over varying batches, of the first few where that is the "
+         "goal; null: one of them does not fit",
+         [](const Of& of) {
+           if (!of.c.p95) return Maybe();
+           return Maybe(std::isfinite(of.c.p95->count()) ? json(of.c.p95->count()) : json());
+         },
+         false},
         {"interval90_seconds", low_and_high(), "90 % interval of the step",
          [](const Of& of) { return of.c.belief ? Maybe(both(interval(*of.c.belief))) : Maybe(); },
          false},
@@ -182,6 +192,18 @@ const JsonKeys<SweepOf>& sweep_keys() {
        [](const Of& of) { return of.sweep.tied; }},
       {"simplest", a("integer"), "the simplest of the tied rows, from 0",
        [](const Of& of) { return of.sweep.simplest; }},
+      {"tied_by",
+       list_of({{"type", "object"},
+                {"properties", {{"what", a("string")}, {"share", a("number")}}},
+                {"required", {"what", "share"}},
+                {"additionalProperties", false}}),
+       "what the order of the tied hangs on, with its share of the variance of their differences",
+       [](const Of& of) {
+         json parts = json::array();
+         for (const auto& [what, share] : of.sweep.tied_by)
+           parts.push_back({{"what", what}, {"share", share}});
+         return parts;
+       }},
       {"ranked", list_of(reference_to("candidate")), "fastest first",
        [](const Of& of) {
          json rows = json::array();
@@ -235,6 +257,7 @@ json candidate_definitions() {
 
 std::string sweep_schema() {
   json root = schema_of(sweep_keys(), "which layout?");
+  root["properties"]["goal"] = goal_schema();
   const json what_if = schema_of(what_if_keys(), "");  // with --set
   root["properties"].update(what_if["properties"]);
   return schema_document("polyphony sweep --format json", root, candidate_definitions());

@@ -62,8 +62,15 @@ void Progress::show(double share, const std::string& detail) {
   const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
   std::string bar = std::string(static_cast<std::size_t>(filled), '#') +
                     std::string(static_cast<std::size_t>(kWidth - filled), '.');
-  std::fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %s", label_.c_str(), bar.c_str(), share * 100,
-               detail.c_str());
+  // What is left, as the share goes so far: said once that means something.
+  constexpr double kTellingShare = 0.05, kTellingSeconds = 2;
+  const double passed =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+  std::string left;
+  if (share >= kTellingShare && share < 1 && passed > kTellingSeconds)
+    left = ", about " + seconds_text(Seconds(passed * (1 - share) / share)) + " left";
+  std::fprintf(stderr, "\r\033[K%s [%s] %3.0f%% %s%s", label_.c_str(), bar.c_str(), share * 100,
+               detail.c_str(), left.c_str());
   std::fflush(stderr);
   shown_ = true;
 }

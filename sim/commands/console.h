@@ -1,6 +1,7 @@
 // How commands talk: tables on stdout, progress on stderr (only on a terminal), whole files.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// One line on stderr that rewrites itself, when stderr is a terminal; silent otherwise. Cleared at
-// the end.
+// One line on stderr that rewrites itself, when stderr is a terminal, with the time left; silent
+// otherwise. Cleared at the end.
 class Progress {
  public:
   explicit Progress(std::string label);
@@ -33,6 +34,7 @@ class Progress {
   std::string label_;
   bool terminal_;
   bool shown_ = false;
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace polyphony::sim

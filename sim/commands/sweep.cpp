@@ -10,6 +10,7 @@
 #include "sim/commands/command.h"
 #include "sim/commands/console.h"
 #include "sim/commands/free_memory.h"
+#include "sim/commands/goal_text.h"
 #include "sim/commands/journal.h"
 #include "sim/commands/signal_counter.h"
 #include "sim/commands/sweep_csv.h"
@@ -55,6 +56,25 @@ void save(const Scenario& scenario, const HardwareProfile& profile, const Sweep&
   }
 }
 
+// --objective days,dollars --nodes 8..64 --tokens 1e12: the scenario's goal, for this question.
+std::vector<Override> goal_overrides(const Arguments& args) {
+  std::vector<Override> goal;
+  if (args.has("objective")) {
+    std::string names;
+    for (const std::string& each : args.texts("objective"))
+      names += (names.empty() ? "\"" : ",\"") + each + "\"";
+    goal.push_back(parse_override("goal.objective=[" + names + "]"));
+  }
+  if (args.has("nodes")) {
+    std::string counts;
+    for (const std::string& each : parse_variation("nodes=" + args.text("nodes")).values)
+      counts += (counts.empty() ? "" : ",") + each;
+    goal.push_back(parse_override("goal.nodes=[" + counts + "]"));
+  }
+  if (args.has("tokens")) goal.push_back(parse_override("goal.tokens=" + args.text("tokens")));
+  return goal;
+}
+
 // "2/8": the second of eight parts.
 Shards shard_of(const Arguments& args) {
   if (!args.has("shard")) return {};
@@ -73,8 +93,8 @@ Shards shard_of(const Arguments& args) {
   return shards;
 }
 
-Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const HardwareProfile& profile,
-                  const std::string& label) {
+GoalSweep sweep_shown(const Arguments& args, const Scenario& scenario,
+                      const HardwareProfile& profile, const std::string& label) {
   Progress progress(label);
   SweepOptions options;
   options.shard = shard_of(args);
@@ -93,7 +113,13 @@ Sweep sweep_shown(const Arguments& args, const Scenario& scenario, const Hardwar
   options.stopped = [] { return SignalCounter::seen() > 0; };
   options.known = &known;
   options.progress = [&](double share, const std::string& what) { progress.show(share, what); };
-  return sweep(scenario, profile, options);
+  GoalSweep answer = sweep_for_goal(scenario, profile, options);
+  if (answer.stopped)
+    for (VariantSweep& of : answer.sweeps)
+      of.sweep.notes.emplace_back(
+          args.has("journal") ? "asked again with this --journal, it goes on from here"
+                              : "with --journal FILE it could be asked again to go on from here");
+  return answer;
 }
 
 // The best layout of the scenario as it is written: another one, perhaps; once stopped, not asked.
@@ -101,13 +127,13 @@ Unchanged best_unchanged(const Arguments& args) {
   if (SignalCounter::seen() > 0) return {{}, "stopped before it was asked for", ""};
   const std::string path = args.require("scenario");
   try {
-    Scenario scenario = read_scenario_file(path);
+    Scenario scenario = read_scenario_file(path, goal_overrides(args));
     read_samples(scenario);
-    const Sweep result =
+    const GoalSweep result =
         sweep_shown(args, scenario, load_profile(scenario, args.profile()), "sweep, as written");
     if (result.stopped) return {{}, "stopped before all was done", ""};
-    if (result.ranked.empty()) return {{}, "no layout fits", ""};
-    const Candidate& best = result.ranked.front();
+    if (result.reached.empty()) return {{}, "no layout fits", ""};
+    const Candidate& best = result.candidate(result.reached.front());
     return {best.figures, "", best.text};
   } catch (const InputError& error) {
     return {{}, error.what(), ""};
@@ -124,9 +150,9 @@ std::string page_title(const Scenario& scenario, const std::vector<Override>& ov
   return title;
 }
 
-int exit_code(const Sweep& result) {
-  if (result.stopped) return static_cast<int>(ExitCode::failed);
-  return static_cast<int>(result.ranked.empty() ? ExitCode::infeasible : ExitCode::ok);
+int exit_code(const GoalSweep& answer) {
+  if (answer.stopped) return static_cast<int>(ExitCode::failed);
+  return static_cast<int>(answer.reached.empty() ? ExitCode::infeasible : ExitCode::ok);
 }
 
 }  // namespace
@@ -142,7 +168,9 @@ int sweep_command(int argc, char** argv) {
       "scenarios/easy_vqa.json --runnable --save runs/best    scenarios to run\n  polyphony sweep "
       "scenarios/vlm_12b_70b_h100.json --set cluster.nic=100Gbps   what if? Beside the best as "
       "written\n  polyphony sweep scenarios/vlm_12b_70b_h100.json --vary "
-      "cluster.nic=100Gbps..800Gbps --report nic.html   where does the best layout change?");
+      "cluster.nic=100Gbps..800Gbps --report nic.html   where does the best layout change?\n  "
+      "polyphony sweep scenarios/vlm_12b_70b_h100.json --objective days,dollars --nodes 16..64 "
+      "--tokens 1e12   how many GPUs?");
   args.add()("scenario", "scenario file with a search", cxxopts::value<std::string>())(
       "jobs", "worker processes; 0: one per core", cxxopts::value<int>()->default_value("0"))(
       "top", "rows to print", cxxopts::value<int>()->default_value("12"))(
@@ -160,6 +188,13 @@ int sweep_command(int argc, char** argv) {
       cxxopts::value<std::string>())("save-rank", "number of a row, to save as a scenario: --out",
                                      cxxopts::value<int>())("out", "file for --save-rank",
                                                             cxxopts::value<std::string>())(
+      "objective",
+      "what is best: step, tokens_per_gpu, days, dollars or p95; of two (days,dollars; "
+      "step,memory) the Pareto front",
+      cxxopts::value<std::vector<std::string>>())(
+      "nodes", "how many may be taken: 8,16,48 or 8..64 (doubling)", cxxopts::value<std::string>())(
+      "tokens", "language tokens to train on, of days and dollars: 1e12",
+      cxxopts::value<std::string>())(
       "vary", "ask for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable",
       cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
       "report", "also write the answer as one HTML page to a file", cxxopts::value<std::string>())(
@@ -174,21 +209,26 @@ int sweep_command(int argc, char** argv) {
   // One for all questions that are asked: who stops the first wants no second.
   const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
   if (args.has("vary"))
-    return vary(args, args.require("scenario"), args.repeated("vary"),
+    return vary(args, args.require("scenario"), args.repeated("vary"), goal_overrides(args),
                 [&](const Scenario& scenario, const HardwareProfile& profile) {
                   return sweep_shown(args, scenario, profile, "sweep");
                 });
   const std::vector<Override> overrides = args.overrides();
-  const Scenario scenario = load_scenario(args.require("scenario"), overrides);
-  const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
+  std::vector<Override> all = goal_overrides(args);
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const Scenario written = load_scenario(args.require("scenario"), all);
+  const HardwareProfile profile = load_profile(written, args.profile(), all);
   if (args.has("save-rank")) args.require("out");  // before the work, not after it
-  const Sweep result = sweep_shown(args, scenario, profile, "sweep");
+  const GoalSweep found = sweep_shown(args, written, profile, "sweep");
+  const Scenario& scenario = found.best().scenario;
+  const Sweep& result = found.best().sweep;
   std::optional<WhatIf> what_if;
   if (!overrides.empty() && !args.csv()) what_if = {texts_of(overrides), best_unchanged(args), {}};
-  if (what_if && !result.ranked.empty()) what_if->changed = result.ranked.front().figures;
+  if (what_if && !found.reached.empty())
+    what_if->changed = found.candidate(found.reached.front()).figures;
   if (args.has("save-rank")) save_rank(scenario, profile, result, args);
   if (args.has("save")) save(scenario, profile, result, args.text("save"));
-  nlohmann::json answer = to_json(result, scenario.model);
+  nlohmann::json answer = to_json(found);
   if (what_if && !result.ranked.empty()) answer.update(to_json(*what_if));
   if (args.has("json-out")) write_file(args.text("json-out"), answer.dump(2) + "\n");
   if (args.has("report"))
@@ -196,17 +236,18 @@ int sweep_command(int argc, char** argv) {
                traces::to_html(answer_page(answer, page_title(scenario, overrides))));
   if (args.json()) {
     std::cout << answer.dump(2) << "\n";
-    return exit_code(result);
+    return exit_code(found);
   }
   if (args.csv()) {
     std::cout << csv_text(result, scenario.model);
-    return exit_code(result);
+    return exit_code(found);
   }
+  print_goal(found);
   print_counts(result, args.has("details"));
   if (result.ranked.empty()) {
     print_notes(scenario, result.notes);
     if (!result.stopped) std::cerr << scenario.file << ": no layout fits; the reasons are above\n";
-    return exit_code(result);
+    return exit_code(found);
   }
   print_notes(scenario, result.notes);
   print_ranking(scenario, profile, result,
@@ -217,7 +258,7 @@ int sweep_command(int argc, char** argv) {
     if (what_if->unchanged.figures)
       std::cout << "best as written: " << what_if->unchanged.layout << "\n";
   }
-  return exit_code(result);
+  return exit_code(found);
 }
 
 }  // namespace polyphony::sim

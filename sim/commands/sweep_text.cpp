@@ -27,6 +27,20 @@ std::string change_text(const Candidate& c) {
   return text;
 }
 
+// "; it hangs on gemm_efficiency (52%), …": what a measurement of it, or of the layouts, would settle.
+std::string what_ties(const Sweep& result) {
+  constexpr double kWorthSaying = 0.1;
+  std::string text;
+  for (const auto& [what, share] : result.tied_by)
+    if (share >= kWorthSaying)
+      text += (text.empty() ? "; it hangs on " : ", ") + what + " (" + percent_text(share, 0) + ")";
+  if (!result.tied_by.empty())
+    text += result.tied_by.front().first == kModelMisses
+                ? ": a few steps of each would settle it"
+                : ": a profile measured here would settle it";
+  return text;
+}
+
 }  // namespace
 
 void print_counts(const Sweep& result, bool details) {
@@ -86,7 +100,8 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
   std::cout << "±" << percent_text(profile.step_error, 0) << " by " << describe(profile) << "\n";
   if (result.tied > 1)
     std::cout << result.tied << " layouts are tied (=): what the profile does not know could turn "
-              << "their order round; simplest: " << result.simplest + 1 << "\n";
+              << "their order round; simplest: " << result.simplest + 1 << what_ties(result)
+              << "\n";
   for (const auto& [placement, gap] : result.gaps)
     std::cout << name(placement)
               << (gap > 0

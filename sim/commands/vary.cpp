@@ -116,7 +116,7 @@ Variation parse_variation(const std::string& text) {
 }
 
 int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
-         const Answer& answer) {
+         const std::vector<Override>& goal, const Answer& answer) {
   Varied varied;
   std::vector<Variation>& variations = varied.variations;
   std::size_t questions = 1;
@@ -129,17 +129,19 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
   std::vector<Asked>& all = varied.asked;
   bool any = false;
   for (const std::vector<std::string>& values : combinations(variations)) {
-    std::vector<Override> overrides = args.overrides();
+    std::vector<Override> overrides = goal;
+    for (const Override& override : args.overrides()) overrides.push_back(override);
     for (std::size_t i = 0; i < values.size(); ++i)
       overrides.push_back(parse_override(variations[i].path + "=" + values[i]));
     Asked asked{values, "", {}, {}};
     Scenario scenario = read_scenario_file(path, overrides);
     read_samples(scenario);
     asked.model = scenario.model;
-    asked.answer = answer(scenario, load_profile(scenario, args.profile(), overrides));
+    const GoalSweep found = answer(scenario, load_profile(scenario, args.profile(), overrides));
+    asked.answer = found.best().sweep;
     if (asked.answer.ranked.empty()) asked.why_not = "no layout fits";
     any = any || !asked.answer.ranked.empty();
-    const bool stopped = asked.answer.stopped;
+    const bool stopped = found.stopped;
     all.push_back(std::move(asked));
     if (stopped) {
       std::cerr << "stopped after " << all.size() << " of " << questions << " questions\n";

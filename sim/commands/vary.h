@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/answers/goal_sweep.h"
 #include "sim/answers/vary.h"
 #include "sim/commands/command.h"
 
@@ -15,11 +16,11 @@ namespace polyphony::sim {
 // Errors: InputError names what is wrong with the text.
 Variation parse_variation(const std::string& text);
 
-using Answer = std::function<Sweep(const Scenario&, const HardwareProfile&)>;
+using Answer = std::function<GoalSweep(const Scenario&, const HardwareProfile&)>;
 // Answers each, prints the answers in the format asked for; as a table with, of two variations, the map
-// of the best placements. The exit
-// code: infeasible where no question has an answer.
+// of the best placements. The exit code: infeasible where no question has an answer. `goal`: of all of
+// them, before --set.
 int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,
-         const Answer& answer);
+         const std::vector<Override>& goal, const Answer& answer);
 
 }  // namespace polyphony::sim
