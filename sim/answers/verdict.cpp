@@ -10,6 +10,9 @@
 namespace polyphony::sim {
 namespace {
 
+// Steps that differ by less are one, in words.
+constexpr double kAsLong = 1e-5;
+
 void compare_with_best(const HardwareProfile& profile, Sweep& result) {
   if (result.ranked.empty()) return;
   const std::size_t errors = profile.certainty.errors.size();
@@ -105,9 +108,11 @@ std::vector<std::string> why_it_wins(const Sweep& result) {
     }
     std::sort(parts.begin(), parts.end(),
               [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
-    std::string text = "the best " + std::string(name(other.layout.placement)) + " layout takes " +
-                       seconds_text(other.figures.step - winner.figures.step) +
-                       " more than the winner";
+    const Seconds more = other.figures.step - winner.figures.step;
+    std::string text =
+        "the best " + std::string(name(other.layout.placement)) + " layout takes " +
+        (more > kAsLong * winner.figures.step ? seconds_text(more) + " more than" : "as long as") +
+        " the winner";
     if (!parts.empty()) text += "; on its busiest rank: ";
     for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
     lines.push_back(text + "   [" + other.text + "]");

@@ -83,6 +83,28 @@ class Sweep(harness.SystemTest):
         self.assertAlmostEqual(simulated["step_seconds"], first["step_seconds"], places=9)
         self.assertEqual({b["name"] for b in answer["baselines"]}, {"rule of thumb"})
 
+    def test_what_it_costs(self):
+        path, journal = self.question(), self.folder / "journal.jsonl"
+        goal = ("--objective", "days,dollars", "--nodes", "4..8", "--tokens", "1e11")
+        refused = self.sweep(path, *goal)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("price", refused.stderr)
+        priced = self.folder / "priced.json"
+        priced.write_text(json.dumps({**QUESTION, "cluster": {**QUESTION["cluster"], "price": "2USD/GPUh"}}))
+        first = self.sweep(priced, *goal, "--journal", journal)
+        points = self.assert_answered(first)["goal"]["points"]
+        self.assertEqual([point["nodes"] for point in points], [8, 4])  # days and dollars, each better in one
+        self.assertLess(points[0]["values"]["days"], points[1]["values"]["days"])
+        self.assertGreater(points[0]["values"]["dollars"], points[1]["values"]["dollars"])
+        for point in points:
+            hours = point["campaign"]["days"] * 24 * point["ranks"] * 2
+            self.assertAlmostEqual(point["values"]["dollars"], hours, delta=1e-6 * hours)
+        size = journal.stat().st_size
+        self.assertEqual(self.sweep(priced, *goal, "--journal", journal).stdout, first.stdout)
+        self.assertEqual(journal.stat().st_size, size)  # each choice of nodes is known by its own keys
+        alone = self.assert_answered(self.sweep(priced, "--set", "cluster.nodes=4"))
+        self.assertEqual(points[1]["candidate"]["step_seconds"], alone["ranked"][0]["step_seconds"])
+
     def test_where_the_best_changes(self):
         answer = self.assert_answered(self.sweep(self.question(), "--vary", "cluster.nic=100Gbps..400Gbps", "--vary", "data.global_batch=256,512"))
         rows = answer["questions"]
