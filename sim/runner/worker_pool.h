@@ -8,9 +8,10 @@
 
 namespace polyphony::sim {
 
-// work(i) for i in [0, count), dealt to `jobs` processes in turn; arrived(i, answer) is called as
-// answers arrive, once for each. A piece that throws answers {"error": "..."}; one whose process
-// dies likewise, naming the signal; all that are left die once `stopped` says so. No other threads may run in the caller.
+// work(i) for i in [0, count), in order, each to the first of `jobs` processes that is free;
+// arrived(i, answer) is called as answers arrive, once for each. A piece that throws answers
+// {"error": "..."}; one whose process dies likewise, naming the signal, and so do those that no process
+// is left for; all processes die once `stopped` says so. No other threads may run in the caller.
 using Arrived = std::function<void(std::size_t i, const std::string& answer)>;
 void run_in_workers(int jobs, std::size_t count,
                     const std::function<std::string(std::size_t)>& work, const Arrived& arrived,
