@@ -70,19 +70,19 @@ void read_json(const json& value, Candidate& c) {
 
 std::string refused(const Infeasible& no) { return json{{"infeasible", no.reason}}.dump(); }
 
-void describe_into(const Question& question, const Prediction& prediction, bool with_idle,
+void describe_into(const Question& question, const Prediction& prediction, bool with_parts,
                    Candidate& candidate) {
   candidate.figures = figures(question.scenario, prediction);
   candidate.estimate = prediction.estimate.step();
   candidate.simulated = prediction.simulated;
   candidate.folded = prediction.lanes > 1;
   candidate.ops = static_cast<std::int64_t>(prediction.program.ops.size());
+  if (!with_parts) return;  // a tenth of what an estimate costs
   const std::vector<traces::PartTimes> parts =
       traces::part_times(prediction.program, prediction.timeline);
   const Rank critical = traces::critical_rank(parts);
   candidate.parts = parts[critical.value];
-  if (with_idle)
-    candidate.idle = traces::idle_times(prediction.program, prediction.timeline)[critical.value];
+  candidate.idle = traces::idle_times(prediction.program, prediction.timeline)[critical.value];
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Candidate {
   std::string text;  // the layout in words
   Bound bound;
   Figures figures;            // of the sharpest predictor so far
-  traces::PartTimes parts{};  // of the critical rank
+  traces::PartTimes parts{};  // of the critical rank, where effects are known
   Seconds estimate{};
   bool simulated = false;
   bool folded = false;   // figures are of one lane that stands for all

@@ -192,6 +192,7 @@ void Contest::add_effects(const std::vector<std::size_t>& positions) {
     read_answer(answers[i], found);
     if (!found.why_not.empty()) continue;
     candidates_[open[i]].effects = found.effects;
+    candidates_[open[i]].parts = found.parts;
     candidates_[open[i]].idle = found.idle;
   }
 }

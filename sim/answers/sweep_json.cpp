@@ -30,11 +30,6 @@ json breakdown(const Candidate& c) {
   for (const traces::Part part : {traces::Part::forward, traces::Part::backward,
                                   traces::Part::recompute, traces::Part::optimizer})
     parts[traces::name(part)] = c.parts[static_cast<std::size_t>(part)].count();
-  if (!c.idle) {
-    const auto idle = traces::Part::idle;
-    parts[traces::name(idle)] = c.parts[static_cast<std::size_t>(idle)].count();
-    return parts;
-  }
   for (std::size_t i = 0; i < traces::kIdles; ++i)
     parts[traces::name(static_cast<traces::Idle>(i))] = (*c.idle)[i].count();
   return parts;
@@ -74,9 +69,9 @@ const JsonKeys<CandidateOf>& candidate_keys() {
          },
          false},
         {"breakdown_seconds", map_of(a("number")),
-         "the step of the rank that idles least: at work, and idle by what ended it where that is "
-         "known",
-         [](const Of& of) { return breakdown(of.c); }},
+         "the step of the rank that idles least, at work and idle by what ended it; of rows that "
+         "are set beside the first",
+         [](const Of& of) { return of.c.idle ? Maybe(breakdown(of.c)) : Maybe(); }, false},
         {"tokens_per_second_per_rank", a("number"), "language tokens",
          [](const Of& of) { return of.c.figures.tokens_per_second_per_rank; }},
         {"mfu", a("number"), "model FLOPs utilization; 0: the device has no such peak",

@@ -108,6 +108,11 @@ const std::vector<std::pair<std::string, std::string>>& parts_of_bars() {
   return parts;
 }
 
+// Of a part of a row's step; 0 where nothing was said of it.
+double seconds_of(const json& row, const std::string& part) {
+  return row.contains("breakdown_seconds") ? row["breakdown_seconds"].value(part, 0.0) : 0;
+}
+
 traces::Figure breakdown(const json& answer) {
   std::vector<Row> rows;
   for (const std::size_t i : best_of_each(answer.at("ranked")))
@@ -115,9 +120,8 @@ traces::Figure breakdown(const json& answer) {
   for (const json& row : answer.at("baselines")) rows.push_back(&row);
   std::vector<std::pair<std::string, std::string>> parts;
   for (const auto& part : parts_of_bars())
-    if (std::any_of(rows.begin(), rows.end(), [&](Row row) {
-          return row->at("breakdown_seconds").value(part.second, 0.0) > 0;
-        }))
+    if (std::any_of(rows.begin(), rows.end(),
+                    [&](Row row) { return seconds_of(*row, part.second) > 0; }))
       parts.push_back(part);
   double largest = 0;
   for (const Row row : rows) largest = std::max(largest, row->at("step_seconds").get<double>());
@@ -130,8 +134,7 @@ traces::Figure breakdown(const json& answer) {
                                            : ""),
                     row->at("brief").get<std::string>(),
                     {}};
-    for (const auto& part : parts)
-      bar.parts.push_back(row->at("breakdown_seconds").value(part.second, 0.0) / size);
+    for (const auto& part : parts) bar.parts.push_back(seconds_of(*row, part.second) / size);
     bars.push_back(std::move(bar));
   }
   traces::ChartOptions options;

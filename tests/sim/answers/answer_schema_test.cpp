@@ -105,12 +105,14 @@ TEST_CASE("a breakdown adds up to the step, and changes are of the first baselin
   const double baseline = answer["baselines"][0]["step_seconds"];
   int divided = 0;
   for (const json& row : answer["ranked"]) {
-    double sum = 0;
-    for (const json& part : row["breakdown_seconds"]) sum += part.get<double>();
     const double step = row["step_seconds"];
-    CHECK(sum == doctest::Approx(step));
+    if (row.contains("breakdown_seconds")) {
+      double sum = 0;
+      for (const json& part : row["breakdown_seconds"]) sum += part.get<double>();
+      CHECK(sum == doctest::Approx(step));
+      ++divided;
+    }
     CHECK(row["step_change"].get<double>() == doctest::Approx(step / baseline - 1));
-    divided += row["breakdown_seconds"].contains("bubble") ? 1 : 0;
     if (!row.contains("step_change90")) continue;
     CHECK(row["step_change90"][0].get<double>() <= row["step_change"].get<double>());
     CHECK(row["step_change90"][1].get<double>() >= row["step_change"].get<double>());
