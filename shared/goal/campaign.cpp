@@ -1,7 +1,6 @@
 #include "shared/goal/campaign.h"
 
 #include <cmath>
-#include <limits>
 
 #include "shared/error.h"
 

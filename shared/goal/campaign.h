@@ -13,7 +13,7 @@
 namespace polyphony {
 
 struct Checkpointing {
-  Seconds interval{};     // of work between checkpoints; infinite: nothing is written
+  Seconds interval{};     // of work between checkpoints; 0: they cost nothing
   double efficiency = 1;  // work ÷ time that it takes
 };
 // `between`: failures of the whole run; `write`: of one checkpoint, > 0 unless it costs nothing.

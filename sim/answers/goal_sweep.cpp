@@ -24,12 +24,12 @@ Bytes state_of(const Model& model) {
   return Bytes(trained * kBytesOfState);
 }
 
-std::optional<Campaign> campaign_of(const VariantSweep& of, const Candidate& c) {
+std::optional<Campaign> campaign_of(const VariantSweep& of, const Candidate& c, Bytes state) {
   const Scenario& scenario = of.scenario;
   if (!(scenario.goal.tokens > 0) || c.figures.tokens == 0) return {};
   return campaign(scenario.goal,
                   {c.figures.step, static_cast<double>(c.figures.tokens), scenario.cluster.nodes,
-                   scenario.cluster.ranks_per_node, state_of(scenario.model),
+                   scenario.cluster.ranks_per_node, state,
                    scenario.cluster.dollars_per_rank_hour});
 }
 
@@ -58,6 +58,7 @@ class Asking {
   Asking(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options)
       : scenario_(scenario), profile_(profile), options_(options) {
     if (options_.known == nullptr) options_.known = &own_;
+    result_.goal = scenario.goal;
   }
 
   GoalSweep answer() {
@@ -86,12 +87,11 @@ class Asking {
     SweepOptions options = options_;
     const std::string which = std::to_string(variant.nodes) + " nodes, batch " +
                               std::to_string(variant.global_batch) + ": ";
-    const bool several = scenario_.goal != Goal{};
     options.progress = [&](double share, const std::string& what) {
       if (options_.progress)
-        options_.progress(share_.first + share_.second * share, (several ? which : "") + what);
+        options_.progress(share_.first + share_.second * share, (result_.plain() ? "" : which) + what);
     };
-    options.known->of = several ? which + std::to_string(limit.value) + " " : "";
+    options.known->of = result_.plain() ? "" : which + std::to_string(limit.value) + " ";
     result_.sweeps.push_back({variant, scenario, limit, sweep(limited, profile_, options)});
     result_.stopped = result_.sweeps.back().sweep.stopped;
     return result_.sweeps.back().sweep;
@@ -121,7 +121,7 @@ class Asking {
   void add(std::size_t s, std::size_t place) {
     const VariantSweep& of = result_.sweeps[s];
     const Candidate& c = of.sweep.ranked[place];
-    Reached point{s, place, {}, campaign_of(of, c)};
+    Reached point{s, place, {}, campaign_of(of, c, state_)};
     for (const Objective objective : scenario_.goal.objectives)
       point.values.push_back(
           value_of(objective, c, point.campaign,
@@ -152,30 +152,12 @@ class Asking {
   const HardwareProfile& profile_;
   SweepOptions options_;
   KnownAnswers own_;
+  const Bytes state_ = state_of(scenario_.model);
   GoalSweep result_;
   std::pair<double, double> share_{0, 1};  // of the progress: where this variant begins, its part
 };
 
 }  // namespace
-
-bool GoalSweep::plain() const { return sweeps.size() == 1 && best().scenario.goal == Goal{}; }
-
-const char* unit(Objective objective) {
-  switch (objective) {
-    case Objective::step:
-    case Objective::p95:
-      return "s";
-    case Objective::tokens_per_gpu:
-      return "tokens/s/GPU";
-    case Objective::days:
-      return "days";
-    case Objective::dollars:
-      return "USD";
-    case Objective::memory:
-      return "bytes";
-  }
-  return "";
-}
 
 bool better(Objective objective, double one, double other) {
   return objective == Objective::tokens_per_gpu ? one > other : one < other;

@@ -33,10 +33,11 @@ struct Reached {
 };
 
 struct GoalSweep {
+  Goal goal;                         // as it was asked for
   std::vector<VariantSweep> sweeps;  // one at least
   std::vector<Reached> reached;      // best first; empty: nothing fits
   bool stopped = false;
-  bool plain() const;  // the step of the scenario alone
+  bool plain() const { return goal == Goal{}; }  // the step of the scenario alone
   const VariantSweep& best() const { return sweeps[reached.empty() ? 0 : reached.front().sweep]; }
   const Candidate& candidate(const Reached& of) const {
     return sweeps[of.sweep].sweep.ranked[of.place];
@@ -46,8 +47,6 @@ struct GoalSweep {
 GoalSweep sweep_for_goal(const Scenario& scenario, const HardwareProfile& profile,
                          const SweepOptions& options);
 
-// "days", "USD", …
-const char* unit(Objective objective);
 // Which of two values of it is wanted.
 bool better(Objective objective, double one, double other);
 

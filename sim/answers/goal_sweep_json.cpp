@@ -46,7 +46,7 @@ const JsonKeys<PointOf>& point_keys() {
        "bytes",
        [](const Of& of) {
          json values;
-         const std::vector<Objective>& objectives = of.sweep().scenario.goal.objectives;
+         const std::vector<Objective>& objectives = of.answer.goal.objectives;
          for (std::size_t i = 0; i < objectives.size(); ++i)
            values[name(objectives[i])] = of.reached.values[i];
          return values;
@@ -69,7 +69,7 @@ const JsonKeys<GoalSweep>& goal_keys() {
       {"objective", list_of({{"enum", enum_names<Objective>()}}), "one, or two",
        [](const Of& of) {
          json names = json::array();
-         for (const Objective each : of.best().scenario.goal.objectives)
+         for (const Objective each : of.goal.objectives)
            names.push_back(name(each));
          return names;
        }},

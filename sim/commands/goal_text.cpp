@@ -23,17 +23,17 @@ std::string value_text(Objective objective, double value) {
   return "";
 }
 
-// "days of 1.00e+12 tokens": a column says it in its unit.
 std::string heading(Objective objective) {
   switch (objective) {
+    case Objective::tokens_per_gpu:
+      return "tokens/s/GPU";
+    case Objective::dollars:
+      return "USD";
     case Objective::step:
+    case Objective::days:
     case Objective::p95:
     case Objective::memory:
       return name(objective);
-    case Objective::tokens_per_gpu:
-    case Objective::days:
-    case Objective::dollars:
-      return unit(objective);
   }
   return "";
 }
@@ -55,7 +55,7 @@ void print_campaign(const Goal& goal, const Campaign& campaign) {
 
 void print_goal(const GoalSweep& answer) {
   const VariantSweep& best = answer.best();
-  const Goal& goal = best.scenario.goal;
+  const Goal& goal = answer.goal;
   if (answer.reached.empty() || answer.plain()) return;
   const bool two = goal.objectives.size() == 2;
   std::vector<std::string> header{"nodes", "GPUs", "batch"};

@@ -140,10 +140,6 @@ Unchanged best_unchanged(const Arguments& args) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::string page_title(const Scenario& scenario, const std::vector<Override>& overrides) {
   std::string title = scenario.file;
   for (const Override& override : overrides) title += "  " + override.text;
