@@ -37,7 +37,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"cost": "prices of ops, the estimate, model FLOPs",
          "plan": "legality, stages on ranks, who works on what in which order, lowering"},
         {"chance": "intervals, what lies outside the known, jitter"},
-        {"search": "closed-form bound, candidates"},
+        {"screen": "a layout's memory and time in closed form, from below; stages split by seconds"},
+        {"search": "what may be chosen: spaces, the most promising of them, neighbours"},
     ],
     "traces": [
         {"import": "what other tools print or record, as values"},
@@ -50,9 +51,13 @@ ROOMS = {  # folder -> levels of rooms, lowest first
     "sim": [
         {"runner": "SimGrid: platform, player, one engine in one forked child; worker processes"},
         {"prediction": "one layout, one batch: Program, Timeline, memory; its figures, effects of errors, jitter, what would fit"},
+        {"sweep": "which layout: candidates screened, estimated, climbed from, simulated; goals; what is sure of it"},
         {"answers": "what a question gets, as values with a JSON writer each: a step, a sweep, a stream of batches, a comparison, a what-if, a why"},
-        {"published": "published measurements, each predicted and judged"},
-        {"commands": "the `polyphony` command: options, files, printing, launching; one file a verb"},
+        {"published": "published measurements, each predicted and judged",
+         "console": "the terminal and the machine: tables, progress, signals, free memory"},
+        {"shown": "answers as people read them, tables, CSV, pages; failures in words and JSON"},
+        {"launching": "a run's ranks: started, listened to, stopped"},
+        {"commands": "the `polyphony` command: options, files, printing; one file a verb"},
     ],
     "exec": [
         {"": "what every room includes: LibTorch's precompiled header, the input of a work item"},

@@ -9,7 +9,7 @@
 #include "shared/program/memory.h"
 #include "shared/program/stage_name.h"
 #include "shared/scenario/scenario_profile.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::exec {

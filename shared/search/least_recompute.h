@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "shared/search/bound.h"
+#include "shared/screen/bound.h"
 #include "shared/search/space.h"
 
 namespace polyphony {

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "shared/search/bound.h"
+#include "shared/screen/bound.h"
 #include "shared/search/space.h"
 
 namespace polyphony {

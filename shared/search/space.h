@@ -20,7 +20,7 @@
 //   encoder_microbatches    colocated before a pipeline: powers of two up to 64
 //   shard_ranks tokens spread bridge    what is best as a rule (the whole group, zigzag, samples,
 //               sharded); a sweep varies them, splits into stages and ranges of recomputed blocks
-//               round the best (sim/answers/contest.h)
+//               round the best (sim/sweep/contest.h)
 // Equal layouts come once: what has no meaning on a grid (sp with tp 1, a schedule with pp 1) has
 // one value there. All ranks of the cluster are used. The order of lists changes the order of
 // layouts, and nothing else.

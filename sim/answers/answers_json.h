@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "sim/answers/comparison.h"
-#include "sim/answers/goal_sweep.h"
 #include "sim/answers/plan_answer.h"
 #include "sim/answers/step.h"
 #include "sim/answers/stream.h"
-#include "sim/answers/vary.h"
 #include "sim/answers/what_if.h"
 #include "sim/answers/why.h"
+#include "sim/sweep/goal_sweep.h"
+#include "sim/sweep/vary.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/compare/shared_cores.h"
 

@@ -69,8 +69,7 @@ const JsonKeys<GoalSweep>& goal_keys() {
       {"objective", list_of({{"enum", enum_names<Objective>()}}), "one, or two",
        [](const Of& of) {
          json names = json::array();
-         for (const Objective each : of.goal.objectives)
-           names.push_back(name(each));
+         for (const Objective each : of.goal.objectives) names.push_back(name(each));
          return names;
        }},
       {"points", list_of(schema_of(point_keys(), "what one choice comes to")),

@@ -6,7 +6,7 @@
 #include "shared/plan/plan.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 
 namespace polyphony::sim {
 namespace {

@@ -9,6 +9,7 @@
 #include "shared/text/figure_text.h"
 #include "sim/prediction/effects.h"
 #include "sim/prediction/fitting.h"
+#include "sim/prediction/shared_cores_note.h"
 
 namespace polyphony::sim {
 namespace {
@@ -103,14 +104,6 @@ std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& predi
     if (prediction.memory[r].peak > prediction.memory[held.value].peak) held = Rank(r);
   }
   return worst;
-}
-
-std::optional<std::string> shared_cores_note(const Scenario& scenario, int cores) {
-  const int ranks = scenario.cluster.ranks();
-  if (cores == 0 || scenario.cluster.device.name != "cpu-core" || ranks <= cores) return {};
-  return std::to_string(ranks) + " ranks share " + counted(cores, "core", "cores") +
-         " here; the prediction gives each rank a core of its own (polyphony rehearse plays "
-         "such layouts truly)";
 }
 
 }  // namespace polyphony::sim

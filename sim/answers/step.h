@@ -56,7 +56,4 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
 // The worst rank of each stage, in the order of stages.
 std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& prediction);
 
-// Of a prediction for this machine's cores: more ranks than cores is not modelled.
-std::optional<std::string> shared_cores_note(const Scenario& scenario, int cores);
-
 }  // namespace polyphony::sim

@@ -4,7 +4,7 @@
 #include "sim/answers/answer_schema.h"
 #include "sim/answers/answers_json.h"
 #include "sim/answers/json_keys.h"
-#include "sim/answers/leading.h"
+#include "sim/sweep/leading.h"
 
 namespace polyphony::sim {
 namespace {

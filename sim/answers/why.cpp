@@ -7,10 +7,10 @@
 #include "shared/cost/layer_costs.h"
 #include "shared/search/neighbours.h"
 #include "shared/search/space.h"
-#include "sim/answers/candidate.h"
 #include "sim/answers/layout_change.h"
-#include "sim/answers/layout_numbers.h"
 #include "sim/runner/worker_pool.h"
+#include "sim/sweep/candidate.h"
+#include "sim/sweep/layout_numbers.h"
 
 namespace polyphony::sim {
 namespace {

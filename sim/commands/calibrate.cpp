@@ -4,8 +4,8 @@
 #include "shared/hardware/hardware_json.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
 #include "sim/commands/measurements.h"
+#include "sim/console/console.h"
 #include "traces/calibrate/calibrate.h"
 
 namespace polyphony::sim {

@@ -15,8 +15,8 @@
 #include "shared/scenario/scenario_profile.h"
 #include "shared/schedule/turn_text.h"
 #include "shared/text/json_form.h"
-#include "sim/commands/console.h"
-#include "sim/commands/free_memory.h"
+#include "sim/console/console.h"
+#include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {
@@ -192,10 +192,6 @@ void print_notes(const Scenario& scenario, const std::vector<std::string>& notes
 HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
                              const std::vector<Override>& overrides) {
   return overridden(scenario_profile(scenario, read_file, choice.profile, choice.stack), overrides);
-}
-
-std::string describe(const HardwareProfile& profile) {
-  return "profile " + profile.name + ", stack " + profile.stack.name;
 }
 
 }  // namespace polyphony::sim

@@ -1,6 +1,6 @@
 // The verbs of `polyphony`: one function each, in a file of its name; sim/commands/main.cpp picks one.
 // Results go to stdout, talk to stderr; a command without an answer throws, and main says it
-// (sim/commands/failure.h). Each parses its own arguments (cxxopts), answers --help
+// (sim/shown/failure.h). Each parses its own arguments (cxxopts), answers --help
 // with an example, and takes --format table|json, and csv where it says so.
 #pragma once
 
@@ -13,8 +13,8 @@
 #include "shared/hardware/hardware.h"
 #include "shared/scenario/overrides_json.h"
 #include "shared/scenario/scenario.h"
-#include "sim/commands/failure.h"
 #include "sim/prediction/need.h"
+#include "sim/shown/failure.h"
 
 namespace polyphony::sim {
 
@@ -91,7 +91,5 @@ void print_notes(const Scenario& scenario, const std::vector<std::string>& notes
 // As shared/scenario/scenario_profile.h, with the overrides of "profile.".
 HardwareProfile load_profile(const Scenario& scenario, const ProfileChoice& choice,
                              const std::vector<Override>& overrides = {});
-// "profile h100-roofline, stack polyphony": what an answer rests on.
-std::string describe(const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

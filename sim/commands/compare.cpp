@@ -3,8 +3,8 @@
 
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/comparison_table.h"
 #include "sim/commands/measurements.h"
+#include "sim/shown/comparison_table.h"
 
 namespace polyphony::sim {
 

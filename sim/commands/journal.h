@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "shared/files/descriptor.h"
-#include "sim/answers/known_answers.h"
+#include "sim/sweep/known_answers.h"
 
 namespace polyphony::sim {
 

@@ -9,8 +9,8 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "sim/commands/command.h"
-#include "sim/commands/failure.h"
 #include "sim/runner/allocator.h"
+#include "sim/shown/failure.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 #include "traces/evidence/run_folder.h"
 #include "traces/evidence/trace_files.h"
 

@@ -4,7 +4,7 @@
 #include "shared/scenario/scenario_json.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 
 namespace polyphony::sim {
 int plan_command(int argc, char** argv) {

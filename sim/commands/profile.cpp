@@ -4,8 +4,8 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
-#include "sim/commands/launch.h"
+#include "sim/console/console.h"
+#include "sim/launching/launch.h"
 #include "traces/calibrate/collective_fit.h"
 #include "traces/calibrate/machine_profile.h"
 

@@ -7,10 +7,10 @@
 #include "shared/plan/plan.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/comparison_table.h"
-#include "sim/commands/console.h"
 #include "sim/commands/measurements.h"
 #include "sim/commands/worker_options.h"
+#include "sim/console/console.h"
+#include "sim/shown/comparison_table.h"
 #include "traces/evidence/run_folder.h"
 
 namespace polyphony::sim {

@@ -2,11 +2,11 @@
 #include <iostream>
 
 #include "shared/plan/plan.h"
-#include "sim/answers/sweep.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
-#include "sim/commands/free_memory.h"
 #include "sim/commands/worker_options.h"
+#include "sim/console/console.h"
+#include "sim/console/free_memory.h"
+#include "sim/sweep/sweep.h"
 
 namespace polyphony::sim {
 namespace {

@@ -7,10 +7,10 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
 #include "shared/schedule/turn_text.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "shared/text/json_form.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 #include "sim/prediction/figures.h"
 #include "traces/report/svg.h"
 

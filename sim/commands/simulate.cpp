@@ -7,10 +7,11 @@
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
 #include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
+#include "sim/console/console.h"
 #include "sim/prediction/effects.h"
+#include "sim/shown/profile_text.h"
 #include "traces/format/chrome_json.h"
 #include "traces/report/svg.h"
 

@@ -6,7 +6,8 @@
 #include "shared/scenario/batch_json.h"
 #include "shared/statistics.h"
 #include "sim/answers/answers_json.h"
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
+#include "sim/shown/profile_text.h"
 
 namespace polyphony::sim {
 namespace {

@@ -5,19 +5,19 @@
 #include <set>
 
 #include "shared/scenario/scenario_json.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
-#include "sim/commands/free_memory.h"
-#include "sim/commands/goal_text.h"
 #include "sim/commands/journal.h"
-#include "sim/commands/signal_counter.h"
-#include "sim/commands/sweep_csv.h"
-#include "sim/commands/sweep_page.h"
-#include "sim/commands/sweep_text.h"
 #include "sim/commands/vary.h"
 #include "sim/commands/what_if.h"
+#include "sim/console/console.h"
+#include "sim/console/free_memory.h"
+#include "sim/console/signal_counter.h"
+#include "sim/shown/goal_text.h"
+#include "sim/shown/sweep_csv.h"
+#include "sim/shown/sweep_page.h"
+#include "sim/shown/sweep_text.h"
 
 namespace polyphony::sim {
 namespace {

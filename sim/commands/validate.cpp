@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 #include "sim/published/held_out.h"
 #include "sim/published/scenarios.h"
 #include "sim/published/summary.h"

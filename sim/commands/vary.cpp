@@ -4,9 +4,9 @@
 #include <iostream>
 
 #include "sim/answers/answers_json.h"
-#include "sim/commands/console.h"
-#include "sim/commands/sweep_csv.h"
-#include "sim/commands/sweep_page.h"
+#include "sim/console/console.h"
+#include "sim/shown/sweep_csv.h"
+#include "sim/shown/sweep_page.h"
 
 namespace polyphony::sim {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/answers/goal_sweep.h"
-#include "sim/answers/vary.h"
 #include "sim/commands/command.h"
+#include "sim/sweep/goal_sweep.h"
+#include "sim/sweep/vary.h"
 
 namespace polyphony::sim {
 

@@ -2,8 +2,8 @@
 
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/commands/console.h"
-#include "sim/commands/free_memory.h"
+#include "sim/console/console.h"
+#include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {

@@ -6,8 +6,9 @@
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/commands/console.h"
-#include "sim/commands/free_memory.h"
+#include "sim/console/console.h"
+#include "sim/console/free_memory.h"
+#include "sim/shown/profile_text.h"
 
 namespace polyphony::sim {
 namespace {

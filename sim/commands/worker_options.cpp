@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "shared/scenario/scenario_json.h"
-#include "shared/search/balanced_plan.h"
-#include "sim/commands/console.h"
+#include "shared/screen/balanced_plan.h"
+#include "sim/console/console.h"
 #include "traces/format/metrics.h"
 
 namespace polyphony::sim {

@@ -7,7 +7,7 @@
 
 #include "shared/files/run_folder.h"
 #include "sim/commands/command.h"
-#include "sim/commands/launch.h"
+#include "sim/launching/launch.h"
 
 namespace polyphony::sim {
 

@@ -8,7 +8,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "sim/runner/simulate.h"
 
 namespace polyphony::sim {

@@ -7,7 +7,7 @@
 #include "shared/plan/plan.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::traces {

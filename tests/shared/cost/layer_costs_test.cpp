@@ -8,7 +8,7 @@
 #include "shared/cost/cost_model.h"
 #include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

@@ -6,7 +6,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/bound.h"
+#include "shared/screen/bound.h"
 #include "shared/search/random_layout.h"
 #include "shared/search/space.h"
 #include "tests/shared/support/example_models.h"

@@ -1,6 +1,6 @@
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
-#include "shared/search/bound.h"
+#include "shared/screen/balanced_plan.h"
+#include "shared/screen/bound.h"
 #include "shared/search/space.h"
 
 #include <doctest/doctest.h>

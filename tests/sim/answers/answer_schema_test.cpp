@@ -5,7 +5,7 @@
 
 #include "shared/hardware/devices.h"
 #include "sim/answers/answers_json.h"
-#include "sim/answers/sweep.h"
+#include "sim/sweep/sweep.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/schema_validator.h"

@@ -8,7 +8,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 #include "sim/prediction/jitter.h"
 
 namespace polyphony::tests {

@@ -5,7 +5,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "sim/prediction/figures.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/scenario_files.h"

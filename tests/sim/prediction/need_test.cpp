@@ -14,7 +14,7 @@
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/step.h"
-#include "sim/commands/free_memory.h"
+#include "sim/console/free_memory.h"
 #include "sim/runner/allocator.h"
 #include "sim/runner/child.h"
 #include "tests/exec/support/temp_folder.h"

@@ -12,7 +12,7 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/bound.h"
+#include "shared/screen/bound.h"
 #include "shared/search/random_layout.h"
 #include "sim/prediction/need.h"
 #include "sim/prediction/predict.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 #include "sim/published/summary.h"
 
 namespace polyphony::sim {

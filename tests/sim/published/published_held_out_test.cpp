@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/commands/console.h"
+#include "sim/console/console.h"
 #include "sim/published/held_out.h"
 #include "sim/published/summary.h"
 

@@ -5,7 +5,7 @@
 #include "shared/plan/lower.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/bound.h"
+#include "shared/screen/bound.h"
 #include "sim/runner/simulate.h"
 #include "tests/shared/support/example_models.h"
 

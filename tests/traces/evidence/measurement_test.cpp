@@ -9,7 +9,7 @@
 #include "shared/plan/lower.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/search/balanced_plan.h"
+#include "shared/screen/balanced_plan.h"
 #include "tests/shared/support/scenario_files.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/evidence/run_folder.h"

@@ -1,0 +1,73 @@
+#include "shared/screen/bound.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "shared/screen/layout_memory.h"
+#include "shared/screen/layout_time.h"
+
+namespace polyphony {
+namespace {
+
+// A bound holds for the machine as it should be, and so for any degraded one.
+Scenario healthy(Scenario scenario) {
+  scenario.cluster.degraded.clear();
+  return scenario;
+}
+
+}  // namespace
+
+// What a scenario's closed forms are made of.
+struct Screen::Impl {
+  Impl(const Scenario& given, const HardwareProfile& known, const Batch& samples)
+      : scenario(healthy(given)),
+        profile(known),
+        batch(samples),
+        views(scenario, profile, batch),
+        layers(scenario),
+        memory(views, layers, profile.stack),
+        times(views, layers, profile) {}
+  Impl(const Impl&) = delete;  // its members refer to each other
+
+  const Scenario scenario;
+  const HardwareProfile profile;
+  const Batch batch;
+  LayoutViews views;
+  StackLayers layers;
+  LayoutMemory memory;
+  LayoutTimes times;
+  std::optional<Layout> asked;  // the last footprint's
+  Footprint footprint;
+};
+
+Screen::Screen(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch)
+    : impl_(new Impl(scenario, profile, batch)) {}
+Screen::~Screen() = default;
+
+Footprint Screen::footprint(const Layout& layout) {
+  impl_->asked = layout;
+  return impl_->footprint = impl_->memory.worst(impl_->views.look(layout));
+}
+
+Bound Screen::bound(const Layout& layout) {
+  const bool known = impl_->asked == layout;  // mostly asked for just before
+  const LayoutView& view = impl_->views.look(layout);
+  Bound bound = impl_->times.bound(view);
+  bound.footprint = known ? impl_->footprint : impl_->memory.worst(view);
+  return bound;
+}
+
+PartBound Screen::part(const Layout& layout, ModuleId module) {
+  const LayoutView& view = impl_->views.look(layout);
+  std::size_t branch = 0;
+  for (std::size_t b = 0; b < view.branches.size(); ++b) {
+    const std::vector<ModuleId>& held = *view.branches[b].modules;
+    if (std::find(held.begin(), held.end(), module) != held.end()) branch = b;
+  }
+  PartBound part;
+  impl_->times.add_part(view, branch, part);
+  impl_->memory.add_part(view, branch, part);
+  return part;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,107 @@
+#include "shared/screen/layout_memory.h"
+
+#include <algorithm>
+
+namespace polyphony {
+
+// The most that a rank holds at a moment.
+Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
+                         std::optional<std::size_t> part) {
+  const std::size_t count = rank.stages.size();
+  if (stages_.size() < count) stages_.resize(count);
+  const bool whole = std::all_of(rank.stages.begin(), rank.stages.end(), [&](StageOfBranch stage) {
+    return !part || stage.branch == *part;
+  });
+  Bytes fixed = whole ? memories_.standing(view, rank) : Bytes{};
+  bool alike = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    const StageOfBranch stage = rank.stages[i];
+    if (part && stage.branch != *part) {
+      stages_[i] = {{}, {WorkMemory{}}};
+    } else if (i >= known_.size() || !memories_.alike(view, known_[i], stage)) {
+      // Of a part: the least work stands for all.
+      const bool least = !leads(view, rank, stage.branch) ||
+                         (part && view.branches[*part].load->counts.size() > 1);
+      memories_.memory(view, stage, least, stages_[i]);
+    }
+    fixed += stages_[i].fixed;
+    alike = alike && stages_[i].works.size() == 1;
+  }
+  known_ = rank.stages;
+  if (!alike) return fixed + held_in_turn(view, rank);
+  Bytes most{};
+  for (const TurnMoment& moment : rank.moments) {
+    Bytes bytes =
+        stages_[moment.running].works.front().transient[static_cast<std::size_t>(moment.kind)];
+    for (std::size_t i = 0; i < count; ++i) {
+      const WorkMemory& work = stages_[i].works.front();
+      const InFlight& flight = moment.held[i];
+      bytes += work.tape * std::int64_t{flight.tapes} +
+               work.weights * std::int64_t{flight.weights} - work.kept * std::int64_t{flight.both};
+    }
+    most = std::max(most, bytes);
+  }
+  return fixed + most;
+}
+
+// Works that differ: turn after turn.
+Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank) const {
+  Bytes now{}, most{};
+  for (const Turn& turn : views_.turns(rank)) {
+    const auto at =
+        static_cast<std::size_t>(std::lower_bound(rank.stages.begin(), rank.stages.end(),
+                                                  StageOfBranch{turn.branch, turn.stage}) -
+                                 rank.stages.begin());
+    const std::vector<WorkMemory>& kinds = stages_[at].works;
+    const BranchLoad& load = *view.branches[turn.branch].load;
+    const WorkMemory& work = kinds.size() == 1
+                                 ? kinds.front()
+                                 : kinds[load.kind_of[static_cast<std::size_t>(turn.work)]];
+    if (turn.kind == TurnKind::forward) now += work.tape;
+    if (turn.kind == TurnKind::backward_input) now += work.weights - work.kept;
+    most = std::max(most, now + work.transient[static_cast<std::size_t>(turn.kind)]);
+    if (turn.kind == TurnKind::backward) now -= work.tape;
+    if (turn.kind == TurnKind::backward_input) now -= work.tape - work.kept;
+    if (turn.kind == TurnKind::backward_weight) now -= work.weights;
+  }
+  return most;
+}
+
+void LayoutMemory::start(const LayoutView& view) {
+  memories_.start(view);
+  known_.clear();
+}
+
+void LayoutMemory::add_part(const LayoutView& view, std::size_t branch, PartBound& part) {
+  start(view);
+  for (const RankMoments& rank : *view.ranks) {
+    if (std::none_of(rank.stages.begin(), rank.stages.end(),
+                     [&](const StageOfBranch& of) { return of.branch == branch; }))
+      continue;
+    const Bytes most = held(view, rank, branch);
+    Bytes always{};
+    for (std::size_t i = 0; i < rank.stages.size(); ++i) always += stages_[i].fixed;
+    part.memory = std::max(part.memory, most);
+    part.always = std::max(part.always, always);
+  }
+}
+
+Footprint LayoutMemory::worst(const LayoutView& view) {
+  start(view);
+  Footprint worst;
+  const RankMoments* of = nullptr;
+  for (const RankMoments& rank : *view.ranks) {
+    if (rank.stages.empty()) continue;
+    const Bytes memory = held(view, rank);
+    if (of != nullptr && memory <= worst.memory) continue;
+    worst.memory = memory;
+    of = &rank;
+  }
+  for (const StageOfBranch& stage : of->stages) {  // of virtual stages the first
+    if (&stage != of->stages.data() && (&stage)[-1].branch == stage.branch) continue;
+    worst.worst += (worst.worst.empty() ? "" : " + ") + views_.stage_name(view, stage);
+  }
+  return worst;
+}
+
+}  // namespace polyphony

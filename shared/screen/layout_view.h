@@ -1,0 +1,89 @@
+// How a layout cuts a batch over lanes and modules into stages: what its closed forms
+// (shared/screen/bound.h) are summed over. Any number of branches, on ranks of their own or shared.
+// Remembers what layouts have in common. Source: own count, of what shared/plan/ plans.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shared/hardware/hardware.h"
+#include "shared/plan/plan.h"
+#include "shared/scenario/scenario.h"
+#include "shared/screen/branch_loads.h"
+#include "shared/screen/known.h"
+#include "shared/screen/stack_layers.h"
+#include "shared/screen/turn_moments.h"
+
+namespace polyphony {
+
+// A pipeline stage: runs of layers in their order.
+using StageRuns = std::vector<LayerRun>;
+
+struct BranchView {
+  const std::vector<ModuleId>* modules = nullptr;
+  const ModuleLayout* grid = nullptr;
+  int works = 1;
+  bool shared = false;  // with the ranks of another branch
+  const BranchLoad* load = nullptr;
+  const std::vector<StageRuns>* stages = nullptr;
+};
+
+// The ranks along pipelines that stand for all: one for each index of each set of branches that share
+// their ranks.
+using PipelineRanks = std::vector<RankMoments>;
+
+struct LayoutView {
+  const Layout* layout = nullptr;
+  std::vector<BranchView> branches;  // in the plan's order
+  std::size_t language = 0;
+  bool differing = false;  // works of some column differ
+  const PipelineRanks* ranks = nullptr;
+};
+
+// Of the branches on a rank, the one whose busiest column the rank is taken to have.
+bool leads(const LayoutView& view, const RankMoments& rank, std::size_t branch);
+
+// Scenario, profile and batch must outlive it.
+class LayoutViews {
+ public:
+  LayoutViews(const Scenario& scenario, const HardwareProfile& profile, const Batch& batch);
+
+  // Valid until the next call.
+  const LayoutView& look(const Layout& layout);
+  std::string stage_name(const LayoutView& view, StageOfBranch stage) const;
+  // Whether every sample has something for the branch.
+  bool everywhere(const LayoutView& view, std::size_t branch) const;
+  // All turns of a rank of the view in hand.
+  Turns turns(const RankMoments& rank) const;
+
+ private:
+  // Modules of each branch; the chain of all, or one owner with its projectors each.
+  struct Parts {
+    std::vector<std::vector<ModuleId>> modules, owners;
+    std::vector<char> everywhere;
+    std::size_t language = 0;
+  };
+  Parts make_parts(bool chain) const;
+  const std::vector<StageRuns>& split(const Layout& layout, std::size_t branch, const Parts& parts,
+                                      const ModuleLayout& grid);
+  const std::vector<Seconds>& costs(const Layout& layout, ModuleId module);
+  std::vector<int> few_works(const Layout& layout) const;
+  Plan plan_with(const Layout& layout, const std::vector<int>& works) const;
+  PipelineRanks make_ranks(const Layout& layout, const std::vector<int>& works) const;
+  const PipelineRanks& ranks_of(const Layout& layout);
+
+  const Scenario& scenario_;
+  const HardwareProfile& profile_;
+  const Cluster healthy_;
+  const std::vector<WorkSize> typical_;  // of the typical batch by module
+  BranchLoads loads_;
+  Parts chain_, apart_;
+  Known<std::vector<Seconds>> costs_;
+  Known<std::vector<StageRuns>> stages_;
+  Known<PipelineRanks> ranks_;
+  PipelineRanks own_ranks_;  // of a layout with turns of its own
+  LayoutView view_;
+  Key key_;
+};
+
+}  // namespace polyphony

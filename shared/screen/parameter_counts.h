@@ -1,0 +1,42 @@
+// Elements of the parameters of runs of layers on one tensor-parallel rank, and which ranks divide
+// their state. Source: shared/layers/parameters.h, summed by kinds of layers.
+#pragma once
+
+#include <vector>
+
+#include "shared/layers/held_sizes.h"
+#include "shared/screen/known.h"
+#include "shared/screen/stack_layers.h"
+
+namespace polyphony {
+
+// Dense parameters and experts' are groups of their own (shared/program/program.h).
+struct ChunkElements {
+  HeldElements dense, experts;
+};
+struct LayerParameterCounts {
+  std::vector<ChunkElements> layers;  // by position
+  std::int64_t copied = 0;            // of the last: the embedding's, where a chunk has both
+  ChunkElements of(const StackLayers::Counts& counts) const;
+};
+
+// The layers must outlive it.
+class ParameterCounts {
+ public:
+  explicit ParameterCounts(const StackLayers& layers) : layers_(layers) {}
+  const LayerParameterCounts& of(ModuleId module, const ModuleLayout& grid);
+
+ private:
+  const StackLayers& layers_;
+  Known<LayerParameterCounts> known_;
+  Key key_;
+};
+
+// Ranks that divide the state of a module's parameters, dense or experts', on a rank of its stages;
+// and how far apart they are (shared/plan/lower_groups.cpp).
+struct Division {
+  int stride = 1, shards = 1, replicas = 1;
+};
+Division division_of(const ModuleLayout& grid, Shard shard, bool experts);
+
+}  // namespace polyphony

@@ -1,0 +1,250 @@
+#include "shared/screen/stage_memory.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "shared/layers/layer_table.h"
+#include "shared/layers/row_shares.h"
+#include "shared/layers/rows.h"
+#include "shared/layers/sizes.h"
+
+namespace polyphony {
+
+StageMemories::StageMemories(const StackLayers& layers, const SoftwareStack& stack)
+    : layers_(layers), stack_(stack), parameters_(layers) {
+  const Model& model = layers.scenario().model;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    visited_.push_back(needs_backward(model, ModuleId(m)));
+    inputs_trained_.push_back(needs_input_grad(model, ModuleId(m)));
+  }
+}
+
+StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
+                                        const WorkSize& size) const {
+  const Model& model = layers_.scenario().model;
+  const Module& module = layers_.module(id);
+  const std::int64_t element = size_of(layers_.scenario().training.precision).value;
+  const auto rows_of = [&](std::int64_t rows) {
+    return element * (cut.sp ? RowShares{rows, cut.tp}.count(0) : rows);
+  };
+  Held held;
+  Flows& flows = held.flows;
+  const int stack = layers_.size(id);
+  flows.inside = rows_of(rows_leaving(module, 1, size)) * module.hidden;
+  const bool ends = module.kind == ModuleKind::language || module.kind == ModuleKind::diffusion;
+  flows.out = ends ? 0 : rows_of(rows_leaving(module, stack, size)) * output_width(module);
+  for (const Edge& edge : model.edges) {
+    if (edge.to != id || edge.to_layer > 0) continue;
+    const Module& source = model.modules[edge.from.value];
+    if (module.kind == ModuleKind::language)  // of all its edges together
+      flows.in = rows_of(size.tokens - size.text_tokens) * module.hidden;
+    else if (module.kind == ModuleKind::diffusion)
+      flows.condition_in += rows_of(size.condition) * source.hidden;
+    else
+      flows.in += rows_of(size.tokens * merged_rows(module)) * source.hidden;
+  }
+  flows.condition = element * size.condition * module.condition;
+  flows.condition_kept = cut.sp ? 0 : flows.condition;
+  const auto range_of = [](int begin, int end) {
+    return LayerRange{static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(end)};
+  };
+  for (std::size_t position = 0; position < layers_.positions(id); ++position) {
+    Layer& of = held.layers.emplace_back();
+    if (position == StackLayers::kLast && stack == 1) continue;
+    const ChunkContext context = layers_.context_at(id, position, cut);
+    const LayerRange layer = layers_.at(id, position);
+    const std::int64_t conditioning = reads_conditioning(module, layer) ? flows.condition : 0;
+    const std::int64_t input = input_in_tape(module, layer, size, context).value;
+    of.input = input - (cut.sp ? 0 : conditioning);
+    if (of_another_stack()) {
+      const ChunkHeld alone = chunk_held(stack_, module, layer, size, context);
+      of.tape = alone.tape.value;
+      of.forward = alone.forward.value;
+      of.rebuilt = alone.backward.value;
+    } else {
+      of.tape = tape_bytes(module, layer, size, context).value - conditioning;
+      of.rebuilt = workspace_bytes(module, layer, size, context).value;
+    }
+    of.weights = held_for_weights(module, layer, size, context).value;
+    if (of.weights > 0) of.kept = kept_for_weights(module, layer, size, context).value + input;
+  }
+  if (module.tied && stack > 1) {  // a chunk with both ends has the matrix once
+    const ChunkContext context = layers_.context_at(id, StackLayers::kFirst, cut);
+    const auto weights = [&](LayerRange range) {
+      return held_for_weights(module, range, size, context).value;
+    };
+    held.tied = weights(range_of(0, stack - 1)) + weights(range_of(stack - 1, stack)) -
+                weights(range_of(0, stack));
+  }
+  return held;
+}
+
+const std::vector<StageMemories::Held>& StageMemories::tapes(const LayoutView& view,
+                                                             std::size_t branch, ModuleId id,
+                                                             bool beside) {
+  const BranchLoad& load = *view.branches[branch].load;
+  const LayerCut cut(view.layout->modules[id.value]);
+  key_ = {load.id, static_cast<int>(id.value), beside ? 1 : 0};
+  cut.add_to(key_);
+  return tapes_.get(key_, [&] {
+    const ModuleLoad& of = load.modules[id.value];
+    std::vector<Held> kinds;
+    if (beside) {
+      kinds.push_back(held(id, cut, of.smallest));
+    } else {
+      for (const WorkSize& size : of.sizes) kinds.push_back(held(id, cut, size));
+    }
+    return kinds;
+  });
+}
+
+StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRange range,
+                                          const StackLayers::Counts& counts,
+                                          LayerRange again) const {
+  Chunk chunk;
+  chunk.visited = visited_[id.value];
+  const bool first = range.begin == 0, last = range.end == layers_.size(id);
+  const Flows& flows = held.flows;
+  chunk.in = (first ? flows.in : flows.inside) + flows.condition_in;
+  chunk.out = last ? flows.out : flows.inside;
+  if (!chunk.visited) return chunk;
+  std::int64_t input = -1;
+  bool blocks = false;
+  for (std::size_t p = 0; p < held.layers.size(); ++p) {
+    if (counts[p] == 0) continue;
+    const Layer& layer = held.layers[p];
+    chunk.tape += layer.tape * counts[p];
+    chunk.kept += layer.kept * counts[p];
+    chunk.weights += layer.weights * counts[p];
+    chunk.rebuilt = std::max(chunk.rebuilt, layer.rebuilt);
+    // Of its first layer: the module's, else a block's; all blocks' inputs are alike, but of one
+    // that starts.
+    if (p == StackLayers::kFirst || (input < 0 && p != StackLayers::kLast)) input = layer.input;
+    blocks = blocks || p >= StackLayers::kBlocks;
+  }
+  if (first) input = held.layers[StackLayers::kFirst].input;
+  if (first && last) chunk.weights -= held.tied;
+  if (input < 0) input = held.layers[StackLayers::kLast].input;
+  if (of_another_stack()) add_besides(held, id, range, counts, again, chunk);
+  if (blocks) chunk.tape += (of_another_stack() ? 0 : flows.condition) - flows.condition_kept;
+  chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
+  // Nothing waits where nothing is trained.
+  chunk.kept = chunk.weights > 0 ? std::clamp<std::int64_t>(chunk.kept - input, 0, chunk.tape) : 0;
+  chunk.tape += chunk.in;
+  chunk.back = first ? (inputs_trained_[id.value] ? flows.in : 0) : flows.inside;
+  return chunk;
+}
+
+// The most that a layer makes over what those before it keep, less what those behind it will: of the
+// first layer, the last block and the last layer.
+void StageMemories::add_besides(const Held& held, ModuleId id, LayerRange range,
+                                const StackLayers::Counts& counts, LayerRange again,
+                                Chunk& chunk) const {
+  chunk.forward = chunk.rebuilt = 0;
+  const auto look = [&](std::size_t position, std::int64_t behind) {
+    chunk.forward = std::max(chunk.forward, held.layers[position].forward - behind);
+    chunk.rebuilt = std::max(chunk.rebuilt, held.layers[position].rebuilt - behind);
+  };
+  const bool first = counts[StackLayers::kFirst] > 0, last = counts[StackLayers::kLast] > 0;
+  if (first) look(StackLayers::kFirst, chunk.tape - held.layers[StackLayers::kFirst].tape);
+  if (last) look(StackLayers::kLast, 0);
+  const int block = range.end - 1 - (last ? 1 : 0);
+  if (block >= range.begin + (first ? 1 : 0))
+    look(layers_.position_of(id, block, again), last ? held.layers[StackLayers::kLast].tape : 0);
+}
+
+void StageMemories::start(const LayoutView& view) {
+  found_.assign(visited_.size(), {});
+  for (std::size_t m = 0; m < found_.size(); ++m)
+    found_[m].again = recomputed_range(view.layout->modules[m]);
+}
+
+bool StageMemories::alike(const LayoutView& view, StageOfBranch a, StageOfBranch b) const {
+  if (a.branch != b.branch) return false;
+  const std::vector<StageRuns>& stages = *view.branches[a.branch].stages;
+  return std::equal(stages[a.stage].begin(), stages[a.stage].end(), stages[b.stage].begin(),
+                    stages[b.stage].end(), [&](const LayerRun& one, const LayerRun& other) {
+                      return layers_.alike(one, other, found_[one.module.value].again);
+                    });
+}
+
+void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool beside,
+                           StageMemory& memory) {
+  const BranchView& branch = view.branches[stage.branch];
+  const std::size_t kinds = beside ? 1 : branch.load->counts.size();
+  memory.works.resize(kinds);
+  for (std::size_t kind = 0; kind < kinds; ++kind) {
+    if (kind == 0) states_.clear();
+    chunks_.clear();
+    for (const LayerRun& run : (*branch.stages)[stage.stage]) {
+      const ModuleLayout& layout = view.layout->modules[run.module.value];
+      Found& found = found_[run.module.value];
+      if (found.tapes[beside] == nullptr) {
+        found.tapes[beside] = &tapes(view, stage.branch, run.module, beside);
+        found.elements = &parameters_.of(run.module, layout);
+      }
+      const Held& held = (*found.tapes[beside])[kind];
+      std::optional<StackLayers::Counts> before;  // of the chunk before, mostly the same
+      layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
+        const StackLayers::Counts counts = layers_.count({run.module, range}, found.again);
+        const bool same = before == counts;
+        chunks_.push_back(same ? chunks_.back()
+                               : chunk(held, run.module, range, counts, found.again));
+        chunks_.back().goes_on = range.end < run.layers.end;
+        if (kind == 0)
+          states_.push_back(same ? states_.back()
+                                 : state(*found.elements, *branch.grid, layout.shard, counts));
+        before = counts;
+      });
+    }
+    if (kind == 0) {
+      memory.fixed = {};
+      for (const State& state : states_) memory.fixed += state.held;
+    }
+    memory.works[kind] = work(branch.load->alike);
+  }
+}
+
+// A turn visits chunks in their order, backwards in reverse: what of its own work it still, or
+// already, has.
+WorkMemory StageMemories::work(bool in_step) const {
+  WorkMemory work;
+  bool known[4] = {};
+  const auto grow = [&](TurnKind kind, Bytes bytes) {
+    const auto k = static_cast<std::size_t>(kind);
+    work.transient[k] = known[k] ? std::max(work.transient[k], bytes) : bytes;
+    known[k] = true;
+  };
+  // Of chunks behind the one that runs: their tapes; what their weight parts wait with, and what of
+  // it was in the tapes. And what those before it will wait with besides.
+  std::int64_t tapes_behind = 0, weights_behind = 0, kept_behind = 0, before = 0;
+  for (const Chunk& chunk : chunks_) {
+    work.tape += Bytes(chunk.tape);
+    work.weights += Bytes(chunk.weights);
+    work.kept += Bytes(chunk.kept);
+    before += chunk.weights - chunk.kept;
+  }
+  for (std::size_t c = chunks_.size(); c-- > 0;) {
+    const Chunk& one = chunks_[c];
+    const State& state = states_[c];
+    const bool last = c + 1 == chunks_.size();
+    const Bytes behind = !one.goes_on || !in_step ? Bytes(0) : states_[c + 1].whole;
+    const Bytes ahead = last || !in_step ? Bytes(0) : states_[c + 1].gathered;
+    const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the tape
+    before -= one.weights - one.kept;
+    grow(TurnKind::forward,
+         Bytes(in + one.out + one.forward - tapes_behind) + state.gathered + ahead);
+    if (one.visited) {
+      const Bytes both = Bytes(one.rebuilt + one.out + one.back) + state.gathered;
+      grow(TurnKind::backward, both + state.whole + behind - Bytes(tapes_behind));
+      grow(TurnKind::backward_input, both - Bytes(tapes_behind - kept_behind + before));
+    }
+    grow(TurnKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));
+    tapes_behind += one.tape;
+    weights_behind += one.weights;
+    kept_behind += one.kept;
+  }
+  return work;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,151 @@
+#include "sim/shown/sweep_csv.h"
+
+#include <algorithm>
+
+#include "shared/text/json_form.h"
+#include "sim/answers/answers_json.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+
+using Row = std::vector<std::pair<std::string, std::string>>;  // (column, value)
+
+std::string cell_of(const json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string list;  // "40 26 26 26"
+  for (const json& one : value) list += (list.empty() ? "" : " ") + cell_of(one);
+  return list;
+}
+
+std::string csv_cell(const std::string& cell) {
+  if (cell.find_first_of(",\"\n\r") == std::string::npos) return cell;
+  std::string text = "\"";
+  for (const char c : cell) text += c == '"' ? "\"\"" : std::string(1, c);
+  return text + "\"";
+}
+
+// As the answer's JSON has them: those that are looked for first, then all others; low and high of an
+// interval in columns of their own. The layout's own numbers follow as columns too.
+void add_figures(const json& candidate, Row& row) {
+  std::vector<std::string> keys = {
+      "placement",     "step_seconds", "interval90_seconds", "simulated",   "step_change",
+      "step_change90", "tied",         "peak_memory_bytes",  "worst_stage", "brief",
+      "layout"};
+  for (const auto& [key, value] : candidate.items())
+    if (key != "name" && key != "layout_form" &&
+        std::find(keys.begin(), keys.end(), key) == keys.end())
+      keys.push_back(key);
+  for (const std::string& key : keys) {
+    const json value = candidate.value(key, json());
+    if (key.find("90") != std::string::npos) {
+      row.emplace_back(key + "_low", value.is_null() ? "" : cell_of(value[0]));
+      row.emplace_back(key + "_high", value.is_null() ? "" : cell_of(value[1]));
+    } else if (value.is_object()) {
+      for (const auto& [part, seconds] : value.items())
+        row.emplace_back(key + "." + part, cell_of(seconds));
+    } else {
+      row.emplace_back(key, cell_of(value));
+    }
+  }
+}
+
+void add_layout(const Model& model, const Layout& layout, Row& row) {
+  const auto add = [&](const std::string& column, const json& value) {
+    row.emplace_back(column, cell_of(value));
+  };
+  add("schedule", schedule_name(layout));
+  add("microbatches", layout.microbatches);
+  add("encoder_microbatches", layout.encoder_microbatches);
+  add("bridge", name(layout.bridge));
+  for (std::size_t m = 0; m < layout.modules.size(); ++m) {
+    if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
+    const ModuleLayout& grid = layout.modules[m];
+    const std::string module = model.modules[m].name + ".";
+    add(module + "first_rank", grid.first_rank);
+    add(module + "ranks", grid.ranks);
+    add(module + "tp", grid.tp);
+    add(module + "cp", grid.cp);
+    add(module + "pp", grid.pp);
+    add(module + "dp", grid.dp());
+    add(module + "vpp", grid.vpp);
+    add(module + "ep", grid.ep);
+    add(module + "expert_tp", grid.experts_tp());
+    add(module + "sp", grid.sp);
+    add(module + "shard", name(grid.shard));
+    add(module + "shard_ranks", grid.shard_ranks);
+    add(module + "recompute", name(grid.recompute));
+    add(module + "recompute_blocks", grid.recompute_blocks);
+    add(module + "tokens", name(grid.tokens));
+    add(module + "spread", name(grid.spread));
+    add(module + "blocks", grid.blocks);
+  }
+}
+
+Row row_of(const std::string& rank, const Candidate& c, const Model& model) {
+  Row row{{"rank", rank}};
+  add_figures(to_json(c, model), row);
+  add_layout(model, c.layout, row);
+  return row;
+}
+
+// Columns in order of first appearance.
+std::string text_of(const std::vector<Row>& rows) {
+  std::vector<std::string> columns;
+  for (const Row& row : rows)
+    for (const auto& [column, value] : row)
+      if (std::find(columns.begin(), columns.end(), column) == columns.end())
+        columns.push_back(column);
+  std::string text;
+  for (std::size_t i = 0; i < columns.size(); ++i) text += (i ? "," : "") + csv_cell(columns[i]);
+  text += "\n";
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto found = std::find_if(row.begin(), row.end(),
+                                      [&](const auto& cell) { return cell.first == columns[i]; });
+      text += (i ? "," : "") + (found == row.end() ? "" : csv_cell(found->second));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string csv_text(const Sweep& sweep, const Model& model) {
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < sweep.ranked.size(); ++i)
+    rows.push_back(row_of(std::to_string(i + 1), sweep.ranked[i], model));
+  for (const SetBeside& baseline : sweep.baselines)
+    rows.push_back(row_of(baseline.name, baseline.candidate, model));
+  if (rows.empty()) return "rank\n";
+  return text_of(rows);
+}
+
+std::string csv_text(const Varied& varied) {
+  std::vector<Row> rows;
+  for (const Asked& asked : varied.asked) {
+    Row question;
+    for (std::size_t i = 0; i < varied.variations.size(); ++i)
+      question.emplace_back(varied.variations[i].path, asked.values[i]);
+    question.emplace_back("why_not", asked.why_not);
+    std::vector<Placement> seen;
+    const std::vector<Candidate>& ranked = asked.answer.ranked;
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+      const Placement placement = ranked[i].layout.placement;
+      if (std::find(seen.begin(), seen.end(), placement) != seen.end()) continue;
+      seen.push_back(placement);
+      Row row = question;
+      const Row answer = row_of(std::to_string(i + 1), ranked[i], asked.model);
+      row.insert(row.end(), answer.begin(), answer.end());
+      rows.push_back(std::move(row));
+    }
+    if (ranked.empty()) rows.push_back(question);
+  }
+  return text_of(rows);
+}
+
+}  // namespace polyphony::sim

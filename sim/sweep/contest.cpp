@@ -1,0 +1,209 @@
+#include "sim/sweep/contest.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "shared/text/figure_text.h"
+#include "sim/prediction/need.h"
+#include "sim/sweep/layout_numbers.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Candidates of a round, for however many workers: enough that starting them does not count, few enough
+// that what is learned soon guides the next.
+constexpr std::size_t kRound = 24;
+// The first may cost so many times what all may.
+constexpr std::int64_t kFirstSimulated = 4;
+// As many are simulated before it is asked again who is best.
+constexpr std::size_t kSimulatedAtOnce = 2;
+
+}  // namespace
+
+Contest::Contest(const Question& question, const Space& space, Screen& screen, KnownAnswers& known,
+                 const ContestOptions& options)
+    : question_(question), space_(space), screen_(screen), known_(known), options_(options) {}
+
+std::size_t Contest::position(const Layout& given, const Bound& bound, const Kind& kind) {
+  const Layout layout = at_rest(question_.scenario, given);
+  const auto [known, added] =
+      positions_.try_emplace(layout_numbers(layout).dump(), candidates_.size());
+  if (added) {
+    Candidate& candidate = candidates_.emplace_back();
+    candidate.layout = layout;
+    candidate.text = describe(question_.scenario.model, layout);
+    candidate.bound = bound;
+    standings_.push_back({kind});
+  }
+  return known->second;
+}
+
+void Contest::enter(const Screened& screened) {
+  for (const Screened::Kept& kept : screened.kept) {
+    const Layout& layout = kept.listed.layout;
+    const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
+    position(layout, kept.listed.bound,
+             {kept.unit, language.shard, layout.schedule, language.recompute});
+  }
+}
+
+std::vector<std::string> Contest::ask(
+    const std::string& what, const std::vector<std::size_t>& positions,
+    const std::pair<std::string, std::int64_t>& saying,
+    const std::function<std::string(const Layout&, Bytes)>& work) {
+  std::vector<std::string> keys;
+  for (const std::size_t at : positions)
+    keys.push_back(what + " " + layout_numbers(candidates_[at].layout).dump());
+  const auto together =
+      std::min<std::size_t>(positions.size(), static_cast<std::size_t>(std::max(1, options_.jobs)));
+  const Bytes each =
+      options_.memory / std::max<std::int64_t>(1, static_cast<std::int64_t>(together));
+  Seconds least{};
+  for (const std::size_t i : fitting())
+    if (least.count() == 0 || candidates_[i].figures.step < least)
+      least = candidates_[i].figures.step;
+  const std::string best = least.count() > 0 ? ", best " + seconds_text(least) : "";
+  return known_.ask(
+      options_.jobs, keys,
+      [&](std::size_t i) { return work(candidates_[positions[i]].layout, each); },
+      [&](std::size_t done) {
+        const auto so_far = saying.second + static_cast<std::int64_t>(done);
+        if (options_.progress)
+          options_.progress(-1, saying.first + " " + count_text(so_far) + best);
+      });
+}
+
+std::int64_t Contest::estimate_all(const std::vector<std::size_t>& positions,
+                                   const std::string& what) {
+  std::vector<std::size_t> open;
+  for (const std::size_t at : positions)
+    if (standings_[at].waiting) open.push_back(at);
+  const std::vector<std::string> answers =
+      ask("estimate", open, {what, estimated_}, [&](const Layout& layout, Bytes memory) {
+        return estimate_candidate(question_, layout, false, memory);
+      });
+  std::int64_t ops = 0;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    Candidate& candidate = candidates_[open[i]];
+    Standing& standing = standings_[open[i]];
+    read_answer(answers[i], candidate);
+    standing.waiting = false;
+    ++estimated_;
+    ops += candidate.ops;
+    if (!candidate.why_not.empty() || candidate.bound.step.count() <= 0) continue;
+    Ratio& ratio = ratios_[standing.kind];
+    ratio.sum += candidate.estimate / candidate.bound.step;
+    ++ratio.count;
+  }
+  return ops;
+}
+
+void Contest::estimate_best(Placement placement, std::int64_t ops, double within) {
+  while (ops > 0 && !stopped()) {
+    const double limit = best(placement).count() * (1 - within);
+    struct Promise {
+      double seconds;
+      std::size_t at;
+    };
+    std::vector<Promise> promises;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& c = candidates_[i];
+      if (c.layout.placement != placement || !standings_[i].waiting) continue;
+      if (c.bound.step.count() >= limit) continue;
+      const auto ratio = ratios_.find(standings_[i].kind);
+      const double over = ratio == ratios_.end() ? 1 : ratio->second.sum / ratio->second.count;
+      promises.push_back({c.bound.step.count() * over, i});
+    }
+    if (promises.empty()) return;
+    std::sort(promises.begin(), promises.end(), [&](const Promise& a, const Promise& b) {
+      return a.seconds != b.seconds ? a.seconds < b.seconds
+                                    : simpler(candidates_[a.at].layout, candidates_[b.at].layout);
+    });
+    // Of a kind that nobody knows yet, one: it tells about the others.
+    std::vector<std::size_t> round;
+    std::set<Kind> asked;
+    for (const Promise& promise : promises) {
+      const Kind& kind = standings_[promise.at].kind;
+      if (!ratios_.contains(kind) && !asked.insert(kind).second) continue;
+      round.push_back(promise.at);
+      if (round.size() == kRound) break;
+    }
+    ops -= std::max<std::int64_t>(1, estimate_all(round, "estimating"));
+    for (const std::size_t at : round) recompute_more(at);
+  }
+}
+
+void Contest::simulate_best(Placement placement, std::size_t at_least, std::int64_t ops) {
+  std::size_t done = 0;
+  std::set<std::size_t> failed;
+  while (!stopped()) {
+    std::vector<std::size_t> round;
+    const std::vector<std::size_t> ranked = ranking(placement);
+    std::int64_t cost = 0;
+    // The best, as long as nobody has simulated it; then the next of the first few.
+    for (std::size_t i = 0; i < ranked.size() && round.size() < kSimulatedAtOnce; ++i) {
+      const bool wanted = i == 0 || (done > 0 ? done + round.size() < at_least : true);
+      if (!wanted) break;
+      if (candidates_[ranked[i]].simulated || failed.contains(ranked[i])) continue;
+      const auto need = static_cast<std::int64_t>(
+          need_of(question_.scenario, candidates_[ranked[i]].layout, {}).ops);
+      const bool first = done == 0 && round.empty();
+      if (cost + need > (first ? kFirstSimulated * ops : ops)) break;
+      cost += need;
+      round.push_back(ranked[i]);
+    }
+    if (round.empty()) return;
+    ops -= cost;
+    const std::vector<std::string> answers =
+        ask("simulate", round, {"simulating", simulated_}, [&](const Layout& layout, Bytes memory) {
+          return examine_candidate(question_, Predictor::simulate, layout, memory);
+        });
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      Candidate found = candidates_[round[i]];
+      read_answer(answers[i], found);
+      if (found.why_not.empty()) {
+        candidates_[round[i]] = found;
+        ++simulated_;
+        ++done;
+      } else {
+        failed.insert(round[i]);  // its estimate stands
+      }
+    }
+  }
+}
+
+std::size_t Contest::estimate(const Layout& layout) {
+  const std::size_t at = position(layout, screen_.bound(layout), {});
+  estimate_all({at}, "estimating");
+  return at;
+}
+
+void Contest::add_effects(const std::vector<std::size_t>& positions) {
+  std::vector<std::size_t> open;
+  for (const std::size_t at : positions)
+    if (candidates_[at].effects.empty() && candidates_[at].why_not.empty()) open.push_back(at);
+  const std::vector<std::string> answers =
+      ask("effects", open, {"comparing", 0}, [&](const Layout& layout, Bytes memory) {
+        return estimate_candidate(question_, layout, true, memory);
+      });
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    Candidate found;
+    read_answer(answers[i], found);
+    if (!found.why_not.empty()) continue;
+    candidates_[open[i]].effects = found.effects;
+    candidates_[open[i]].parts = found.parts;
+    candidates_[open[i]].idle = found.idle;
+  }
+}
+
+void Contest::add_p95(const std::vector<std::size_t>& positions) {
+  const std::vector<std::string> answers =
+      ask("p95", positions, {"streaming", 0}, [&](const Layout& layout, Bytes memory) {
+        return stream_candidate(question_, layout, memory);
+      });
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    read_p95(answers[i], candidates_[positions[i]]);
+}
+
+}  // namespace polyphony::sim

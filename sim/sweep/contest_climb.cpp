@@ -1,0 +1,77 @@
+// Of a contest: its climbs.
+#include <set>
+
+#include "shared/screen/balanced_plan.h"
+#include "shared/search/neighbours.h"
+#include "sim/sweep/contest.h"
+
+namespace polyphony::sim {
+namespace {
+
+// An improvement worth a step of a climb: below it are roundings.
+constexpr double kBetter = 1e-4;
+constexpr int kMostSteps = 40;
+// Splits into more stages are left as the plan has them: pairs of stages would be too many.
+constexpr int kMostStagesToShift = 24;
+
+}  // namespace
+
+std::vector<std::size_t> Contest::better_neighbours(std::size_t of, const Layout& layout) {
+  const Candidate& from = candidates_[of];
+  const Bytes capacity = question_.scenario.cluster.device.memory;
+  std::vector<std::size_t> found;
+  for (const Layout& next : neighbours(question_.scenario, layout)) {
+    if (next.placement != from.layout.placement || !space_.allows(next)) continue;
+    if (capacity.value > 0 && screen_.footprint(next).memory > capacity) continue;
+    const Bound bound = screen_.bound(next);
+    if (bound.step.count() >= from.figures.step.count() * (1 - kBetter)) continue;
+    found.push_back(position(next, bound, standings_[of].kind));
+  }
+  return found;
+}
+
+void Contest::climb_from(std::size_t start, std::int64_t& ops) {
+  std::size_t at = start;
+  bool split = false;  // blocks are said, and shifted
+  for (int step = 0; step < kMostSteps && ops > 0 && !stopped(); ++step) {
+    Layout layout = candidates_[at].layout;
+    if (split) {
+      layout = with_blocks(layout, balanced_plan(question_.scenario, layout, question_.profile));
+      if (check_layout(question_.scenario, layout)) return;
+    }
+    const std::vector<std::size_t> near = better_neighbours(at, layout);
+    ops -= std::max<std::int64_t>(1, estimate_all(near, "climbing"));
+    std::size_t best = at;
+    for (const std::size_t next : near) {
+      const Candidate& c = candidates_[next];
+      if (!c.why_not.empty() || !c.figures.fits()) continue;
+      const Seconds known = candidates_[best].figures.step;
+      if (c.figures.step < known * (1 - kBetter) ||
+          (best != at && c.figures.step == known && simpler(c.layout, candidates_[best].layout)))
+        best = next;
+    }
+    if (best != at) {
+      at = best;
+      continue;
+    }
+    const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
+    const int stages = language.pp * language.vpp;
+    if (split || stages > kMostStagesToShift) return;
+    split = true;
+  }
+}
+
+void Contest::climb(Placement placement, std::size_t starts, double near, std::int64_t ops) {
+  const std::vector<std::size_t> ranked = ranking(placement);
+  if (ranked.empty()) return;
+  std::set<std::size_t> units;
+  std::vector<std::size_t> from;
+  const double limit = candidates_[ranked.front()].figures.step.count() * (1 + near);
+  for (const std::size_t at : ranked) {
+    if (from.size() == starts || candidates_[at].figures.step.count() > limit) break;
+    if (units.insert(std::get<0>(standings_[at].kind)).second) from.push_back(at);
+  }
+  for (const std::size_t at : from) climb_from(at, ops);
+}
+
+}  // namespace polyphony::sim

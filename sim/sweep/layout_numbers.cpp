@@ -1,0 +1,65 @@
+#include "sim/sweep/layout_numbers.h"
+
+#include <nlohmann/json.hpp>
+
+namespace polyphony::sim {
+namespace {
+
+// visit(number) for every number of the layout that has a place of its own, to read or to write.
+template <class Whole, class Visit>
+void visit_numbers(Whole& layout, Visit visit) {
+  visit(layout.placement);
+  visit(layout.schedule);
+  visit(layout.microbatches);
+  visit(layout.encoder_microbatches);
+  visit(layout.bridge);
+}
+template <class Grid, class Visit>
+void visit_grid(Grid& grid, Visit visit) {
+  visit(grid.tp);
+  visit(grid.cp);
+  visit(grid.pp);
+  visit(grid.vpp);
+  visit(grid.ep);
+  visit(grid.sp);
+  visit(grid.shard);
+  visit(grid.shard_ranks);
+  visit(grid.recompute);
+  visit(grid.expert_tp);
+  visit(grid.tokens);
+  visit(grid.spread);
+  visit(grid.first_rank);
+  visit(grid.ranks);
+}
+
+}  // namespace
+
+nlohmann::json layout_numbers(const Layout& layout) {
+  nlohmann::json numbers = nlohmann::json::array();
+  const auto write = [&](const auto& value) { numbers.push_back(static_cast<int>(value)); };
+  visit_numbers(layout, write);
+  for (const ModuleLayout& grid : layout.modules) {
+    visit_grid(grid, write);
+    numbers.push_back(grid.recompute_blocks);
+    numbers.push_back(grid.blocks);
+  }
+  return numbers;
+}
+
+Layout layout_of(const nlohmann::json& numbers) {
+  Layout layout;
+  std::size_t next = 0;
+  const auto read = [&]<class Value>(Value& value) {
+    value = static_cast<Value>(numbers[next++].get<int>());
+  };
+  visit_numbers(layout, read);
+  while (next < numbers.size()) {
+    ModuleLayout& grid = layout.modules.emplace_back();
+    visit_grid(grid, read);
+    grid.recompute_blocks = numbers[next++].get<std::vector<int>>();
+    grid.blocks = numbers[next++].get<std::vector<int>>();
+  }
+  return layout;
+}
+
+}  // namespace polyphony::sim

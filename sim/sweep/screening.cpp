@@ -1,0 +1,114 @@
+#include "sim/sweep/screening.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "shared/fnv.h"
+#include "shared/scenario/scenario_json.h"
+#include "shared/text/figure_text.h"
+#include "sim/sweep/layout_numbers.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+
+json to_json(const Listed& listed) {
+  return {layout_numbers(listed.layout), listed.bound.step.count(), listed.bound.busiest.count(),
+          listed.bound.footprint.memory.value, listed.bound.footprint.worst};
+}
+Listed listed_of(const json& value) {
+  Listed listed{layout_of(value[0]), {}};
+  listed.bound.step = Seconds(value[1].get<double>());
+  listed.bound.busiest = Seconds(value[2].get<double>());
+  listed.bound.footprint = {Bytes(value[3].get<std::int64_t>()), value[4].get<std::string>()};
+  return listed;
+}
+
+std::string answer_of(const Shortlist& list) {
+  json answer = {{"considered", list.considered}, {"legal", list.legal},
+                 {"large", list.too_large},       {"beaten", list.beaten},
+                 {"best", json::array()},         {"rejections", json::array()}};
+  if (std::isfinite(list.rest.count())) answer["rest"] = list.rest.count();
+  for (const Listed& listed : list.best) answer["best"].push_back(to_json(listed));
+  if (list.misfit) answer["misfit"] = to_json(*list.misfit);
+  for (const Rejection& r : list.rejections)
+    answer["rejections"].push_back({static_cast<int>(r.placement), r.example, r.count});
+  return answer.dump();
+}
+
+// Units of a thinned space are numbered alike, and are others.
+std::string key_of(const Division& division, const Unit& unit, const ListerOptions& options,
+                   const std::string& of) {
+  json key = {"unit",       static_cast<int>(division.placement),
+              unit.begin,   unit.end,
+              options.keep, options.encoders,
+              json::array()};
+  for (const RankRange& ranks : division.ranks) key.back().push_back({ranks.first, ranks.count});
+  const auto limit = options.limits.find(division.placement);
+  if (limit != options.limits.end()) key.push_back(limit->second.count());
+  key.push_back(of);
+  return key.dump();
+}
+
+void add(const json& answer, Placement placement, std::size_t unit, Screened& all) {
+  all.considered += answer["considered"].get<std::int64_t>();
+  all.legal += answer["legal"].get<std::int64_t>();
+  all.too_large += answer["large"].get<std::int64_t>();
+  all.beaten += answer["beaten"].get<std::int64_t>();
+  for (const json& listed : answer["best"]) all.kept.push_back({listed_of(listed), unit});
+  if (answer.contains("rest")) {
+    const Seconds rest(answer["rest"].get<double>());
+    const auto [known, added] = all.rest.try_emplace(placement, rest);
+    if (!added) known->second = std::min(known->second, rest);
+  }
+  if (answer.contains("misfit")) {
+    Listed misfit = listed_of(answer["misfit"]);
+    const auto needs = [](const Listed& listed) { return listed.bound.footprint.memory; };
+    if (!all.misfit || needs(misfit) < needs(*all.misfit)) all.misfit = std::move(misfit);
+  }
+  for (const json& r : answer["rejections"])
+    all.rejections.add(static_cast<Placement>(r[0].get<int>()), r[1].get<std::string>(),
+                       r[2].get<std::int64_t>());
+}
+
+}  // namespace
+
+Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOptions& options,
+                      KnownAnswers& known, const Shards& shards, int jobs,
+                      const ShowProgress& progress) {
+  std::vector<Unit> units;
+  for (std::size_t i = 0; i < lister.units().size(); ++i)
+    if (i % static_cast<std::size_t>(shards.count) == static_cast<std::size_t>(shards.index))
+      units.push_back(lister.units()[i]);
+  Fnv of;
+  of.add(resolved_text(scenario));
+  std::vector<std::string> keys;
+  for (const Unit& unit : units)
+    keys.push_back(key_of(lister.divisions()[unit.division], unit, options, of.digits()));
+  const std::vector<std::string> answers = known.ask(
+      jobs, keys, [&](std::size_t i) { return answer_of(lister.list(units[i], options)); },
+      [&](std::size_t done) {
+        if (progress)
+          progress(static_cast<double>(done) / static_cast<double>(units.size()),
+                   "screening " + count_text(static_cast<std::int64_t>(lister.combinations())) +
+                       " combinations");
+      });
+  Screened all;
+  all.combinations = lister.combinations();
+  for (const Rejection& rejection : lister.rejections()) all.rejections.add(rejection);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const json answer = json::parse(answers[i], nullptr, false);
+    if (!answer.is_object() || answer.contains("error")) {
+      all.failed.push_back(answer.is_object() ? answer.value("error", "?") : answers[i]);
+      continue;
+    }
+    add(answer, lister.divisions()[units[i].division].placement, i, all);
+  }
+  std::sort(all.kept.begin(), all.kept.end(), [](const Screened::Kept& a, const Screened::Kept& b) {
+    return listed_before(a.listed, b.listed);
+  });
+  return all;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,196 @@
+#include "sim/sweep/sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "shared/cost/layer_costs.h"
+#include "shared/fnv.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/scenario/scenario_json.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/text/figure_text.h"
+#include "sim/prediction/shared_cores_note.h"
+#include "sim/sweep/baselines.h"
+#include "sim/sweep/verdict.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Spaces of so many combinations are listed whole, and their best is proven.
+constexpr double kSmallSpace = 30000;
+// Ops lowered of each placement at effort 1: a million take one to two seconds of a core.
+constexpr double kThinOps = 1e6, kSpaceOps = 6e6, kClimbOps = 6e6, kSimulatedOps = 3e6;
+// In a large space, estimates go on until the best is known to so much, and the climbs start from
+// what is that near to it.
+constexpr double kWithin = 0.005, kNear = 0.05;
+constexpr std::size_t kStarts = 4;
+
+constexpr Placement kPlacements[] = {Placement::homogeneous, Placement::colocated,
+                                     Placement::non_colocated, Placement::mixed};
+
+// Fewer choices where the search leaves them open: those that are best as a rule.
+Scenario thinned(Scenario scenario) {
+  if (!scenario.search) scenario.search.emplace();
+  Search& search = *scenario.search;
+  search.modules.resize(scenario.model.modules.size());
+  const auto narrow = [](auto& list, auto values) {
+    if (list.empty()) list = values;
+  };
+  for (ModuleSearch& module : search.modules) {
+    narrow(module.cp, std::vector<int>{1});
+    narrow(module.vpp, std::vector<int>{1});
+    narrow(module.sp, std::vector<bool>{true});
+    narrow(module.shard, std::vector<Shard>{Shard::optimizer, Shard::full});
+  }
+  narrow(search.schedule, std::vector<ScheduleKind>{ScheduleKind::one_f_one_b});
+  narrow(search.microbatch, std::vector<int>{1, 2});
+  return scenario;
+}
+
+void add_counts(const Screened& screened, const Model& model, Sweep& result) {
+  result.combinations = screened.combinations;
+  result.legal = screened.legal;
+  result.too_large = screened.too_large;
+  result.beaten = screened.beaten;
+  result.rejected = screened.rejections.all();
+  result.failed = screened.failed;
+  if (!screened.misfit) return;
+  result.smallest_misfit.layout = screened.misfit->layout;
+  result.smallest_misfit.bound = screened.misfit->bound;
+  result.smallest_misfit.text = describe(model, screened.misfit->layout);
+}
+
+// The first so many are set beside the best: the first few, and all that may be tied with it.
+std::size_t compared_of(const Contest& contest, const std::vector<std::size_t>& order, double error,
+                        const SweepOptions& options) {
+  std::size_t count = std::min(order.size(), options.compared);
+  while (count < std::min(order.size(), options.ranked) &&
+         contest.all()[order[count]].figures.step <=
+             contest.all()[order.front()].figures.step * (1 + error))
+    ++count;
+  return count;
+}
+
+// The first few, by what the slower of their steps take; the others behind them, as they were.
+void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
+  constexpr std::size_t kStreamed = 12;
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), kStreamed));
+  contest.add_p95({order.begin(), end});
+  constexpr Seconds kUnknown(std::numeric_limits<double>::infinity());
+  std::stable_sort(order.begin(), end, [&](std::size_t a, std::size_t b) {
+    return contest.all()[a].p95.value_or(kUnknown) < contest.all()[b].p95.value_or(kUnknown);
+  });
+}
+
+}  // namespace
+
+std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
+  // Of the way answers are worked out: goes up when they change.
+  constexpr int kAnswersVersion = 2;
+  Fnv digest;
+  digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
+  return digest.digits();
+}
+
+Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const SweepOptions& options) {
+  const Model& model = scenario.model;
+  Sweep result;
+  result.profile = profile.name;
+  result.stack = profile.stack.name;
+  result.stated_error = profile.step_error;
+  if (options.runnable)
+    if (const auto no = check_runnable(scenario, {})) {
+      result.not_runnable = no->reason;
+      return result;
+    }
+  const Batch batch = typical_batch(scenario);
+  const std::vector<WorkSize> sizes = module_sizes(model, batch);
+  const Space space(scenario);
+  Screen screen(scenario, profile, batch);
+  KnownAnswers own;
+  KnownAnswers& known = options.known ? *options.known : own;
+  known.stopped = options.stopped;
+  double share = 0;  // of the work, as far as can be said
+  const auto show = [&](double from, double to) {
+    return [&, from, to](double part, const std::string& what) {
+      if (part >= 0) share = from + (to - from) * part;
+      if (options.progress) options.progress(share, what);
+    };
+  };
+  ListerOptions listing;
+  const auto ops = [&](double count) { return static_cast<std::int64_t>(count * options.effort); };
+
+  Contest contest({scenario, profile, batch, sizes}, space, screen, known,
+                  {options.jobs, options.memory, show(0, 1), options.stopped});
+  Lister lister(scenario, space, profile, batch);
+  const bool small = lister.combinations() <= kSmallSpace;
+  if (small) {
+    listing.keep = static_cast<std::size_t>(kSmallSpace);
+    listing.encoders = 0;
+  } else {
+    const Scenario thin = thinned(scenario);
+    const Space thin_space(thin);
+    Lister thin_lister(thin, thin_space, profile, batch);
+    const Screened first =
+        screen_space(thin, thin_lister, listing, known, {}, options.jobs, show(0, 0.1));
+    contest.enter(first);
+    for (const Placement placement : kPlacements)
+      contest.estimate_best(placement, ops(kThinOps), kWithin);
+  }
+  for (const Placement placement : kPlacements)
+    if (const Seconds best = contest.best(placement); std::isfinite(best.count()))
+      listing.limits[placement] = best;
+  const Screened screened =
+      screen_space(scenario, lister, listing, known, options.shard, options.jobs, show(0.1, 0.4));
+  add_counts(screened, model, result);
+  contest.enter(screened);
+
+  for (const Placement placement : kPlacements) {
+    share = 0.4 + 0.15 * static_cast<double>(placement);
+    contest.estimate_best(placement, ops(small ? 5 * kSpaceOps : kSpaceOps), small ? 0 : kWithin);
+    contest.climb(placement, kStarts, kNear, ops(kClimbOps));
+    result.gaps[placement] = contest.gap(placement, screened.rest);
+    if (options.predictor == Predictor::simulate)
+      contest.simulate_best(placement, options.at_least, ops(kSimulatedOps));
+    if (!std::isfinite(contest.best(placement).count())) result.gaps.erase(placement);
+  }
+  std::vector<std::size_t> set_beside;
+  for (const Baseline& baseline : baselines(scenario, screen)) {
+    set_beside.push_back(contest.estimate(baseline.layout));
+    result.baselines.push_back({baseline.name, {}});
+  }
+  std::vector<std::size_t> order = contest.ranking();
+  std::erase_if(order, [&](std::size_t at) {  // a baseline may be what the search does not ask for
+    return !space.allows(contest.all()[at].layout);
+  });
+  if (wants(scenario.goal, Objective::p95)) rank_by_p95(contest, order);
+  std::vector<std::size_t> compared = set_beside, ranked;
+  std::set<Placement> placements;
+  const std::size_t near = compared_of(contest, order, profile.step_error, options);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const bool best = placements.insert(contest.all()[order[i]].layout.placement).second;
+    if (best || i < near) compared.push_back(order[i]);
+    if (best || i < options.ranked) ranked.push_back(order[i]);
+  }
+  contest.add_effects(compared);
+  for (const std::size_t at : ranked) result.ranked.push_back(contest.all()[at]);
+  for (std::size_t i = 0; i < set_beside.size(); ++i)
+    result.baselines[i].candidate = contest.all()[set_beside[i]];
+  std::erase_if(result.baselines, [](const SetBeside& b) { return !b.candidate.why_not.empty(); });
+  result.estimated = contest.estimated();
+  result.simulated = contest.simulated();
+  judge(profile, result);
+  result.stopped = options.stopped && options.stopped();
+  if (result.stopped) {
+    result.failed.clear();  // of workers that were stopped
+    result.gaps.clear();    // nobody knows
+    result.notes.push_back("stopped before all was done: this is what was found so far");
+  }
+  if (auto note = shared_cores_note(scenario, options.cores)) result.notes.push_back(*note);
+  return result;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,132 @@
+#include "sim/sweep/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "shared/search/shortlist.h"
+#include "shared/text/figure_text.h"
+
+namespace polyphony::sim {
+namespace {
+
+// Steps that differ by less are one, in words.
+constexpr double kAsLong = 1e-5;
+
+void compare_with_best(const HardwareProfile& profile, Sweep& result) {
+  if (result.ranked.empty()) return;
+  const std::size_t errors = profile.certainty.errors.size();
+  Candidate& best = result.ranked.front();
+  const auto believe = [&](Candidate& c) {
+    if (c.effects.size() != errors) return;
+    c.belief = make_belief(c.figures.step, c.effects, profile);
+    if (&c != &best && best.belief)
+      c.difference =
+          compare_beliefs(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
+  };
+  for (Candidate& c : result.ranked) believe(c);
+  for (SetBeside& baseline : result.baselines) believe(baseline.candidate);
+}
+
+StepChange change_from(const Candidate& baseline, const Candidate& c,
+                       const HardwareProfile& profile) {
+  StepChange change{c.figures.step / baseline.figures.step - 1};
+  if (!c.belief || !baseline.belief || c.layout == baseline.layout) return change;
+  const SecondsInterval more = compare_beliefs(*baseline.belief, *c.belief,
+                                               layout_distance(baseline.layout, c.layout), profile)
+                                   .seconds;
+  change.interval = {more.low / baseline.figures.step, more.high / baseline.figures.step};
+  return change;
+}
+
+void compare_with_baseline(const HardwareProfile& profile, Sweep& result) {
+  if (result.baselines.empty()) return;
+  const Candidate baseline = result.baselines.front().candidate;
+  for (Candidate& c : result.ranked) c.change = change_from(baseline, c, profile);
+  for (SetBeside& other : result.baselines)
+    other.candidate.change = change_from(baseline, other.candidate, profile);
+}
+
+// What the differences of the tied from the best are unsure by, together.
+void find_what_ties(const HardwareProfile& profile, Sweep& result) {
+  std::map<std::string, double> sums;
+  double all = 0;
+  const Candidate& best = result.ranked.front();
+  for (const Candidate& c : result.ranked) {
+    if (!c.tied || !c.difference || !best.belief) continue;
+    const std::vector<double> parts =
+        difference_parts(*best.belief, *c.belief, layout_distance(best.layout, c.layout), profile);
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      std::string what = kModelMisses;
+      if (k + 1 < parts.size()) {
+        const ParameterError& error = profile.certainty.errors[k];  // by its largest parameter
+        what = std::max_element(error.begin(), error.end(), [](const auto& a, const auto& b) {
+                 return std::abs(a.second) < std::abs(b.second);
+               })->first;
+      }
+      sums[what] += parts[k];
+      all += parts[k];
+    }
+  }
+  for (const auto& [what, sum] : sums)
+    if (sum > 0) result.tied_by.emplace_back(what, sum / all);
+  std::stable_sort(result.tied_by.begin(), result.tied_by.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
+void find_ties(const HardwareProfile& profile, Sweep& result) {
+  if (result.ranked.empty()) return;
+  const Seconds best = result.ranked.front().figures.step;
+  for (std::size_t i = 0; i < result.ranked.size(); ++i) {
+    Candidate& c = result.ranked[i];
+    c.tied = i == 0 || (c.difference ? c.difference->tied()
+                                     : c.figures.step <= best * (1 + profile.step_error));
+    if (!c.tied) continue;
+    ++result.tied;
+    if (simpler(c.layout, result.ranked[result.simplest].layout)) result.simplest = i;
+  }
+  find_what_ties(profile, result);
+}
+
+std::vector<std::string> why_it_wins(const Sweep& result) {
+  std::vector<std::string> lines;
+  if (result.ranked.empty()) return lines;
+  const Candidate& winner = result.ranked.front();
+  std::map<Placement, bool> seen{{winner.layout.placement, true}};
+  for (const Candidate& other : result.ranked) {
+    if (seen[other.layout.placement]) continue;
+    seen[other.layout.placement] = true;
+    std::vector<std::pair<double, std::string>> parts;
+    for (const traces::Part part :
+         {traces::Part::forward, traces::Part::backward, traces::Part::recompute,
+          traces::Part::optimizer, traces::Part::idle}) {
+      const auto i = static_cast<std::size_t>(part);
+      const double more = (other.parts[i] - winner.parts[i]).count();
+      if (std::abs(more) > 0.001 * winner.figures.step.count())
+        parts.push_back({more, std::string(traces::name(part)) + (more > 0 ? " +" : " -") +
+                                   seconds_text(Seconds(std::abs(more)))});
+    }
+    std::sort(parts.begin(), parts.end(),
+              [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+    const Seconds more = other.figures.step - winner.figures.step;
+    std::string text =
+        "the best " + std::string(name(other.layout.placement)) + " layout takes " +
+        (more > kAsLong * winner.figures.step ? seconds_text(more) + " more than" : "as long as") +
+        " the winner";
+    if (!parts.empty()) text += "; on its busiest rank: ";
+    for (std::size_t i = 0; i < parts.size(); ++i) text += (i ? ", " : "") + parts[i].second;
+    lines.push_back(text + "   [" + other.text + "]");
+  }
+  return lines;
+}
+
+}  // namespace
+
+void judge(const HardwareProfile& profile, Sweep& result) {
+  compare_with_best(profile, result);
+  compare_with_baseline(profile, result);
+  find_ties(profile, result);
+  result.why = why_it_wins(result);
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,250 @@
+// The answer of a sweep against brute force: every legal layout of twenty small spaces, estimated, and
+// simulated as far as an estimate, which is never above its simulation, leaves it open. Nothing of the
+// search is used for it: no bound, no screen of memory, no neighbours.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "shared/cost/layer_costs.h"
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/search/space.h"
+#include "sim/runner/worker_pool.h"
+#include "sim/sweep/sweep.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+const std::string kSizes =
+    R"("layers": 12, "hidden": 2048, "heads": 16, "kv_heads": 8, "vocab": 32000)";
+const std::string kDense = R"("ffn": 5632, )" + kSizes;
+const std::string kExperts =
+    R"("experts": 8, "experts_per_token": 2, "expert_ffn": 2816, )" + kSizes;
+const std::string kVision =
+    R"("vision": {"layers": 8, "hidden": 1280, "heads": 16, "ffn": 5120, "patch": 14, "image_size": 448},
+       "projector": {"from": "vision", "merge": "2x2"}, )";
+const std::string kAudio =
+    R"("audio": {"layers": 6, "hidden": 1024, "heads": 16, "ffn": 4096, "mel_bins": 80, "audio_tokens": 1500},
+       "audio_projector": {"kind": "projector", "from": "audio", "merge": 2}, )";
+const std::string kDiffusion =
+    R"(, "diffusion": {"from": "language", "layers": 8, "hidden": 1024, "heads": 16, "ffn": 4096,
+                       "patch": 2, "latent_channels": 4, "latent_tokens": 1024})";
+
+std::string language(const std::string& body) { return R"("language": {)" + body + "}"; }
+std::string fed(const std::string& by, const std::string& body) {
+  return R"("language": {"from": [)" + by + "], " + body + "}";
+}
+
+struct SmallSpace {
+  const char* name;
+  std::string model;
+  const char* node;
+  int nodes;
+  double gib;  // of a device
+  const char* data;
+  const char* each;    // what @ stands for in the search
+  const char* search;  // lists that leave 50 to 3,000 layouts
+};
+
+const char* const kTexts = R"("text": {"tokens": 2048}, "global_batch": 16)";
+const char* const kPictures =
+    R"("text": {"tokens": 1024}, "images": {"per_sample": 4}, "global_batch": 16)";
+const char* const kSounds =
+    R"("text": {"tokens": 512}, "audio": {"per_sample": 1}, "global_batch": 32)";
+const char* const kBoth =
+    R"("text": {"tokens": 512}, "images": {"per_sample": 2}, "audio": {"per_sample": 1}, "global_batch": 16)";
+const char* const kEight = R"("hgx-h100")";
+const char* const kFourA100 = R"({"device": "A100-80", "ranks": 4})";
+const char* const kFourL40S = R"({"device": "L40S", "ranks": 4})";
+const char* const kState = R"("cp": 1, "sp": true, "shard": ["none", "optimizer"])";
+const char* const kPlain =
+    R"("cp": 1, "sp": true, "shard": "optimizer", "recompute": ["none", "full"])";
+
+std::vector<SmallSpace> small_spaces() {
+  const std::string sees = kVision + fed(R"("projector")", kDense);
+  const std::string hears = kAudio + fed(R"("audio_projector")", kDense);
+  const std::string both = kVision + kAudio + fed(R"("projector", "audio_projector")", kDense);
+  return {
+      {"dense, 4 L40S", language(kDense), kFourL40S, 1, 6, kTexts, "",
+       R"("language": {"cp": 1, "vpp": 1}, "schedule": "1f1b", "microbatch": [1, 2, 4])"},
+      {"dense, sharding", language(kDense), kEight, 1, 4, kTexts, "",
+       R"("language": {"cp": 1, "pp": 1, "shard_ranks": [2, 4, 0]})"},
+      {"dense, virtual stages", language(kDense), kEight, 1, 8, kTexts, kState,
+       R"("language": {@, "tp": [1, 2], "pp": [2, 4]}, "schedule": ["1f1b", "interleaved", "gpipe"],
+          "microbatch": [1, 2])"},
+      {"dense, V-shaped schedules", language(kDense), kEight, 1, 6, kTexts, kState,
+       R"("language": {@, "tp": 1, "pp": [2, 4, 8], "vpp": [1, 2]})"},
+      {"dense, long texts", language(kDense), kEight, 1, 16,
+       R"("text": {"tokens": 32768}, "global_batch": 4)", kPlain,
+       R"("language": {"pp": [1, 2], "vpp": 1, "sp": true, "shard": ["optimizer", "full"],
+                       "tokens": ["contiguous", "zigzag", "balanced"]}, "schedule": "1f1b", "microbatch": 1)"},
+      {"dense, 32 A100", language(kDense), R"("hgx-a100-80")", 4, 3, kTexts, kPlain,
+       R"("language": {@, "vpp": 1}, "schedule": ["1f1b", "zero-bubble"], "microbatch": [1, 2])"},
+      {"dense, 64 H100", language(kDense), kEight, 8, 3, kTexts, kPlain,
+       R"("language": {"cp": [1, 2], "pp": [1, 2, 4], "vpp": [1, 3], "sp": true, "shard": ["optimizer", "full"],
+                       "shard_ranks": [8, 0]}, "schedule": ["1f1b", "interleaved"], "microbatch": [1, 2])"},
+      {"experts, 8 H100", language(kExperts), kEight, 1, 12, kTexts, kPlain,
+       R"("language": {@, "pp": [1, 2], "vpp": 1}, "schedule": "1f1b", "microbatch": [1, 2])"},
+      {"experts, 16 H200", language(kExperts), R"("hgx-h200")", 2, 6,
+       R"("text": {"tokens": 4096}, "global_batch": 8)", kState,
+       R"("language": {@, "pp": [1, 2, 4], "vpp": [1, 3]}, "schedule": ["1f1b", "interleaved"], "microbatch": 1)"},
+      {"experts, 64 B200", language(kExperts), R"("hgx-b200")", 8, 4,
+       R"("text": {"tokens": 4096}, "global_batch": 16)", kPlain,
+       R"("language": {@, "pp": [1, 2, 4], "vpp": 1}, "schedule": ["1f1b", "zb-h2"], "microbatch": 1)"},
+      {"pictures, homogeneous", sees, kEight, 1, 8, kPictures, kState,
+       R"("placement": "homogeneous", "language": {@, "vpp": [1, 2]}, "schedule": ["1f1b", "interleaved"],
+          "microbatch": [1, 2])"},
+      {"pictures, colocated", sees, kEight, 1, 6, kPictures, kPlain,
+       R"("placement": "colocated", "vision": {@, "tp": [1, 2]}, "language": {@, "pp": [1, 2, 4], "vpp": 1},
+          "schedule": "1f1b", "microbatch": [1, 2])"},
+      {"pictures, ranks of their own", sees, kEight, 1, 12, kPictures, kPlain,
+       R"("placement": "non-colocated", "vision": {@, "tp": 1, "ranks": [1, 2, 3, 4]}, "language": {@, "vpp": 1},
+          "schedule": ["1f1b", "eager-1f1b"], "microbatch": [1, 2])"},
+      {"pictures, every placement, 16 H100", sees, kEight, 2, 8, kPictures, kPlain,
+       R"("vision": {@, "tp": [1, 2], "pp": 1, "ranks": 8}, "language": {@, "tp": [1, 2, 4], "pp": [1, 2, 4], "vpp": 1},
+          "schedule": "1f1b", "microbatch": [1, 2], "encoder_microbatches": 1)"},
+      {"sounds, every placement", hears, kEight, 1, 8, kSounds, kPlain,
+       R"("audio": {@, "tp": 1, "ranks": [1, 2]}, "language": {@, "tp": [1, 2], "vpp": 1}, "schedule": "1f1b",
+          "microbatch": [1, 2], "encoder_microbatches": 1)"},
+      {"two encoders, one grid or mixed", both, kEight, 1, 12, kBoth, kPlain,
+       R"("placement": ["homogeneous", "mixed"], "vision": {@, "tp": [1, 2], "pp": 1, "ranks": [2, 4]},
+          "audio": {@, "tp": 1, "pp": 1}, "language": {@, "vpp": 1}, "schedule": "1f1b", "microbatch": [1, 2])"},
+      {"two encoders, apart or colocated", both, kEight, 1, 12, kBoth, kPlain,
+       R"("placement": ["colocated", "non-colocated"], "vision": {@, "tp": [1, 2], "pp": 1, "ranks": [1, 2, 3]},
+          "audio": {@, "tp": 1, "pp": 1, "ranks": 1}, "language": {@, "tp": [1, 2, 4], "vpp": 1}, "schedule": "1f1b",
+          "microbatch": [1, 2], "encoder_microbatches": [1, 2])"},
+      {"diffusion", language(kDense) + kDiffusion, kEight, 1, 8, kTexts, kPlain,
+       R"("language": {@, "tp": [1, 2], "vpp": 1}, "diffusion": {@, "tp": [1, 2], "ranks": [2, 4]}, "schedule": "1f1b",
+          "microbatch": [1, 2])"},
+      {"seen and drawn, mixed", sees + kDiffusion, kEight, 1, 12, kPictures, kPlain,
+       R"("placement": "mixed", "vision": {@, "tp": [1, 2], "pp": 1}, "language": {@, "vpp": 1},
+          "diffusion": {@, "tp": 1, "pp": 1, "ranks": [1, 2]}, "schedule": "1f1b", "microbatch": [1, 2])"},
+      {"texts of many lengths", language(kDense), kFourA100, 1, 6,
+       R"~("text": {"tokens": "uniform(64,4096)"}, "sequence": 4096, "global_batch": 32)~", kPlain,
+       R"("language": {"cp": 1, "vpp": 1, "sp": true}, "schedule": ["1f1b", "gpipe"], "microbatch": [1, 2])"},
+  };
+}
+
+Scenario scenario_of(const SmallSpace& space) {
+  const std::string nic = space.nodes > 1 ? R"(, "nic": "400Gbps")" : "";
+  std::string search = space.search;
+  for (std::size_t at; (at = search.find('@')) != std::string::npos;)
+    search.replace(at, 1, space.each);
+  Scenario scenario = read_scenario(
+      R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {)" + space.model +
+          R"(}, "cluster": {"node": )" + space.node + R"(, "nodes": )" +
+          std::to_string(space.nodes) + nic + R"(}, "data": {"source": "synthetic", )" +
+          space.data + R"(}, "search": {)" + search + "}}",
+      space.name, test::file_text);
+  scenario.cluster.device.memory = Bytes(static_cast<std::int64_t>(space.gib * (1 << 30)));
+  return scenario;
+}
+
+struct Brute {
+  std::size_t layouts = 0, fitting = 0, simulated = 0;
+  Seconds best{1e300};
+};
+
+Brute brute_force(const Question& question) {
+  const std::vector<Layout> layouts = candidates(question.scenario);
+  const std::vector<std::string> answers = run_in_workers(
+      2, layouts.size(),
+      [&](std::size_t i) { return estimate_candidate(question, layouts[i], false, {}); },
+      [](std::size_t) {});
+  Brute brute;
+  brute.layouts = layouts.size();
+  std::vector<std::pair<Seconds, std::size_t>> fitting;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    Candidate candidate;
+    read_answer(answers[i], candidate);
+    if (candidate.why_not.empty() && candidate.figures.fits())
+      fitting.push_back({candidate.estimate, i});
+  }
+  brute.fitting = fitting.size();
+  std::sort(fitting.begin(), fitting.end());
+  for (const auto& [estimate, i] : fitting) {
+    if (estimate > brute.best) break;
+    Candidate candidate;
+    read_answer(run_in_workers(
+                    1, 1,
+                    [&, at = i](std::size_t) {
+                      return examine_candidate(question, Predictor::simulate, layouts[at], {});
+                    },
+                    [](std::size_t) {})
+                    .front(),
+                candidate);
+    REQUIRE(candidate.why_not.empty());
+    ++brute.simulated;
+    if (candidate.figures.fits()) brute.best = std::min(brute.best, candidate.figures.step);
+  }
+  return brute;
+}
+
+}  // namespace
+
+TEST_CASE("the best is the best of all, in twenty small spaces") {
+  std::set<std::string> winners;
+  for (const SmallSpace& space : small_spaces()) {
+    const std::string name = space.name;
+    CAPTURE(name);
+    const Scenario scenario = scenario_of(space);
+    const HardwareProfile profile = *shipped_profile(scenario.cluster);
+    const Batch batch = typical_batch(scenario);
+    const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
+    const Brute brute = brute_force({scenario, profile, batch, sizes});
+    const Sweep found = sweep(scenario, profile, {});
+    REQUIRE_FALSE(found.ranked.empty());
+    const Candidate& best = found.ranked.front();
+    CAPTURE(best.text);
+    CHECK(brute.layouts >= 50);
+    CHECK(brute.layouts <= 3000);
+    CHECK(brute.fitting < brute.layouts);  // memory has a say
+    CHECK(best.simulated);
+    // Climbs go beyond the lists: splits, ranges of recomputation.
+    CHECK(best.figures.step <= brute.best * (1 + 1e-9));
+    for (const auto& [placement, gap] : found.gaps) CHECK(gap == 0);
+    winners.insert(best.text);
+  }
+  CHECK(winners.size() >= 15);  // questions that differ
+}
+
+// The screen sees some gigabytes less than its Programs hold, here of experts' rows.
+TEST_CASE("no more is recomputed than must be, as Programs say: the best of every range") {
+  Scenario scenario = read_scenario(
+      R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {"language": {"preset": "deepseek-v3"}},
+          "cluster": {"node": "gb200-nvl72", "nodes": 8, "nic": "400Gbps"},
+          "data": {"source": "synthetic", "text": {"tokens": 4096}, "global_batch": 2304},
+          "search": {"language": {"tp": 1, "cp": 1, "pp": 1, "ep": 8, "shard": "full", "shard_ranks": 0}, "microbatch": [1, 2]}})",
+      "experts", test::file_text);
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Batch batch = typical_batch(scenario);
+  const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
+  Seconds best(1e300);
+  int fitting = 0;
+  for (Layout layout : candidates(scenario)) {
+    ModuleLayout& grid = layout.modules[0];
+    for (int k = 1; grid.recompute == Recompute::full && k < scenario.model.modules[0].layers;
+         ++k) {
+      grid.recompute_blocks = {0, k};
+      const auto outcome = predict_folded(scenario, layout, profile, batch, sizes);
+      const Figures found = figures(scenario, std::get<Prediction>(outcome));
+      if (!found.fits()) continue;
+      ++fitting;
+      best = std::min(best, found.step);
+    }
+  }
+  REQUIRE(fitting > 10);
+  SweepOptions options;
+  options.predictor = Predictor::estimate;
+  const Sweep found = sweep(scenario, profile, options);
+  REQUIRE_FALSE(found.ranked.empty());
+  CHECK(found.ranked.front().figures.step <= best * (1 + 1e-9));
+}
+
+}  // namespace polyphony::tests

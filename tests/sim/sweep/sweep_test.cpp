@@ -1,0 +1,234 @@
+// A sweep: what its candidates cost to examine, and intervals from what the workers send back.
+#include "sim/sweep/sweep.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/search/space.h"
+#include "sim/answers/answers_json.h"
+#include "sim/prediction/effects.h"
+#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+// Questions of 4 to 9 words about a picture, as the data set has them.
+Scenario with_questions(const std::string& path) {
+  Scenario scenario = test::scenario_at(path);
+  const Module& vision = scenario.model.modules.front();
+  const int side = vision.image_size / vision.patch;
+  for (std::uint32_t id = 0; id < 64; ++id)
+    scenario.data.samples.push_back({id,
+                                     {{Modality::image, side * side, 0},
+                                      {Modality::text, 4 + static_cast<std::int32_t>(id % 6), 1}}});
+  return scenario;
+}
+
+// Choices that can all be tried.
+Search few(const Scenario& scenario) {
+  Search search = examples::few_choices(scenario.model.modules.size());
+  search.microbatch = {1, 2};
+  search.encoder_microbatches = {1};
+  return search;
+}
+
+Sweep small_sweep(const Scenario& scenario, const HardwareProfile& profile) {
+  SweepOptions options;
+  options.jobs = 2;
+  options.predictor = Predictor::estimate;
+  return sweep(scenario, profile, options);
+}
+
+}  // namespace
+
+// Samples differ, so that no layout folds.
+TEST_CASE("every candidate is lowered once, and the sweep lowers nothing beside") {
+  const Scenario scenario = with_questions("scenarios/easy_vqa_4_ranks.json");
+  const std::uint64_t before = programs_lowered();
+  const Sweep result = small_sweep(scenario, *shipped_profile(scenario.cluster));
+  CHECK(programs_lowered() == before);  // in workers alone
+  REQUIRE(result.ranked.size() > 3);
+  for (const Candidate& c : result.ranked) CHECK(c.lowerings == 1);
+}
+
+// rehearse_8.json's samples are all alike: where ranks do the same, some of them stand for all.
+TEST_CASE("what folds is estimated folded, whole when simulated") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  SweepOptions options;
+  options.at_least = 2;
+  const Sweep result = sweep(scenario, *shipped_profile(scenario.cluster), options);
+  REQUIRE(result.ranked.size() > 3);
+  int simulated = 0, folded = 0;
+  for (const Candidate& c : result.ranked) {
+    simulated += c.simulated ? 1 : 0;
+    folded += c.folded ? 1 : 0;
+    CHECK_FALSE((c.simulated && c.folded));
+    constexpr double kRounding = 1 + 1e-6;  // SimGrid sums in another order
+    CHECK(c.bound.step <= c.estimate * kRounding);
+    CHECK(c.estimate <= c.figures.step * kRounding);
+  }
+  CHECK(result.ranked.front().simulated);
+  CHECK(simulated >= 2);
+  CHECK(folded > 0);
+  for (const auto& [placement, gap] : result.gaps) CHECK(gap == 0);
+}
+
+// Work is counted in ops and candidates, never in seconds or workers.
+TEST_CASE("the answer, and the work behind it, is the same for any number of workers") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  SweepOptions options;
+  options.effort = 0.05;
+  std::vector<Sweep> answers;
+  for (const int jobs : {1, 2, 5}) {
+    options.jobs = jobs;
+    answers.push_back(sweep(scenario, *shipped_profile(scenario.cluster), options));
+  }
+  for (const Sweep& other : {answers[1], answers[2]}) {
+    CHECK(other.estimated == answers[0].estimated);
+    CHECK(other.simulated == answers[0].simulated);
+    REQUIRE(other.ranked.size() == answers[0].ranked.size());
+    for (std::size_t i = 0; i < other.ranked.size(); ++i) {
+      CHECK(other.ranked[i].layout == answers[0].ranked[i].layout);
+      CHECK(other.ranked[i].figures.step == answers[0].ranked[i].figures.step);
+    }
+  }
+}
+
+// Against brute force: every legal layout of the space, whole.
+TEST_CASE("the best is the best of all, and the climb only betters it") {
+  for (const char* path : {"scenarios/rehearse_8.json", "scenarios/rehearse_4.json"}) {
+    Scenario scenario = test::scenario_at(path);
+    scenario.layout.reset();
+    scenario.search = few(scenario);
+    const HardwareProfile profile = *shipped_profile(scenario.cluster);
+    const Batch batch = typical_batch(scenario);
+    Seconds best(1e300);
+    std::size_t fitting = 0;
+    for (const Layout& layout : candidates(scenario)) {
+      const auto outcome = predict(scenario, layout, batch, profile, Predictor::simulate);
+      const auto& prediction = std::get<Prediction>(outcome);
+      if (!figures(scenario, prediction).fits()) continue;
+      ++fitting;
+      best = std::min(best, prediction.step());
+    }
+    REQUIRE(fitting > 50);
+    SweepOptions options;
+    const Sweep result = sweep(scenario, profile, options);
+    CAPTURE(path);
+    REQUIRE_FALSE(result.ranked.empty());
+    CHECK(result.ranked.front().simulated);
+    CHECK(result.ranked.front().figures.step <= best * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("the order of lists changes nothing, and what is known costs nothing") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  KnownAnswers known;
+  std::map<std::string, std::string> journal;
+  known.learned = [&](const std::string& key, const std::string& answer) { journal[key] = answer; };
+  SweepOptions options;
+  options.known = &known;
+  const auto text = [&](const Sweep& result) {
+    nlohmann::json json = to_json(result, scenario.model);
+    json.erase("rejected");  // in order of first appearance
+    return json.dump();
+  };
+  const std::string first = text(sweep(scenario, profile, options));
+  REQUIRE(journal.size() > 20);
+  KnownAnswers again;
+  for (const auto& [key, answer] : journal) again.add(key, answer);
+  bool worked = false;
+  again.learned = [&](const std::string&, const std::string&) { worked = true; };
+  options.known = &again;
+  CHECK(text(sweep(scenario, profile, options)) == first);
+  CHECK_FALSE(worked);
+  Scenario turned = scenario;
+  for (ModuleSearch& module : turned.search->modules) {
+    std::reverse(module.shard.begin(), module.shard.end());
+    std::reverse(module.recompute.begin(), module.recompute.end());
+  }
+  options.known = nullptr;
+  CHECK(text(sweep(turned, profile, options)) == first);
+}
+
+TEST_CASE("an answer that is cut short still holds the best of each placement, compared") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  const HardwareProfile profile = *find_profile(default_profile("H100"));
+  SweepOptions options;
+  options.predictor = Predictor::estimate;
+  const Sweep whole = sweep(scenario, profile, options);
+  options.ranked = options.compared = 2;
+  const Sweep cut = sweep(scenario, profile, options);
+  std::map<Placement, Seconds> best, kept;
+  for (const Candidate& c : whole.ranked) best.try_emplace(c.layout.placement, c.figures.step);
+  for (const Candidate& c : cut.ranked) {
+    kept.try_emplace(c.layout.placement, c.figures.step);
+    CHECK(c.belief.has_value());
+  }
+  REQUIRE(best.size() == 3);
+  CHECK(kept == best);
+  CHECK(cut.ranked.size() < 6);
+}
+
+TEST_CASE("stopped when one layout is simulated, it ranks and compares what is known") {
+  Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  scenario.layout.reset();
+  scenario.search = few(scenario);
+  KnownAnswers known;
+  bool simulated = false;
+  known.learned = [&](const std::string& key, const std::string&) {
+    simulated = simulated || key.rfind("simulate", 0) == 0;
+  };
+  SweepOptions options;
+  options.known = &known;
+  options.stopped = [&] { return simulated; };
+  const HardwareProfile profile = *find_profile(default_profile("H100"));  // states its errors
+  REQUIRE_FALSE(profile.certainty.errors.empty());
+  const Sweep result = sweep(scenario, profile, options);
+  CHECK(result.stopped);
+  REQUIRE(result.ranked.size() > 3);
+  CHECK(result.gaps.empty());
+  int believed = 0;
+  for (const Candidate& c : result.ranked) believed += c.belief.has_value() ? 1 : 0;
+  CHECK(believed < static_cast<int>(result.ranked.size()));
+}
+
+TEST_CASE("intervals are those of the candidate's own prediction") {
+  const Scenario scenario = with_questions("scenarios/easy_vqa.json");
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Sweep result = small_sweep(scenario, profile);
+  REQUIRE(result.ranked.size() > 5);
+  const Candidate& last = result.ranked[5];  // of those that are compared
+  const auto outcome =
+      predict(scenario, last.layout, typical_batch(scenario), profile, Predictor::estimate);
+  const auto& prediction = std::get<Prediction>(outcome);
+  const std::vector<double> effects = step_effects(scenario, last.layout, prediction, profile);
+  REQUIRE(effects.size() == last.effects.size());
+  for (std::size_t k = 0; k < effects.size(); ++k)
+    CHECK(last.effects[k] == doctest::Approx(effects[k]));
+  REQUIRE(last.belief.has_value());
+  CHECK(last.belief->step == prediction.step());
+  CHECK(last.difference.has_value());
+  CHECK_FALSE(result.ranked.front().difference.has_value());
+  // The value says all that its JSON says.
+  const nlohmann::json json = to_json(result, scenario.model);
+  CHECK(json["ranked"].size() == result.ranked.size());
+  CHECK(json["ranked"][5]["layout"] == describe(scenario.model, last.layout));
+  CHECK(json["profile"] == profile.name);
+}
+
+}  // namespace polyphony::tests
