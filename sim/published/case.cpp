@@ -39,7 +39,8 @@ int counted_layers(const std::string& text) {
 
 // torchtitan's selective recomputation goes by operator.
 bool by_operator(const PublishedRow& row) {
-  return row.recompute == "selective" || row.recompute.starts_with("selective(op");
+  return row.recompute == "selective" || row.recompute.starts_with("selective(op") ||
+         row.recompute.starts_with("selective(per-op");
 }
 
 void read_recompute(const PublishedRow& row, const Module& module, const SoftwareStack& stack,

@@ -206,7 +206,8 @@ BlockWork block_work(const PublishedRow& row, const Module& m) {
 std::optional<double> selected_share(const PublishedRow& row, const Module& module) {
   const BlockWork work = block_work(row, module);
   const std::string& text = row.recompute;
-  if (has(text, "(op")) return 0.5 * (work.projections + work.feed_forward) / work.whole();
+  if (has(text, "(op") || has(text, "(per-op"))
+    return 0.5 * (work.projections + work.feed_forward) / work.whole();
   double again = 0;
   if (has(text, "attn")) again += work.scores;
   if (has(text, "mla_up_proj")) again += work.up_projections;

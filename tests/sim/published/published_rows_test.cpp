@@ -181,6 +181,7 @@ TEST_CASE("rows: memory is the row's software's") {
     return result_of(replaced(memory("peak_memory", "fsdp2"), ",16,none,", ",16," + how + ","));
   };
   CHECK(recomputed("selective(op)").predicted < allocated);
+  CHECK(recomputed("selective(per-op)").predicted == recomputed("selective(op)").predicted);
   CHECK(recomputed("full").predicted < recomputed("selective").predicted);
   CHECK(recomputed("selective(2)")
             .reason.starts_with("memory under recompute selective(2) of PyTorch"));
