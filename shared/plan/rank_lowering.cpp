@@ -143,7 +143,7 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
   const auto [shards, index] = place_in(program_, group.shards, rank_);
   const HeldBytes held =
       stack_held_bytes(b_.stack_, {group.trained, group.elements - group.trained}, layout.shard,
-                       shards, index, program_.precision);
+                       shards, index, layout.pp > 1, program_.precision);
   group.bytes = held.values;
   program_.params.push_back(group);
   add_sizes(group, list);
@@ -156,21 +156,28 @@ ParamGroupId RankLowering::add_params(const Role& role, const Chunk& chunk, bool
 
 // Gradients that are never written, buffers of collectives, workspaces: with the gradients.
 void RankLowering::add_standing() {
-  MatrixShapes shapes;
-  std::int64_t gathered = 0;
+  Standing standing;
   for (std::size_t p = first_params_; p < program_.params.size(); ++p) {
     const ParamGroup& group = program_.params[p];
-    if (!group.trainable) continue;
     const Module& module = program_.model.modules[group.module.value];
     const ModuleLayout& layout = program_.layout.modules[group.module.value];
-    const bool heads = module.kind == ModuleKind::language &&
-                       group.layers.end == static_cast<int>(layers(module).size());
-    add_matrix_shapes(b_.parameters_of({group.module, group.layers}, group.experts), group.shard,
-                      heads, shapes);
+    const int size = static_cast<int>(layers(module).size());
+    const bool heads = module.kind == ModuleKind::language && group.layers.end == size;
+    const std::vector<Parameter>& list =
+        b_.parameters_of({group.module, group.layers}, group.experts);
+    if (layout.shard == Shard::full && group.shards.valid()) {
+      std::int64_t ends = group.elements;
+      for (const std::int64_t unit : unit_elements(b_.stack_, list, group.shard, size))
+        ends -= unit;
+      standing.ends += end_copies(b_.stack_, ends, layout.pp > 1);
+    }
+    if (!group.trainable) continue;
+    add_matrix_shapes(list, group.shard, heads, standing.shapes);
     if (!heads || !layout.sp || layout.tp == 1) continue;
-    gathered = std::max(gathered, b_.most_tokens(group.module) * std::int64_t{module.hidden});
+    standing.rows =
+        std::max(standing.rows, b_.most_tokens(group.module) * std::int64_t{module.hidden});
   }
-  const Bytes bytes = standing_bytes(b_.stack_, std::move(shapes), gathered, program_.precision);
+  const Bytes bytes = standing_bytes(b_.stack_, std::move(standing), program_.precision);
   if (bytes > Bytes(0)) b_.add_buffer(rank_, BufferKind::gradient, bytes);
 }
 
@@ -212,7 +219,14 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   if (b_.of_another_stack()) {
     const ChunkHeld held = chunk_held(b_.stack_, module, range, size, inside);
     result.tape = std::max(Bytes(0), held.tape - input);
-    result.workspace = held.backward;
+    // Beside the whole gradients, which are not there at the loss.
+    Bytes whole{};
+    if (!splits && program_.layout.modules[chunk.chunk.module.value].shard >= Shard::gradients)
+      for (const ParamGroupId params : {chunk.params, chunk.experts})
+        if (params.valid() && program_.params[params.value].trainable &&
+            program_.params[params.value].shards.valid())
+          whole += sizes(params).whole;
+    result.workspace = std::max(held.backward, held.loss - whole);
     result.forward = held.forward;
   } else {
     result.tape = tape_bytes(module, range, size, inside) - input;

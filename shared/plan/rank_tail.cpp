@@ -15,18 +15,21 @@ OpId RankLowering::add_collective(GroupId group, CollectiveKind kind, Purpose pu
 // The executor gathers a chunk and sums its gradients at once; other frameworks, by layer.
 void RankLowering::add_sizes(const ParamGroup& group, const std::vector<Parameter>& list) {
   const ModuleLayout& layout = program_.layout.modules[group.module.value];
-  const bool ours = !b_.of_another_stack();
+  const bool ours = !b_.of_another_stack(), pipelined = layout.pp > 1;
+  const NumberFormat precision = program_.precision;
+  const int size = static_cast<int>(layers(program_.model.modules[group.module.value]).size());
+  const std::vector<std::int64_t> units =
+      ours ? std::vector<std::int64_t>{} : unit_elements(b_.stack_, list, group.shard, size);
   ParamSizes sizes;
   if (layout.shard == Shard::full)
-    sizes.gathered =
-        ours ? size_of(program_.precision) * group.elements
-             : stack_gathered_bytes(list, group.shard, layout.pp > 1, program_.precision);
+    sizes.gathered = ours ? size_of(precision) * group.elements
+                          : stack_gathered_bytes(b_.stack_, units, pipelined, precision);
   if (layout.shard >= Shard::gradients)
-    sizes.whole = ours ? gradient_size(program_.precision) * group.trained
-                       : stack_whole_gradient_bytes(list, group.shard, program_.precision);
+    sizes.whole = ours ? gradient_size(precision) * group.trained
+                       : stack_whole_gradient_bytes(b_.stack_, units, pipelined, precision);
   if (group.partials.valid())
     sizes.partial =
-        gradient_size(program_.precision) * partial_gradient_elements(list, group.shard, layout.sp);
+        gradient_size(precision) * partial_gradient_elements(list, group.shard, layout.sp);
   param_sizes_.push_back(sizes);
 }
 

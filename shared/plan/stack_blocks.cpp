@@ -64,8 +64,8 @@ class Block {
 
   // Of a block of which nothing is recomputed.
   std::int64_t tape() const {
-    return 2 * (element_ * stream_ + statistics()) + norm_outputs() + projections() +
-           attention_output() + scores() + feed_forward() + masks();
+    return 2 * (norm_input() + statistics()) + norm_outputs() + projections() + attention_output() +
+           scores() + feed_forward() + masks();
   }
   std::int64_t tape_without_scores() const { return tape() - scores(); }
 
@@ -94,6 +94,12 @@ class Block {
   }
   // Output of the last product, before and after it is scattered, and the sum with the stream.
   std::int64_t forward() const { return element_ * ((shared_rows_ ? whole_ : 0) + 2 * stream_); }
+  // By operator: in the feed-forward part, before the last product is there.
+  std::int64_t forward_by_operator() const {
+    const std::int64_t made = memory_.compiled ? up_ : 2 * up_ - 1;  // but the first, which is kept
+    const std::int64_t later = memory_.compiled ? 0 : whole_ + (cut_ ? stream_ : 0);  // unread
+    return std::max(forward(), element_ * (stream_ + whole_ + made * inner_ - later));
+  }
   // Nothing is kept: the widest moment, in the feed-forward part.
   std::int64_t forward_alone() const { return element_ * (3 * stream_ + (1 + up_) * inner_); }
 
@@ -106,6 +112,11 @@ class Block {
   }
   std::int64_t statistics() const { return (module_.norm == Norm::layer ? 8 : 4) * own_; }
 
+  // A plain RMS norm keeps its input in fp32 and, for its scale, what it divided.
+  std::int64_t norm_input() const {
+    const bool plain = fsdp() && !memory_.compiled && module_.norm == Norm::rms;
+    return (plain && takes_gradients() ? 4 + element_ : element_) * stream_;
+  }
   // Inputs of the matrices behind them. DTensor keeps what it gathered.
   std::int64_t norm_outputs() const {
     if (fsdp()) return memory_.compiled ? 0 : 2 * operand(whole_);
@@ -164,7 +175,7 @@ LayerHeld block_held(const SoftwareStack& stack, const Module& module, const Wor
       // By operator, a block's backward begins with the rest of its forward.
       const std::int64_t most =
           products ? std::max(tape, kept) + block.backward(false) : kept + block.backward(true);
-      return {kept, kept + block.forward(), most};
+      return {kept, kept + (products ? block.forward_by_operator() : block.forward()), most};
     }
     case Recompute::full:
       return {block.input(), block.input() + block.forward_alone(), tape + block.backward(false)};

@@ -18,15 +18,18 @@ std::int64_t vocabulary(const Module& module, const RankContext& context) {
 }
 
 // Logits, of L rows with a label: what stays, and the most in either pass.
-LayerHeld loss_held(const StackMemory& memory, std::int64_t logits, std::int64_t element) {
+LayerHeld loss_held(const StackMemory& memory, std::int64_t logits, std::int64_t element,
+                    bool cut) {
   const bool in_place = memory.fused_loss && memory.keeping != Keeping::fsdp;
   if (in_place) return {element * logits, element * logits, element * logits};
   if (memory.keeping != Keeping::fsdp)  // the exponentials, fp32; logits and gradients, as computed
     return {4 * logits, (4 + element) * logits, (4 + element) * logits};
   if (memory.fused_loss) return {element * logits, element * logits, 2 * element * logits};
-  // Their logarithms, fp32; in the forward logits as computed and in fp32 beside them; in the
-  // backward the loss' and the logarithms' gradients.
-  return {4 * logits, (8 + element) * logits, 12 * logits};
+  // Their logarithms, fp32. Forward: logits as computed and in fp32 beside them. Backward: the
+  // gradients of the loss and of the logarithms. Cut over ranks (loss_parallel), arithmetic by
+  // arithmetic: one more of each, shifted logits and the exponentials beside their sum.
+  const int more = cut ? 4 : 0;
+  return {4 * logits, (8 + element + more) * logits, (12 + more) * logits};
 }
 
 LayerHeld head_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
@@ -38,8 +41,8 @@ LayerHeld head_held(const SoftwareStack& stack, const Module& module, const Work
   const std::int64_t inputs = module.trainable != Trainable::full ? own
                               : fsdp(stack)                       ? own + whole
                                                                   : 2 * own;
-  const LayerHeld loss =
-      loss_held(stack.memory, size.loss_tokens * vocabulary(module, context), element);
+  const LayerHeld loss = loss_held(stack.memory, size.loss_tokens * vocabulary(module, context),
+                                   element, context.tp > 1);
   const std::int64_t kept = element * inputs + statistics;
   // Before the logits are gone, the gradient of the head's input.
   return {kept + loss.kept, kept + loss.forward,
@@ -93,37 +96,28 @@ LayerHeld layer_held(const SoftwareStack& stack, const Module& module, int layer
   return {kept, kept, kept + workspace_bytes(module, alone, size, context).value};
 }
 
-// Elements by layer, largest first.
-std::vector<std::int64_t> layer_elements(const std::vector<Parameter>& parameters,
-                                         const ShardIndex& place) {
-  std::map<int, std::int64_t> layers;
-  for (const Parameter& parameter : parameters)
-    layers[parameter.layer] += parameter.local_count(place);
-  std::vector<std::int64_t> elements;
-  for (const auto& [layer, count] : layers) elements.push_back(count);
-  std::sort(elements.rbegin(), elements.rend());
-  return elements;
-}
-
 }  // namespace
 
 ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRange range,
                      const WorkSize& size, const RankContext& context) {
   const std::vector<LayerKind> kinds = layers(module);
-  std::int64_t kept = 0, forward = 0, backward = 0;
+  std::int64_t kept = 0, forward = 0, loss = 0, backward = 0;
   for (int layer = range.begin; layer < range.end; ++layer) {
-    const LayerHeld held =
-        layer_held(stack, module, layer, kinds[static_cast<std::size_t>(layer)], size, context);
+    const LayerKind kind = kinds[static_cast<std::size_t>(layer)];
+    const LayerHeld held = layer_held(stack, module, layer, kind, size, context);
     forward = std::max(forward, kept + held.forward);
-    backward = std::max(backward, kept + held.backward);
+    std::int64_t& most = kind == LayerKind::language_head ? loss : backward;
+    most = std::max(most, kept + held.backward);
     kept += held.kept;
   }
-  return {Bytes(kept), Bytes(std::max<std::int64_t>(0, forward - kept)),
-          Bytes(std::max<std::int64_t>(0, backward - kept))};
+  const auto besides = [&](std::int64_t most) {
+    return Bytes(std::max<std::int64_t>(0, most - kept));
+  };
+  return {Bytes(kept), besides(forward), besides(loss), besides(backward)};
 }
 
 HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,
-                           int shards, int shard_index, NumberFormat precision) {
+                           int shards, int shard_index, bool pipelined, NumberFormat precision) {
   HeldBytes bytes = held_bytes(elements, shard, shards, shard_index, precision);
   if (fsdp(stack) && size_of(precision) < Bytes(4)) {
     bytes.values = Bytes(bytes.values.value / size_of(precision).value * 4);
@@ -132,24 +126,39 @@ HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& eleme
   const Bytes ours = gradient_size(precision);
   if (stack.memory.gradient > Bytes(0))
     bytes.gradient = Bytes(bytes.gradient.value / ours.value * stack.memory.gradient.value);
+  if (fsdp(stack) && pipelined && shard == Shard::full && shards > 1) {
+    bytes.values += size_of(precision) * (elements.trained + elements.frozen);
+    bytes.gradient += ours * elements.trained;
+  }
   return bytes;
 }
 
-Bytes stack_gathered_bytes(const std::vector<Parameter>& parameters, const ShardIndex& place,
-                           bool pipelined, NumberFormat precision) {
-  const std::vector<std::int64_t> elements = layer_elements(parameters, place);
-  std::int64_t gathered = 0;
-  for (std::size_t i = 0; i < elements.size(); ++i)
-    if (pipelined || i < 2) gathered += elements[i];
-  return gathered * size_of(precision);
+std::vector<std::int64_t> unit_elements(const SoftwareStack& stack,
+                                        const std::vector<Parameter>& parameters,
+                                        const ShardIndex& place, int size) {
+  std::map<int, std::int64_t> layers;
+  for (const Parameter& parameter : parameters) {
+    const bool end = parameter.layer == 0 || parameter.layer + 1 == size;
+    if (!fsdp(stack) || !end) layers[parameter.layer] += parameter.local_count(place);
+  }
+  std::vector<std::int64_t> elements;
+  for (const auto& [layer, count] : layers) elements.push_back(count);
+  std::sort(elements.rbegin(), elements.rend());
+  return elements;
 }
 
-Bytes stack_whole_gradient_bytes(const std::vector<Parameter>& parameters, const ShardIndex& place,
-                                 NumberFormat precision) {
-  const std::vector<std::int64_t> elements = layer_elements(parameters, place);
-  if (elements.empty()) return {};
-  const std::int64_t before = elements.size() > 1 ? elements[1] : 0;
-  return elements.front() * (size_of(precision) + gradient_size(precision)) +
+Bytes stack_gathered_bytes(const SoftwareStack& stack, const std::vector<std::int64_t>& units,
+                           bool pipelined, NumberFormat precision) {
+  if (units.empty() || (fsdp(stack) && pipelined)) return {};
+  return size_of(precision) * (units.front() + (units.size() > 1 ? units[1] : 0));
+}
+
+Bytes stack_whole_gradient_bytes(const SoftwareStack& stack, const std::vector<std::int64_t>& units,
+                                 bool pipelined, NumberFormat precision) {
+  if (units.empty()) return {};
+  if (fsdp(stack) && pipelined) return size_of(precision) * units.front();
+  const std::int64_t before = units.size() > 1 ? units[1] : 0;
+  return units.front() * (size_of(precision) + gradient_size(precision)) +
          before * gradient_size(precision);
 }
 
@@ -164,15 +173,18 @@ void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardInde
   }
 }
 
-Bytes standing_bytes(const SoftwareStack& stack, MatrixShapes shapes, std::int64_t gathered_rows,
-                     NumberFormat precision) {
-  Bytes bytes = stack.memory.workspaces;
+std::int64_t end_copies(const SoftwareStack& stack, std::int64_t elements, bool pipelined) {
+  return fsdp(stack) ? (pipelined ? 1 : 2) * elements : 0;
+}
+
+Bytes standing_bytes(const SoftwareStack& stack, Standing standing, NumberFormat precision) {
+  MatrixShapes& shapes = standing.shapes;
   if (!stack.memory.fused_gradient_sums) shapes.clear();
   std::sort(shapes.begin(), shapes.end());
   shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
-  std::int64_t elements = fsdp(stack) ? 0 : gathered_rows;
+  std::int64_t elements = standing.ends + (fsdp(stack) ? 0 : standing.rows);
   for (const auto& [rows, columns] : shapes) elements += rows * columns;
-  return bytes + elements * size_of(precision);
+  return stack.memory.workspaces + elements * size_of(precision);
 }
 
 }  // namespace polyphony

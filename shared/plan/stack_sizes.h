@@ -19,6 +19,7 @@
 //                                                                compiled 0
 //   masks of dropout        2·q·H         0                      0
 //   statistics of norms     4·q, LayerNorm 8·q, each
+//   RMS norms, eager fsdp   4·q·H more each: their input in fp32, what they divided in e
 // Latent attention: q and k T·A·(D + R)/t, v and the output T·A·Dv/t; latents before and after their
 // norms e·q·(2·Lq + 2·Lk + R), statistics 4·q each. A gate: 2·e·T·A·D/t. Other kinds of attention: as ours.
 // megatron without sequence parallelism, e = 2, F = 4H, K = A: s·b·h·(10 + 24/t + 5·a·s/(h·t)), as
@@ -29,7 +30,8 @@
 // Head: input and output of its norm 2·e·q·H (fsdp: output e·T·H), logits: fused e·T·V/t,
 // else 4·T·V/t. Embedding: mask of dropout q·H. Other layers: as ours.
 //
-// Besides, forward: partial sums before they are scattered; logits in both formats. Backward: of
+// Besides, forward: partial sums before they are scattered; logits in both formats (fsdp: cast to
+// fp32 and their logarithms; cut over t also the shifted and their exponentials). Backward: of
 // the feed-forward part's three steps and of attention, what the largest makes over what the steps
 // before it have freed (own count, stack_blocks.cpp); logits' gradients; the embedding's whole
 // gradient. What is recomputed is there again, a block at a time.
@@ -39,8 +41,10 @@
 // Sources: Korthikanti et al., arXiv 2205.05198 §4 (megatron); NVIDIA/TransformerEngine,
 // pytorch/module/{layernorm_linear,linear}.py, save_for_backward, attention/dot_product_attention/
 // context_parallel.py; NVIDIA/Megatron-LM, core/fusions/fused_bias_swiglu.py,
-// core/tensor_parallel/{layers,cross_entropy}.py; pytorch/torchtitan,
-// distributed/activation_checkpoint.py, models/llama3/model.
+// core/tensor_parallel/{layers,cross_entropy}.py; pytorch/torchtitan of 2024-12, train.py,
+// parallelisms/parallelize_llama.py, models/{norms,llama/model}.py; pytorch/pytorch,
+// torch/distributed/{fsdp/_fully_shard/_fsdp_{param_group,collectives},pipelining/stage,
+// tensor/parallel/loss}.py.
 #pragma once
 
 #include "shared/hardware/software.h"
@@ -57,27 +61,35 @@ struct LayerHeld {
 LayerHeld block_held(const SoftwareStack& stack, const Module& module, const WorkSize& size,
                      const RankContext& context, Recompute recompute, int block = 0);
 
-// Of a chunk: its tape, inputs included (input_in_tape()), and what an op holds besides.
+// Of a chunk: its tape, inputs included (input_in_tape()), and what an op holds besides: a backward
+// at its loss, where no gradient of a parameter is there yet, and behind it.
 struct ChunkHeld {
-  Bytes tape{}, forward{}, backward{};
+  Bytes tape{}, forward{}, loss{}, backward{};
 };
 ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRange layers,
                      const WorkSize& size, const RankContext& context);
 
 // Parameters, gradients and optimizer state (shared/layers/held_sizes.h has ours).
 //   Megatron: gradients of StackMemory::gradient bytes; moments and masters in fp32.
-//   fsdp: the parameters are the fp32 masters; gradients and moments in fp32. 16 bytes in all.
+//   fsdp: the parameters are the fp32 masters; gradients and moments in fp32. 16 bytes in all. Fully
+//   sharded stages of a pipeline keep parameters gathered, and gradients whole in fp32, from their
+//   first work to their last (torch.distributed.pipelining; torchtitan's default).
 HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,
-                           int shards, int shard_index, NumberFormat precision);
+                           int shards, int shard_index, bool pipelined, NumberFormat precision);
 
-// Fully sharded parameters by layer, as FSDP2 gathers them: of the largest layer and of the one
-// fetched ahead, in the compute format; of the whole chunk where a pipeline keeps them gathered
-// (torchtitan's default). And whole gradients: the largest layer's in the compute format and in
-// fp32 on its way to be summed, and the sum before it.
-Bytes stack_gathered_bytes(const std::vector<Parameter>& parameters, const ShardIndex& place,
+// Layers by elements on a rank, largest first, that are gathered and summed one by one: with fsdp
+// not a module's first and last (`size` layers in all), which are one group with its norm, gathered
+// throughout a step.
+std::vector<std::int64_t> unit_elements(const SoftwareStack& stack,
+                                        const std::vector<Parameter>& parameters,
+                                        const ShardIndex& place, int size);
+// Of such layers, fully sharded: gathered in the compute format, the largest and the one fetched
+// ahead. And whole gradients: the largest layer's in the compute format and in fp32 on its way to be
+// summed, and the sum before it; in a pipeline, before it is added to what is kept.
+Bytes stack_gathered_bytes(const SoftwareStack& stack, const std::vector<std::int64_t>& units,
                            bool pipelined, NumberFormat precision);
-Bytes stack_whole_gradient_bytes(const std::vector<Parameter>& parameters, const ShardIndex& place,
-                                 NumberFormat precision);
+Bytes stack_whole_gradient_bytes(const SoftwareStack& stack, const std::vector<std::int64_t>& units,
+                                 bool pipelined, NumberFormat precision);
 
 // Transformer Engine (2.3 and later) hands autograd one never-written gradient per shape of matrix,
 // kept for ever (module/base.py, get_dummy_wgrad): `shapes` of one rank's trained matrices; of
@@ -86,8 +98,16 @@ using MatrixShapes = std::vector<std::pair<std::int64_t, std::int64_t>>;
 void add_matrix_shapes(const std::vector<Parameter>& parameters, const ShardIndex& place,
                        bool with_head, MatrixShapes& shapes);
 // All that a rank keeps beside parameters, gradients and state: those, the rows of the head's input
-// gathered over the tensor-parallel ranks (Megatron's global memory buffer), workspaces.
-Bytes standing_bytes(const SoftwareStack& stack, MatrixShapes shapes, std::int64_t gathered_rows,
-                     NumberFormat precision);
+// gathered over the tensor-parallel ranks (Megatron's global memory buffer), workspaces; of fully
+// sharded modules' ends (unit_elements()) what stays gathered, and the buffer that it was gathered
+// into: another stream's, so that nothing else fits there.
+struct Standing {
+  MatrixShapes shapes;
+  std::int64_t rows = 0;  // elements
+  std::int64_t ends = 0;  // elements
+};
+// Elements gathered of ends; a pipeline's values have them already (stack_held_bytes()).
+std::int64_t end_copies(const SoftwareStack& stack, std::int64_t elements, bool pipelined);
+Bytes standing_bytes(const SoftwareStack& stack, Standing standing, NumberFormat precision);
 
 }  // namespace polyphony

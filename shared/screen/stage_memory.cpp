@@ -60,6 +60,7 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
       const ChunkHeld alone = chunk_held(stack_, module, layer, size, context);
       of.tape = alone.tape.value;
       of.forward = alone.forward.value;
+      of.loss = alone.loss.value;
       of.rebuilt = alone.backward.value;
     } else {
       of.tape = tape_bytes(module, layer, size, context).value - conditioning;
@@ -140,9 +141,10 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
 void StageMemories::add_besides(const Held& held, ModuleId id, LayerRange range,
                                 const StackLayers::Counts& counts, LayerRange again,
                                 Chunk& chunk) const {
-  chunk.forward = chunk.rebuilt = 0;
+  chunk.forward = chunk.loss = chunk.rebuilt = 0;
   const auto look = [&](std::size_t position, std::int64_t behind) {
     chunk.forward = std::max(chunk.forward, held.layers[position].forward - behind);
+    chunk.loss = std::max(chunk.loss, held.layers[position].loss - behind);
     chunk.rebuilt = std::max(chunk.rebuilt, held.layers[position].rebuilt - behind);
   };
   const bool first = counts[StackLayers::kFirst] > 0, last = counts[StackLayers::kLast] > 0;
@@ -235,9 +237,11 @@ WorkMemory StageMemories::work(bool in_step) const {
     grow(TurnKind::forward,
          Bytes(in + one.out + one.forward - tapes_behind) + state.gathered + ahead);
     if (one.visited) {
-      const Bytes both = Bytes(one.rebuilt + one.out + one.back) + state.gathered;
-      grow(TurnKind::backward, both + state.whole + behind - Bytes(tapes_behind));
-      grow(TurnKind::backward_input, both - Bytes(tapes_behind - kept_behind + before));
+      const Bytes rows = Bytes(one.out + one.back) + state.gathered;
+      const Bytes most = std::max(Bytes(one.rebuilt) + state.whole, Bytes(one.loss));
+      grow(TurnKind::backward, rows + most + behind - Bytes(tapes_behind));
+      grow(TurnKind::backward_input, rows + Bytes(std::max(one.rebuilt, one.loss)) -
+                                         Bytes(tapes_behind - kept_behind + before));
     }
     grow(TurnKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));
     tapes_behind += one.tape;

@@ -46,7 +46,7 @@ class StageMemories {
   // Of one layer, and of what flows into and out of runs of layers; bytes.
   struct Layer {
     std::int64_t tape = 0, input = 0, weights = 0, kept = 0;
-    std::int64_t forward = 0, rebuilt = 0;  // besides, while it runs
+    std::int64_t forward = 0, loss = 0, rebuilt = 0;  // besides, while it runs
   };
   struct Flows {
     std::int64_t inside = 0, in = 0, out = 0;  // between blocks; into the first layer; of the last
@@ -59,7 +59,7 @@ class StageMemories {
     std::int64_t tied = 0;  // of `weights`, what a chunk with both ends of a tied matrix has once
   };
   struct Chunk {
-    std::int64_t tape = 0, kept = 0, weights = 0, forward = 0, rebuilt = 0;
+    std::int64_t tape = 0, kept = 0, weights = 0, forward = 0, loss = 0, rebuilt = 0;
     std::int64_t in = 0, out = 0, back = 0;  // rows that arrive; of its output; gradients returned
     bool visited = false;
     bool goes_on = false;  // all that it leaves goes to the chunk after it
@@ -84,6 +84,8 @@ class StageMemories {
                    const StackLayers::Counts& counts, LayerRange again, Chunk& chunk) const;
   State state(const LayerParameterCounts& of, const ModuleLayout& grid, Shard shard,
               const StackLayers::Counts& counts) const;
+  std::int64_t ends(ModuleId module, const ModuleLayout& layout, const ModuleLayout& grid,
+                    const StackLayers::Counts& counts);
   const MatrixShapes& shapes_of(ModuleId module, std::size_t position, const ModuleLayout& layout,
                                 bool heads);
   bool of_another_stack() const { return stack_.memory.keeping != Keeping::polyphony; }

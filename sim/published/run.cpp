@@ -7,6 +7,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "sim/prediction/predict.h"
 #include "sim/published/measure.h"
+#include "sim/published/reserved.h"
 
 namespace polyphony::sim {
 namespace {
@@ -58,9 +59,6 @@ Bytes baseline_activations(PublishedCase in) {
   return activations(blocks_alone(std::move(in)));
 }
 
-// Of what the caching allocator has reserved at its peak, what is allocated (SimuMax,
-// docs/strategy.md, mem_factor; its own B200 runs: 66.55 of 70.88 GiB).
-constexpr double kAllocatedShare = 0.94;
 bool is_reserved(const PublishedRow& row) {
   return row.metric == Metric::peak_reserved_memory ||
          row.stack_traits.find("reserved-memory") != std::string::npos;
@@ -80,8 +78,9 @@ double memory_value(const PublishedRow& row, const PublishedCase& in,
       return in_unit(row, most);
     case Metric::peak_memory:
     case Metric::peak_reserved_memory:
+      if (is_reserved(row)) return in_unit(row, reserved_bytes(in, prediction));
       for (const RankMemory& memory : prediction.memory) most = std::max(most, memory.peak);
-      return in_unit(row, most) / (is_reserved(row) ? kAllocatedShare : 1);
+      return in_unit(row, most);
     case Metric::iteration_time:
     case Metric::tokens_per_sec_per_gpu:
     case Metric::model_tflops_per_gpu:

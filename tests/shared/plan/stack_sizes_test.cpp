@@ -116,12 +116,12 @@ TEST_CASE("a block under FSDP2") {
   SoftwareStack of = stack("fsdp");
   const std::int64_t stream = 4096 * 8192 * 2, heads = 4096 * (2 * 8192 + 2 * 1024) * 2,
                      wide = 4096 * 28672 * 2, lse = 4096 * 64 * 4, scales = 4096 * 2 * 4;
-  // Gate, its silu, up, the product.
+  // Of two norms the input in fp32, what they divided, the output. Gate, its silu, up, the product.
   CHECK(kept(of, module, size, half(1, false), Recompute::none) ==
-        4 * stream + heads + 4 * wide + lse + scales);
+        2 * (2 + 1 + 1) * stream + heads + 4 * wide + lse + scales);
   // Rows between blocks cut by eight; matrices keep whole what they gathered.
   CHECK(kept(of, module, size, half(8, true), Recompute::none) ==
-        2 * stream / 8 + 2 * stream + (heads + 4 * wide + lse + scales) / 8);
+        2 * 3 * stream / 8 + 2 * stream + (heads + 4 * wide + lse + scales) / 8);
   of.memory.compiled = true;  // norms, silu and product again
   CHECK(kept(of, module, size, half(1, false), Recompute::none) ==
         2 * stream + heads + 2 * wide + lse + scales);
@@ -130,8 +130,15 @@ TEST_CASE("a block under FSDP2") {
   of.memory.by_operator = true;
   const std::int64_t read = stream + 4096 * (8192 + 1024 + 28672) * 2 + 4096 * 8192 * 2 + lse;
   CHECK(kept(of, module, size, half(1, false), Recompute::selective) == read);
-  of.memory.compiled = false;  // down's output, too, which nobody reads
+  // Forward, besides: the stream, its norm, up and the product.
+  const auto besides = [&] {
+    const LayerHeld held = block_held(of, module, size, half(1, false), Recompute::selective);
+    return held.forward - held.kept;
+  };
+  CHECK(besides() == 2 * stream + 2 * wide);
+  of.memory.compiled = false;  // down's output, too, which nobody reads, but is last; silu's
   CHECK(kept(of, module, size, half(1, false), Recompute::selective) == read + stream);
+  CHECK(besides() == 2 * stream + 3 * wide - stream);
 }
 
 TEST_CASE("logits and their loss") {
@@ -146,26 +153,32 @@ TEST_CASE("logits and their loss") {
   SoftwareStack of = stack("megatron-core");
   CHECK(held(of).tape == Bytes(rows + 4 * logits));
   CHECK(held(of).forward == Bytes(2 * logits));
-  CHECK(held(of).backward == Bytes(2 * logits));
+  CHECK(held(of).loss == Bytes(2 * logits));
+  CHECK(held(of).backward == Bytes(0));  // blocks'
   of.memory.fused_loss = true;
   CHECK(held(of).tape == Bytes(rows + 2 * logits));
   CHECK(held(of).forward == Bytes(0));
   // The gradient of the head's input, of all rows and summed to own ones.
-  CHECK(held(of).backward == Bytes(4096 * 8192 * 2 * 9 / 8));
+  CHECK(held(of).loss == Bytes(4096 * 8192 * 2 * 9 / 8));
   of = stack("fsdp");
   CHECK(held(of).tape == Bytes(4096 * 8192 * 2 / 8 + 4096 * 8192 * 2 + 4096 * 4 / 8 + 4 * logits));
-  CHECK(held(of).forward == Bytes(6 * logits));
-  CHECK(held(of).backward == Bytes(8 * logits));
+  // Beside the logarithms, fp32 each. Forward: logits, those shifted, their exponentials in turn
+  // with the logarithms; and as computed. Backward: of the loss, the exponentials, what both make.
+  CHECK(held(of).forward == Bytes((8 + 2) * logits));
+  CHECK(held(of).loss == Bytes(12 * logits));
+  const std::int64_t all = 4096ll * 128256;  // not cut: one kernel from logits to logarithms
+  CHECK(chunk_held(of, module, head, size, half(1, false)).forward == Bytes((4 + 2) * all));
+  CHECK(chunk_held(of, module, head, size, half(1, false)).loss == Bytes(8 * all));
   of.memory.fused_loss = true;
   CHECK(held(of).tape == Bytes(4096 * 8192 * 2 / 8 + 4096 * 8192 * 2 + 4096 * 4 / 8 + 2 * logits));
-  CHECK(held(of).backward == Bytes(2 * logits));
+  CHECK(held(of).loss == Bytes(2 * logits));
 }
 
 TEST_CASE("parameters, gradients and optimizer state") {
   const HeldElements million{1'000'000, 0};
-  const auto bytes = [&](const char* name, Shard shard, int shards) {
+  const auto bytes = [&](const char* name, Shard shard, int shards, bool pipelined = false) {
     const HeldBytes held =
-        stack_held_bytes(stack(name), million, shard, shards, 0, NumberFormat::bf16);
+        stack_held_bytes(stack(name), million, shard, shards, 0, pipelined, NumberFormat::bf16);
     return (held.values + held.gradient + held.optimizer).value;
   };
   CHECK(bytes("megatron-2022", Shard::none, 1) == 18'000'000);
@@ -173,6 +186,10 @@ TEST_CASE("parameters, gradients and optimizer state") {
   CHECK(bytes("megatron-bridge", Shard::optimizer, 4) == (4 + 12 / 4) * 1'000'000);
   CHECK(bytes("fsdp", Shard::full, 8) == 16 / 8 * 1'000'000);
   CHECK(bytes("fsdp", Shard::none, 1) == 16'000'000);
+  // Between a pipeline's works gathered values in bf16, whole gradients in fp32.
+  CHECK(bytes("fsdp2", Shard::full, 8, true) == (16 / 8 + 2 + 4) * 1'000'000);
+  CHECK(bytes("fsdp2", Shard::none, 1, true) == 16'000'000);
+  CHECK(bytes("megatron-core", Shard::full, 8, true) == bytes("megatron-core", Shard::full, 8));
 }
 
 TEST_CASE("gathered layers, whole gradients, gradients never written") {
@@ -181,15 +198,28 @@ TEST_CASE("gathered layers, whole gradients, gradients never written") {
   // A block: qkv 10240·8192, out 8192·8192, three of 8192·28672, two norms; halves of the matrices.
   const std::int64_t block = (10240ll * 8192 + 8192ll * 8192 + 3ll * 8192 * 28672) / 2 + 2 * 8192;
   const std::int64_t head = 128256ll * 8192 / 2 + 8192;
-  const auto range = [&](int end) {
-    return parameters(module, {1, static_cast<std::uint16_t>(end)});
+  const auto units = [&](const char* name, int end) {
+    return unit_elements(stack(name), parameters(module, {1, static_cast<std::uint16_t>(end)}),
+                         place, 82);
   };
-  CHECK(stack_gathered_bytes(range(3), place, false, NumberFormat::bf16) == Bytes(4 * block));
-  CHECK(stack_gathered_bytes(range(82), place, false, NumberFormat::bf16) ==
-        Bytes(2 * (head + block)));
-  CHECK(stack_gathered_bytes(range(4), place, true, NumberFormat::bf16) == Bytes(6 * block));
-  CHECK(stack_whole_gradient_bytes(range(3), place, NumberFormat::bf16) ==
-        Bytes((2 + 4) * block + 4 * block));
+  const auto gathered = [&](const char* name, int end, bool pipelined) {
+    return stack_gathered_bytes(stack(name), units(name, end), pipelined, NumberFormat::bf16);
+  };
+  const auto whole = [&](const char* name, int end, bool pipelined) {
+    return stack_whole_gradient_bytes(stack(name), units(name, end), pipelined, NumberFormat::bf16);
+  };
+  CHECK(gathered("megatron-core", 3, false) == Bytes(4 * block));
+  CHECK(gathered("megatron-core", 82, false) == Bytes(2 * (head + block)));
+  CHECK(whole("megatron-core", 82, false) == Bytes((2 + 4) * head + 4 * block));
+  // The head is no unit of its own: gathered with the embedding, and into a buffer first.
+  CHECK(units("fsdp2", 82) == std::vector<std::int64_t>(80, block));
+  CHECK(gathered("fsdp2", 82, false) == Bytes(4 * block));
+  CHECK(whole("fsdp2", 82, false) == Bytes((2 + 4) * block + 4 * block));
+  CHECK(end_copies(stack("fsdp2"), head, false) == 2 * head);
+  // Of a pipeline all is gathered: what is left is one layer's own gradient.
+  CHECK(gathered("fsdp2", 82, true) == Bytes(0));
+  CHECK(whole("fsdp2", 82, true) == Bytes(2 * block));
+  CHECK(end_copies(stack("fsdp2"), head, true) == head);
 
   MatrixShapes shapes;
   add_matrix_shapes(parameters(module), place, true, shapes);
@@ -203,10 +233,12 @@ TEST_CASE("gathered layers, whole gradients, gradients never written") {
   CHECK(all.size() == 80 * 4 + 1);
   const SoftwareStack& core = stack("megatron-core");
   const Bytes matrices(2 * (block - 2 * 8192 + head - 8192));
-  CHECK(standing_bytes(core, shapes, 1000, NumberFormat::bf16) ==
+  CHECK(standing_bytes(core, {shapes, 1000}, NumberFormat::bf16) ==
         core.memory.workspaces + matrices + Bytes(2000));
-  CHECK(standing_bytes(stack("megatron-mimo"), shapes, 0, NumberFormat::bf16) ==
+  CHECK(standing_bytes(stack("megatron-mimo"), {shapes}, NumberFormat::bf16) ==
         core.memory.workspaces);
+  CHECK(standing_bytes(stack("fsdp2"), {shapes, 1000, 500}, NumberFormat::bf16) ==
+        stack("fsdp2").memory.workspaces + Bytes(1000));
 }
 
 TEST_CASE("another stack changes the sizes of buffers alone") {

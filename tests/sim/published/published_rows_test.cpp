@@ -171,11 +171,16 @@ TEST_CASE("rows: memory is the row's software's") {
   };
   const double allocated = found("peak_memory", "fsdp2");
   CHECK(allocated > 0);
-  CHECK(found("peak_reserved_memory", "fsdp2") == doctest::Approx(allocated / 0.94));
+  // Nothing recomputed: 1024 rows of 1024 twice at a block's end, and logits of 32000 words, bf16.
+  const double reserved_one = allocated + 2 * (2.0 * 1024 * 1024 + 1024.0 * 32000) / 1e9;
+  CHECK(found("peak_reserved_memory", "fsdp2") == doctest::Approx(reserved_one));
+  const RowResult core = result_of(memory("peak_memory", "megatron-core"));
+  CHECK(result_of(memory("peak_reserved_memory", "megatron-core")).predicted ==
+        doctest::Approx(core.predicted / 0.94));
   const auto reserved = run_published(
       rows_of(kHeader + ",stack_traits\n" + memory("peak_memory", "fsdp2") + ",reserved-memory\n"),
       {}, [](double) {});
-  CHECK(reserved.front().predicted == doctest::Approx(allocated / 0.94));
+  CHECK(reserved.front().predicted == doctest::Approx(reserved_one));
 
   const auto recomputed = [&](const std::string& how) {
     return result_of(replaced(memory("peak_memory", "fsdp2"), ",16,none,", ",16," + how + ","));
@@ -185,6 +190,30 @@ TEST_CASE("rows: memory is the row's software's") {
   CHECK(recomputed("full").predicted < recomputed("selective").predicted);
   CHECK(recomputed("selective(2)")
             .reason.starts_with("memory under recompute selective(2) of PyTorch"));
+}
+
+TEST_CASE("rows: what FSDP2 reserves, tensor by tensor") {
+  // Llama 8B on 8 GPUs, two sequences of 8192: 16384 rows of 4096, 14336 and 128256.
+  const std::string row =
+      "x_1,LLAMA3-8B,32,4096,32,8,14336,128256,8192,8,H100-80GB-SXM,1,1,1,1,8,1,2,16,selective(op),"
+      "0,bf16,peak_reserved_memory,1,GiB,full,sdpa,gated,0,full,gqa,nvlink4,torchtitan,";
+  const double rows = 16384, wide = 2 * rows * 14336, stream = 2 * rows * 4096;
+  const double block = 4096.0 * (2 * 4096 + 2 * 1024 + 3 * 14336) + 2 * 4096,
+               ends = 2.0 * 128256 * 4096 + 4096;
+  // Masters, moments, gradients; both ends gathered and the buffer they came in, two blocks.
+  const double state = 16.0 / 8 * (32 * block + ends) + 2 * (2 * ends + 2 * block);
+  // Of a block its input, q, v, attention's output and log-sum-exp, gate.
+  const double tape = 3 * stream + stream / 4 + 4 * rows * 32 + wide;
+  // The head's input and its norm's output, a scale a row; logarithms of the logits, the gradient of
+  // the loss and theirs; room for the gradient that the last block returns.
+  const double loss = 2 * stream + 4 * rows + 12 * rows * 128256 + stream;
+  // Free, but not for logits: stream, norm, up and product; the logits in bf16.
+  const double free = 2 * stream + 2 * wide + 2 * rows * 128256, workspace = 32 << 20;
+  const double compiled = state + 32 * tape + loss + free + workspace, gib = 1 << 30;
+  CHECK(result_of(row + "fsdp2-compiled,f,").predicted == doctest::Approx(compiled / gib));
+  // Eager: the last product's output of each block, too; silu's in place of it.
+  CHECK(result_of(row + "fsdp2,f,").predicted ==
+        doctest::Approx((compiled + 32 * stream + wide - stream) / gib));
 }
 
 TEST_CASE("statistics of errors") {
