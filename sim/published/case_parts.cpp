@@ -165,6 +165,8 @@ Module read_model(const PublishedRow& row) {
     module.experts_per_token = need(row.topk, "topk");
     module.expert_ffn = need(row.moe_ffn, "moe_ffn");
     module.shared_ffn = row.shared_experts.value_or(0) * module.expert_ffn;
+    module.dense_blocks = row.dense_layers.value_or(0);
+    if (module.dense_blocks > 0) module.ffn = need(row.dense_ffn, "dense_ffn");
     module.gated = true;
   }
   if (row.trainable == "lora") {

@@ -9,12 +9,8 @@ namespace {
 double used_weights(const Module& m) {
   const double width = static_cast<double>(m.heads) * m.head_dim,
                keys = static_cast<double>(m.kv_heads) * m.head_dim, h = m.hidden;
-  const double matrices = m.gated ? 3 : 2;
-  const double feed =
-      m.experts > 0
-          ? 3 * h * (static_cast<double>(m.experts_per_token) * m.expert_ffn + m.shared_ffn) +
-                h * m.experts
-          : matrices * h * m.ffn;
+  const double sparse = m.experts > 0 ? 1 - static_cast<double>(m.dense_blocks) / m.layers : 0;
+  const double feed = feed_forward_weights(m) + sparse * h * m.experts;
   if (m.key_value_rank == 0) return m.layers * (h * (2 * width + 2 * keys) + feed) + h * m.vocab;
   const double wide = static_cast<double>(m.heads) * (m.head_dim + m.rotary_dim);
   const double queries = m.query_rank > 0 ? m.query_rank * (h + wide) : h * wide;
@@ -56,6 +52,14 @@ double work_of(const PublishedRow& row, const Module& module) {
 }
 
 }  // namespace
+
+double feed_forward_weights(const Module& m) {
+  const double dense = (m.gated ? 3.0 : 2.0) * m.hidden * m.ffn;
+  if (m.experts == 0) return dense;
+  const double sparse =
+      3.0 * m.hidden * (static_cast<double>(m.experts_per_token) * m.expert_ffn + m.shared_ffn);
+  return (m.dense_blocks * dense + (m.layers - m.dense_blocks) * sparse) / m.layers;
+}
 
 Flops published_flops(const PublishedRow& row, const Module& m, bool hardware) {
   const double samples = *row.global_batch, s = *row.seq, h = m.hidden, layers = m.layers;

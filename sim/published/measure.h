@@ -15,6 +15,9 @@
 
 namespace polyphony::sim {
 
+// Weights that a token meets in the feed-forward part of a block, without the router: the mean over
+// blocks.
+double feed_forward_weights(const Module& module);
 Flops published_flops(const PublishedRow& row, const Module& module, bool hardware);
 // A metric of time: seconds of a step that it means, and the metric that a step time means.
 Seconds step_of(const PublishedRow& row, const Module& module, double value);

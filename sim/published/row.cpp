@@ -90,7 +90,9 @@ constexpr CountColumn kCounts[] = {{"layers", &PublishedRow::layers},
                                    {"key_value_rank", &PublishedRow::key_value_rank},
                                    {"query_rank", &PublishedRow::query_rank},
                                    {"rotary_dim", &PublishedRow::rotary_dim},
-                                   {"sliding_window", &PublishedRow::sliding_window}};
+                                   {"sliding_window", &PublishedRow::sliding_window},
+                                   {"dense_layers", &PublishedRow::dense_layers},
+                                   {"dense_ffn", &PublishedRow::dense_ffn}};
 
 // Read by name below, or for people only.
 const std::set<std::string> kOthers{"id",      "measured_metric",   "measured_value",

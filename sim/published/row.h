@@ -36,7 +36,7 @@ struct PublishedRow {
       stack_traits, mixers, measured_on, family, duplicate_of, outlier;
   std::optional<int> layers, hidden, heads, kv_heads, ffn, vocab, seq, gpus, tp, cp, pp, vpp, dp,
       ep, microbatch, global_batch, shard_ranks, experts, topk, moe_ffn, shared_experts, head_dim,
-      key_value_rank, query_rank, rotary_dim, sliding_window;
+      key_value_rank, query_rank, rotary_dim, sliding_window, dense_layers, dense_ffn;
   std::optional<bool> sequence_parallel, tied_embeddings, qk_norm;
   std::vector<std::string> assumed;  // columns
   Metric metric = Metric::iteration_time;

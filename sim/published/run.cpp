@@ -99,11 +99,8 @@ double naive_work(const PublishedRow& row, const PublishedCase& in) {
   const double tokens = static_cast<double>(*row.global_batch) * *row.seq, h = m.hidden;
   const double width = static_cast<double>(m.heads) * m.head_dim,
                keys = static_cast<double>(m.kv_heads) * m.head_dim;
-  const double feed = m.experts > 0
-                          ? 3 * h * (double(m.experts_per_token) * m.expert_ffn + m.shared_ffn)
-                          : (m.gated ? 3 : 2) * h * m.ffn;
-  const double layers =
-      2.0 * m.layers * (h * (2 * width + 2 * keys) + feed) + 2.0 * m.layers * h * *row.seq;
+  const double layers = 2.0 * m.layers * (h * (2 * width + 2 * keys) + feed_forward_weights(m)) +
+                        2.0 * m.layers * h * *row.seq;
   double per_token = 3 * (layers + 2 * h * m.vocab);
   if (grid.recompute == Recompute::full) per_token += layers;
   const NumberFormat format = in.profile.stack.matrix.value_or(in.scenario.training.precision);

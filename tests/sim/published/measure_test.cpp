@@ -79,6 +79,12 @@ TEST_CASE("FLOPs of gated layers and experts: weights used, half of the square")
   m.shared_ffn = 10;
   blocks = 3 * (2 * (192 + 528 + 32) + 2 * 16 * 8);
   CHECK(flops(m, 2, 16, "none", false) == doctest::Approx(32 * 3 * (blocks + head)));
+  // The first of three blocks dense, three matrices of 8·16 in place of experts and router.
+  Module first = m;
+  first.ffn = 16;
+  first.dense_blocks = 1;
+  CHECK(flops(first, 2, 16, "none", false) ==
+        doctest::Approx(32 * 3 * (blocks - 2 * (528 + 32 - 384) + head)));
   // Latent attention of rank 4 with 2 rotary values a head: from h to 4 + 2, from 4 to k and v of
   // 8, q 8·(8 + 4), out 64; keys are 12 wide, values 8.
   m.key_value_rank = 4;
