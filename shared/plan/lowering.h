@@ -273,6 +273,7 @@ class RankLowering {
   std::map<GroupId, std::uint32_t> sequences_;
   std::map<ParamGroupId, BufferId> gathered_;  // values that are here now
   std::map<ParamGroupId, OpId> gather_ops_;
+  OpId scatters_[2];  // of whole gradients: the last but one chunk's, and the last's
   std::vector<BufferId> freed_after_;  // gathered values that the op in hand uses last
   OpId last_compute_;
   std::vector<OpId> waits_;  // of the compute op in hand

@@ -4,6 +4,7 @@
 
 #include "shared/layers/expand_layer.h"
 #include "shared/layers/layer_table.h"
+#include "shared/plan/cut_by_blocks.h"
 #include "shared/plan/links.h"
 #include "shared/plan/partition.h"
 #include "shared/plan/stages.h"
@@ -80,8 +81,7 @@ class Units {
 
   // Whether a chunk must end before this layer.
   bool is_cut(ModuleId module, int layer, bool unit_begins) const {
-    const bool gathers = layout_.modules[module.value].shard == Shard::full;
-    if (gathers && unit_begins) return true;
+    if (unit_begins && cut_by_blocks(layout_.modules[module.value].shard)) return true;
     return std::any_of(model_.edges.begin(), model_.edges.end(), [&](const Edge& edge) {
       return (edge.to == module && edge.to_layer == layer) ||
              (edge.from == module && edge_end(model_, edge) == layer);

@@ -3,8 +3,8 @@
 //   A branch is one pipeline: one module with the projectors that read from it, or all modules when
 //   homogeneous. Stage s runs on index rank_of_stage[s] of the pp ranks along its pipeline (more stages than
 //   ranks: virtual stages), where its schedule places it. A stage is a list of chunks: layer ranges of one module,
-//   cut where an edge enters or leaves between layers, and at every block of a fully sharded
-//   module, so that its parameters are gathered block by block. What flows between chunks:
+//   cut where an edge enters or leaves between layers, and at every block where gradients or
+//   parameters are divided (shared/plan/cut_by_blocks.h). What flows between chunks:
 //   shared/plan/links.h.
 #pragma once
 

@@ -239,7 +239,8 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   std::vector<Whole> wholes;
   if (!splits && chunk.trained) {
     wholes = whole_gradients(chunk, uses);
-    received.push_back(chunk.last_scatter);  // one whole gradient of a chunk at a time
+    received.push_back(chunk.last_scatter);  // one whole gradient of a chunk at a time,
+    received.push_back(scatters_[0]);        // one beside that on its way
   }
   for (Port* port : chunk.inputs)
     if (port->link->input.gradient) leave(role, *port, true, microbatch, uses);
@@ -256,7 +257,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
 void RankLowering::weight(Role& role, ChunkState& chunk, int microbatch) {
   std::vector<BufferUse>& uses = uses_;
   uses.clear();
-  waits_.assign(1, chunk.last_scatter);
+  waits_.assign({chunk.last_scatter, scatters_[0]});
   for (const std::vector<BufferId>* list : {&chunk.held, &chunk.kept}) {
     uses.push_back({(*list)[static_cast<std::size_t>(microbatch)], Use::read});
     uses.push_back({(*list)[static_cast<std::size_t>(microbatch)], Use::free});

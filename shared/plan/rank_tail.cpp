@@ -77,6 +77,9 @@ void RankLowering::scatter(ChunkState& chunk, const std::vector<Whole>& wholes, 
         gradient_size(program_.precision) * group.trained, {summed.valid() ? summed : op},
         {{whole.buffer, Use::read}, {whole.buffer, Use::free}});
   }
+  if (wholes.empty()) return;
+  scatters_[0] = scatters_[1];
+  scatters_[1] = chunk.last_scatter;
 }
 
 // Gradients that are sums over the tensor-parallel ranks (Parameter::partial). Invalid: there are

@@ -118,7 +118,11 @@ ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRang
 
 HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,
                            int shards, int shard_index, bool pipelined, NumberFormat precision) {
-  HeldBytes bytes = held_bytes(elements, shard, shards, shard_index, precision);
+  // FSDP2 divides the masters where it divides gradients; what it gathered then stays.
+  const bool stays = fsdp(stack) && shards > 1 &&
+                     (shard == Shard::gradients || (shard == Shard::full && pipelined));
+  HeldBytes bytes =
+      held_bytes(elements, stays ? Shard::full : shard, shards, shard_index, precision);
   if (fsdp(stack) && size_of(precision) < Bytes(4)) {
     bytes.values = Bytes(bytes.values.value / size_of(precision).value * 4);
     bytes.optimizer = Bytes(bytes.optimizer.value / 12 * 8);
@@ -126,10 +130,11 @@ HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& eleme
   const Bytes ours = gradient_size(precision);
   if (stack.memory.gradient > Bytes(0))
     bytes.gradient = Bytes(bytes.gradient.value / ours.value * stack.memory.gradient.value);
-  if (fsdp(stack) && pipelined && shard == Shard::full && shards > 1) {
+  if (stays) {
     bytes.values += size_of(precision) * (elements.trained + elements.frozen);
-    bytes.gradient += ours * elements.trained;
+    bytes.gathered = {};
   }
+  if (stays && pipelined) bytes.gradient += ours * elements.trained;
   return bytes;
 }
 

@@ -71,9 +71,10 @@ ChunkHeld chunk_held(const SoftwareStack& stack, const Module& module, LayerRang
 
 // Parameters, gradients and optimizer state (shared/layers/held_sizes.h has ours).
 //   Megatron: gradients of StackMemory::gradient bytes; moments and masters in fp32.
-//   fsdp: the parameters are the fp32 masters; gradients and moments in fp32. 16 bytes in all. Fully
-//   sharded stages of a pipeline keep parameters gathered, and gradients whole in fp32, from their
-//   first work to their last (torch.distributed.pipelining; torchtitan's default).
+//   fsdp: the parameters are the fp32 masters; gradients and moments in fp32. 16 bytes in all.
+//   Divided gradients: masters are divided too, and what was gathered of them stays. In a pipeline it
+//   does so under fully sharded parameters, too, and gradients stay whole in fp32 until the last work
+//   (torch.distributed.pipelining; torchtitan's default).
 HeldBytes stack_held_bytes(const SoftwareStack& stack, const HeldElements& elements, Shard shard,
                            int shards, int shard_index, bool pipelined, NumberFormat precision);
 

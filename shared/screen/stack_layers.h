@@ -31,8 +31,8 @@ struct LayerCut {
   Recompute recompute;
 };
 
-// A run of one module's layers on a stage, cut where edges enter or leave; where it is fully
-// sharded, at every block, too (shared/plan/plan.h).
+// A run of one module's layers on a stage, cut where edges enter or leave; where gradients are
+// divided, at every block, too (shared/plan/plan.h).
 using LayerRun = Chunk;
 
 // The scenario must outlive it.

@@ -5,6 +5,7 @@
 
 #include "shared/layers/layer_table.h"
 #include "shared/layers/rows.h"
+#include "shared/plan/cut_by_blocks.h"
 #include "shared/plan/links.h"
 
 namespace polyphony {
@@ -149,7 +150,7 @@ LayerTimes StageCosts::times(const LayoutView& view, StageOfBranch stage, bool s
     for (std::size_t p = 0; p < per_layer.size(); ++p)
       if (counts[p] > 0) sum += per_layer[p] * counts[p];
     int chunks = 0;
-    layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange) { ++chunks; });
+    layers_.each_chunk(run, cut_by_blocks(layout.shard), [&](LayerRange) { ++chunks; });
     const bool visited = needs_backward(scenario_.model, run.module);
     const Seconds over = profile_.op_overhead * chunks, over_back = visited ? over : Seconds(0);
     sum += {(over + over_back) * branch.works, over, over_back, over, over_back, {}};
@@ -251,7 +252,7 @@ void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int
     const bool visited = needs_backward(scenario_.model, run.module);
     std::optional<StackLayers::Counts> before;  // of the chunk before, mostly the same
     ChunkCost of;
-    layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
+    layers_.each_chunk(run, cut_by_blocks(layout.shard), [&](LayerRange range) {
       const StackLayers::Counts counts = layers_.count({run.module, range}, {});
       if (before != counts) of = chunk_cost(view, stage, layout, found.elements->of(counts), first);
       before = counts;

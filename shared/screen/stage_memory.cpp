@@ -7,6 +7,7 @@
 #include "shared/layers/row_shares.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
+#include "shared/plan/cut_by_blocks.h"
 
 namespace polyphony {
 
@@ -187,7 +188,7 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
       }
       const Held& held = (*found.tapes[beside])[kind];
       std::optional<StackLayers::Counts> before;  // of the chunk before, mostly the same
-      layers_.each_chunk(run, layout.shard == Shard::full, [&](LayerRange range) {
+      layers_.each_chunk(run, cut_by_blocks(layout.shard), [&](LayerRange range) {
         const StackLayers::Counts counts = layers_.count({run.module, range}, found.again);
         const bool same = before == counts;
         chunks_.push_back(same ? chunks_.back()

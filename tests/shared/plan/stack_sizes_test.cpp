@@ -189,6 +189,8 @@ TEST_CASE("parameters, gradients and optimizer state") {
   // Between a pipeline's works gathered values in bf16, whole gradients in fp32.
   CHECK(bytes("fsdp2", Shard::full, 8, true) == (16 / 8 + 2 + 4) * 1'000'000);
   CHECK(bytes("fsdp2", Shard::none, 1, true) == 16'000'000);
+  CHECK(bytes("fsdp2", Shard::gradients, 8) == (16 / 8 + 2) * 1'000'000);
+  CHECK(bytes("fsdp2", Shard::gradients, 8, true) == bytes("fsdp2", Shard::full, 8, true));
   CHECK(bytes("megatron-core", Shard::full, 8, true) == bytes("megatron-core", Shard::full, 8));
 }
 
