@@ -61,12 +61,14 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
       call->normalised(dx).copy_(part);
     }
     if (call->query->grad.defined()) {
-      call->pass.queue->add([call, dy] {
-        const Tensor each = at::mul(widened(call->normalised(dy)), call->normalised(call->x))
-                                .mul_(call->scale)
-                                .sum(at::IntArrayRef({0, 1}));  // [g+1, D]
-        call->query->grad.add_(each.narrow(0, 0, call->heads.group).sum(0));
-        call->key->grad.add_(each[call->heads.group]);
+      const Tensor each = at::mul(widened(call->normalised(dy)), call->normalised(call->x))
+                              .mul_(call->scale)
+                              .sum(at::IntArrayRef({0, 1}));  // [g+1, D]
+      const Tensor sums = at::stack(                          // all that waits for the weight part
+          {each.narrow(0, 0, call->heads.group).sum(0), each[call->heads.group]});
+      call->pass.queue->add([query = call->query, key = call->key, sums] {
+        query->grad.add_(sums[0]);
+        key->grad.add_(sums[1]);
       });
     }
     return {dx, Tensor(), Tensor()};

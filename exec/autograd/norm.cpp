@@ -1,4 +1,5 @@
 // LayerNorm and RMSNorm (exec/autograd/linear.h). Their statistics are fp32 at least, whatever x is in.
+// What their weights take is summed at once and queued: a vector, where {x, dy} would stay.
 #include <array>
 
 #include "exec/autograd/linear.h"
@@ -51,12 +52,12 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
           norm_parameter(*call->bias), {true, false, false}));
     }
     if (call->weight->grad.defined()) {
-      call->pass.queue->add([call, dy] {
-        const auto [none, weight, bias] = at::native_layer_norm_backward(
-            widened(dy), widened(call->x), {call->x.size(1)}, call->mean, call->scale,
-            widened(call->weight->value), widened(call->bias->value), {false, true, true});
-        call->weight->grad.add_(weight);
-        call->bias->grad.add_(bias);
+      const auto [none, dw, db] = at::native_layer_norm_backward(
+          widened(dy), widened(call->x), {call->x.size(1)}, call->mean, call->scale,
+          widened(call->weight->value), widened(call->bias->value), {false, true, true});
+      call->pass.queue->add([weight = call->weight, bias = call->bias, dw = dw, db = db] {
+        weight->grad.add_(dw);
+        bias->grad.add_(db);
       });
     }
     return {dx, Tensor(), Tensor()};
@@ -89,9 +90,10 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
       dx = dx.to(dy.scalar_type());
     }
     if (call->weight->grad.defined()) {
-      call->pass.queue->add([call, dy] {
-        add_rows(call->weight->grad, at::mul(widened(dy), call->x).mul_(call->scale));
-      });
+      call->pass.queue->add(
+          [weight = call->weight, dw = at::mul(widened(dy), call->x).mul_(call->scale).sum(0)] {
+            weight->grad.add_(dw);
+          });
     }
     return {dx, Tensor(), Tensor()};
   }

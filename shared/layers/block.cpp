@@ -93,9 +93,6 @@ void Block::post_norm() {
 void Block::post_norm_backward() {
   if (module_.post_norms) norm_backward(own(size_.tokens), hidden());
 }
-void Block::post_norm_weight() {
-  if (module_.post_norms) norm_weight(own(size_.tokens), hidden());
-}
 
 void Block::forward() {
   norm(own(size_.tokens), hidden());
@@ -123,12 +120,8 @@ void Block::backward_input(bool attention_again) {
 }
 
 void Block::backward_weight() {
-  post_norm_weight();
   block_part(block_.feed_forward).backward_weight(*this);
-  norm_weight(own(size_.tokens), hidden());
-  post_norm_weight();
   block_part(block_.attention).backward_weight(*this);
-  norm_weight(own(size_.tokens), hidden());
 }
 
 std::int64_t Block::tape(const LayerBytes& bytes) {

@@ -50,7 +50,6 @@ class Block : public LayerKernels {
  private:
   void post_norm();
   void post_norm_backward();
-  void post_norm_weight();
 };
 
 }  // namespace polyphony

@@ -55,7 +55,6 @@ void CrossAttention::backward_weight() {
   weight_gradient(out());
   weight_gradient(key_value());
   weight_gradient(query());
-  norm_weight(own(size_.tokens), hidden());
 }
 
 std::int64_t CrossAttention::tape(const LayerBytes& bytes) {

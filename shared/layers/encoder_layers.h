@@ -53,7 +53,7 @@ class EncoderNorm : public LayerKernels {
   static void parameters(LayerParameters add) { add.norm("norm"); }
   void forward();
   void backward_input(bool);
-  void backward_weight() { norm_weight(own(size_.tokens), hidden()); }
+  void backward_weight() {}
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t input_kept(const LayerBytes& bytes) {
     return bytes.module.class_token ? 0 : bytes.input();

@@ -87,10 +87,7 @@ void LanguageHead::backward_input(bool) {
   passes((own(size_.tokens) + 3 * own(rows)) * hidden(), 1, 2);
 }
 
-void LanguageHead::backward_weight() {
-  weight_gradient(vocabulary());
-  norm_weight(own(size_.loss_tokens), hidden());
-}
+void LanguageHead::backward_weight() { weight_gradient(vocabulary()); }
 
 std::int64_t LanguageHead::tape(const LayerBytes& bytes) {
   const Module& m = bytes.module;

@@ -106,11 +106,8 @@ void LatentAttention::backward_weight() {
   weight_gradient(out());
   weight_gradient(key_up());
   weight_gradient(key_down());
-  norm_weight(own(size_.tokens), module_.key_value_rank);
   weight_gradient(query_up());
-  if (module_.query_rank == 0) return;
-  weight_gradient(query_down());
-  norm_weight(own(size_.tokens), module_.query_rank);
+  if (module_.query_rank > 0) weight_gradient(query_down());
 }
 
 std::string LatentAttention::refused(const Module&, const ModuleLayout& layout) {

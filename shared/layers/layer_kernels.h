@@ -138,12 +138,14 @@ class LayerKernels {
     gemm(l.out, l.in, l.rows, (l.rows * l.in + l.rows * l.out) * element() + accumulated);
     if (l.bias) passes(l.rows * l.out, 1, 2);  // column sums, added to the gradient
   }
-  // A norm over rows × width: forward x -> y; backward dy, x -> dx; its weight reads both again.
+  // A norm over rows × width: forward x -> y; backward dy, x -> dx, and at once, though a weight part
+  // be an op of its own, the sums over rows that its weight takes: they read both again.
   void norm(std::int64_t rows, std::int64_t width) { passes(rows * width, 2, 1); }
-  void norm_backward(std::int64_t rows, std::int64_t width) { passes(rows * width, 3, 1); }
-  void norm_weight(std::int64_t rows, std::int64_t width) {
-    if (!lora()) passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
+  void norm_backward(std::int64_t rows, std::int64_t width) {
+    passes(rows * width, 3, 1);
+    if (norms_train()) passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
   }
+  bool norms_train() const { return context_.weight_grad && !lora(); }
 
   // shared/layers/lora_kernels.cpp
   void low_rank_forward(const Linear& l);

@@ -95,10 +95,8 @@ void SelfAttention::head_norm_backward() {
   // copied.
   passes(size_.tokens * (query_width() + key_width()), 13, 6);
   passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
-}
-
-void SelfAttention::head_norm_weight() {  // dy∘x (3), scaled (2), summed (1): by q and by k
-  if (module_.qk_norm && !lora()) passes(size_.tokens * (query_width() + key_width()), 6, 7);
+  // Of the weights dy∘x (3), scaled (2), summed (1): by q and by k.
+  if (norms_train()) passes(size_.tokens * (query_width() + key_width()), 6, 7);
 }
 
 void SelfAttention::again() {
@@ -136,7 +134,6 @@ void SelfAttention::backward_input() {
 
 void SelfAttention::backward_weight() {
   weight_gradient(out());
-  head_norm_weight();
   weight_gradient(qkv());
 }
 

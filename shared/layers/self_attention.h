@@ -58,7 +58,6 @@ class SelfAttention : public LayerKernels {
   // RMSNorm of q and k, their heads side by side; v is copied.
   void head_norm();
   void head_norm_backward();
-  void head_norm_weight();
 };
 
 }  // namespace polyphony

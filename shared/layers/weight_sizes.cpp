@@ -3,7 +3,7 @@
 //   matrix [out, in]  rows·(in + out), as cut; of experts by slot
 //   router            rows of the rank; logits' gradients in fp32 at least; its input is the shared
 //                     expert's too
-//   norm              2·width and its statistics of each row; of heads q, k and v and their gradients
+//   norm              its gradient and its bias', made by the input part (of heads one's width)
 //   table             the gradient of all rows; of patches that of its output, class tokens' too
 // Gradients that two layers share (a residual sum passes its own on) are counted where they are
 // made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
@@ -48,21 +48,9 @@ std::int64_t input_width(const Parameter& parameter, std::int64_t own) {
 }
 
 Pair norm_bytes(const LayerBytes& held, const Parameter& parameter) {
-  const std::int64_t rows =
-      held.own(parameter.rows == Rows::loss ? held.size.loss_tokens : held.size.tokens);
-  const std::int64_t features = held.element() * input_width(parameter, parameter.shape.back());
-  const int statistics =
-      held.module.norm == Norm::layer && parameter.shape.back() == held.module.hidden ? 2 : 1;
-  return {rows * (features + statistics * held.wide()), rows * features};
-}
-
-Pair head_norm_bytes(const LayerBytes& held) {
-  const Module& m = held.module;
-  const std::int64_t heads = m.heads / held.context.tp,
-                     keys = std::max(1, m.kv_heads / held.context.tp);
-  const std::int64_t features = held.element() * (heads + 2 * keys) * m.head_dim;
-  return {held.size.tokens * (features + held.wide() * (heads + keys)),
-          held.size.tokens * features};
+  const std::int64_t width = parameter.shape.back();
+  const bool bias = held.module.norm == Norm::layer && width == held.module.hidden;
+  return {0, held.wide() * width * (bias ? 2 : 1)};
 }
 
 Pair matrix_bytes(const LayerBytes& held, const Parameter& parameter) {
@@ -99,7 +87,7 @@ Pair pair_bytes(const LayerBytes& held, const Parameter& parameter) {
     case Role::norm:
       return norm_bytes(held, parameter);
     case Role::head_norms:
-      return head_norm_bytes(held);
+      return {0, held.wide() * 2 * held.module.head_dim};
   }
   return {};
 }
@@ -132,20 +120,17 @@ Bytes kept_for_weights(const Module& module, LayerRange range, const WorkSize& s
                        const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
   std::int64_t bytes = 0;
-  int inputs_of = -1;  // the last layer whose input counts once for all
   for (const Parameter& parameter : parameters(module, range)) {
-    if (!parameter.trained) continue;
     const LayerBytes held = layer_bytes(
         module, parameter.layer, stack[static_cast<std::size_t>(parameter.layer)], size, context);
-    if (held.recompute != Recompute::full) {
-      if (is_kept(held, parameter)) bytes += pair_bytes(held, parameter).input;
-    } else if (parameter.role == Role::norm && inputs_of != parameter.layer) {
-      bytes += held.input();  // the block's, which its first norm reads
-      inputs_of = parameter.layer;
-    }
+    if (parameter.trained && held.recompute != Recompute::full && is_kept(held, parameter))
+      bytes += pair_bytes(held, parameter).input;
   }
-  return Bytes(
-      std::max<std::int64_t>(0, bytes - input_in_tape(module, range, size, context).value));
+  // Others begin with a norm.
+  const LayerKind first = stack[range.begin];
+  const bool reads = first == LayerKind::projector_mlp || first == LayerKind::projector_linear;
+  if (reads) bytes -= input_in_tape(module, range, size, context).value;
+  return Bytes(std::max<std::int64_t>(0, bytes));
 }
 
 Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& size,

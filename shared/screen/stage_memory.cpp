@@ -68,7 +68,7 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
       of.rebuilt = workspace_bytes(module, layer, size, context).value;
     }
     of.weights = held_for_weights(module, layer, size, context).value;
-    if (of.weights > 0) of.kept = kept_for_weights(module, layer, size, context).value + input;
+    if (of.weights > 0) of.kept = kept_for_weights(module, layer, size, context).value;
   }
   if (module.tied && stack > 1) {  // a chunk with both ends has the matrix once
     const ChunkContext context = layers_.context_at(id, StackLayers::kFirst, cut);
@@ -131,7 +131,7 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
   if (blocks) chunk.tape += (of_another_stack() ? 0 : flows.condition) - flows.condition_kept;
   chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
   // Nothing waits where nothing is trained.
-  chunk.kept = chunk.weights > 0 ? std::clamp<std::int64_t>(chunk.kept - input, 0, chunk.tape) : 0;
+  chunk.kept = chunk.weights > 0 ? std::min(chunk.kept, chunk.tape) : 0;
   chunk.tape += chunk.in;
   chunk.back = first ? (inputs_trained_[id.value] ? flows.in : 0) : flows.inside;
   return chunk;

@@ -18,19 +18,22 @@ TEST_CASE("a decoder block, kernel by kernel") {
   CHECK(counts(m, 1, Phase::recompute, kTen) == counts(m, 1, Phase::forward, kTen));
   // Input gradients: the same products. Attention: reads q, o, do (8 each), k, v, writes dq, dk,
   // dv: 4·8 + 4·4. Passes: SwiGLU 13·16 (4 launches), norms 3·8 and sums 3·8 twice, rotation 9·12.
+  // Scales of RMSNorms: product of dy and x, its sum, added: x and dy read by each norm, 3 launches.
   CHECK(counts(m, 1, Phase::backward_input, kTen) ==
-        Counts{2.0 * 10 * 576, 1040 + 576, 8.0 * 31 * 8, 480, 10 * (208 + 96 + 108), 18});
-  // Weight gradients read x and dy and add to the gradient in place: twice the weights. Scales of
-  // RMSNorms: product of dy and x, its sum, added: x and dy read by each norm, 3 launches.
+        Counts{2.0 * 10 * 576, 1040 + 576, 8.0 * 31 * 8, 480, 10 * (208 + 96 + 108 + 32), 24});
+  // Weight gradients read x and dy and add to the gradient in place: twice the weights.
   CHECK(counts(m, 1, Phase::backward_weight, kTen) ==
-        Counts{2.0 * 10 * 576, 1040 + 2 * 576, 0, 0, 10 * 32, 6});
+        Counts{2.0 * 10 * 576, 1040 + 2 * 576, 0, 0, 0, 0});
+  // Frozen: no scales of norms.
+  CHECK(counts(m, 1, Phase::backward_input, kTen, {.weight_grad = false}) ==
+        Counts{2.0 * 10 * 576, 1040 + 576, 8.0 * 31 * 8, 480, 10 * (208 + 96 + 108), 18});
   // Selective recomputation: the rotation and attention again.
   CHECK(counts(m, 1, Phase::backward_input, kTen, {.recompute = Recompute::selective}) ==
-        Counts{2.0 * 10 * 576, 1040 + 576, 12.0 * 31 * 8, 720, 10 * (208 + 96 + 2 * 108), 28});
+        Counts{2.0 * 10 * 576, 1040 + 576, 12.0 * 31 * 8, 720, 10 * (208 + 96 + 2 * 108 + 32), 34});
   // Full: the forward before the backward.
   CHECK(counts(m, 1, Phase::backward_input, kTen, {.recompute = Recompute::full}) ==
         Counts{4.0 * 10 * 576, 2 * (1040 + 576), 12.0 * 31 * 8, 720,
-               10 * (208 + 96 + 108 + 32 + 108 + 80 + 48), 34});
+               10 * (208 + 96 + 108 + 32 + 32 + 108 + 80 + 48), 40});
 }
 
 TEST_CASE("a decoder block without rotation; with norms of heads") {
@@ -44,11 +47,11 @@ TEST_CASE("a decoder block without rotation; with norms of heads") {
   // q, k and v copied (2·16); of q and k (12) squares and mean 1, scaled 2, weight 2, placed 2.
   CHECK(counts(m, 1, Phase::forward, kTen).passed - plain.passed == 10 * (2 * 16 + 7 * 12));
   CHECK(counts(m, 1, Phase::forward, kTen).launches - plain.launches == 5);
-  // dy∘w 2, part along x 4, scaled 2, less it 3, placed 2; all copied.
+  // dy∘w 2, part along x 4, scaled 2, less it 3, placed 2; all copied. Of the weights dy∘x 3, scaled
+  // 2, summed 1.
   CHECK(counts(m, 1, Phase::backward_input, kTen).passed - plain_back.passed ==
-        10 * (13 * 12 + 2 * 16));
-  // dy∘x 3, scaled 2, summed 1.
-  CHECK(counts(m, 1, Phase::backward_weight, kTen).passed == 10 * (32 + 6 * 12));
+        10 * (13 * 12 + 2 * 16 + 6 * 12));
+  CHECK(counts(m, 1, Phase::backward_weight, kTen).passed == 0);
 }
 
 TEST_CASE("LoRA's pairs beside the products of a block") {
@@ -78,12 +81,12 @@ TEST_CASE("an encoder block: biases, GELU, LayerNorm") {
   // Passes: norms 2·8 twice, GELU 2·12, sums 3·8 twice, the two biases.
   CHECK(counts(m, 1, Phase::forward, kImages) ==
         Counts{2.0 * 8 * 448, 704 + 448 + 36, 4.0 * 32 * 8, 8 * 4 * 8, 8 * (32 + 24 + 48 + 32), 7});
-  // GELU 3·12, norms and sums 3·8 twice each.
+  // GELU 3·12, norms and sums 3·8 twice each; norms' weights 2·8, 4 launches with a bias.
   CHECK(counts(m, 1, Phase::backward_input, kImages) ==
-        Counts{2.0 * 8 * 448, 704 + 448, 8.0 * 32 * 8, 8 * 8 * 8, 8 * (36 + 96), 5});
-  // Bias gradients: column sums (a pass) and an addition; norms 2·8, 4 launches with a bias.
+        Counts{2.0 * 8 * 448, 704 + 448, 8.0 * 32 * 8, 8 * 8 * 8, 8 * (36 + 96 + 32), 13});
+  // Bias gradients: column sums (a pass) and an addition.
   CHECK(counts(m, 1, Phase::backward_weight, kImages) ==
-        Counts{2.0 * 8 * 448, 704 + 2 * 448, 0, 0, 8 * (24 + 8 + 12 + 8 + 32), 16});
+        Counts{2.0 * 8 * 448, 704 + 2 * 448, 0, 0, 8 * (24 + 8 + 12 + 8), 8});
 }
 
 TEST_CASE("the ends of an image encoder") {
@@ -95,14 +98,14 @@ TEST_CASE("the ends of an image encoder") {
   CHECK(counts(m, 0, Phase::backward_weight, kImages) ==
         Counts{2.0 * 8 * 12 * 8, 8 * 12 + 64 + 2 * 96, 0, 0, 8 * 8 + 8 * 24, 3});
   CHECK(counts(m, 2, Phase::forward, kImages) == Counts{0, 0, 0, 0, 8 * 16, 1});
-  CHECK(counts(m, 2, Phase::backward_input, kImages) == Counts{0, 0, 0, 0, 8 * 24, 1});
-  CHECK(counts(m, 2, Phase::backward_weight, kImages) == Counts{0, 0, 0, 0, 8 * 16, 4});
+  CHECK(counts(m, 2, Phase::backward_input, kImages) == Counts{0, 0, 0, 0, 8 * (24 + 16), 5});
+  CHECK(counts(m, 2, Phase::backward_weight, kImages) == Counts{});
   // A class token: the rows of 2 more copied behind it (2·8 of 10 rows), positions of 10 rows;
   // after the last norm 8 rows copied out; backward zeros and the rows.
   m.class_token = true;
   CHECK(counts(m, 0, Phase::forward, kImages).passed == 10 * 16 + 10 * 24);
   CHECK(counts(m, 2, Phase::forward, kImages).passed == 8 * 16 + 8 * 16);
-  CHECK(counts(m, 2, Phase::backward_input, kImages).passed == 8 * 24 + (10 + 16) * 8);
+  CHECK(counts(m, 2, Phase::backward_input, kImages).passed == 8 * (24 + 16) + (10 + 16) * 8);
   m.class_token = false;
   m.rotary = true;  // no table of positions
   CHECK(counts(m, 0, Phase::forward, kImages).passed == 0);

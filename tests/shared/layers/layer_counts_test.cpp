@@ -60,11 +60,12 @@ TEST_CASE("the ends of a language module") {
   // 3 labelled rows picked (2·8), a norm (2·8), logits 8·32, and 8 passes over 3·32 of them.
   CHECK(counts(m, 3, Phase::forward, kTen) ==
         Counts{2.0 * 3 * 256, 3 * 40 + 256, 0, 0, 3 * 32 + 8 * 96, 1 + 1 + 8});
-  // 4 passes over the logits; the norm (3·8), into 10 rows of zeros (10·8 + 3·3·8).
+  // 4 passes over the logits; the norm (3·8) and its weight (2·8), into 10 rows of zeros (10·8 +
+  // 3·3·8).
   CHECK(counts(m, 3, Phase::backward_input, kTen) ==
-        Counts{2.0 * 3 * 256, 3 * 40 + 256, 0, 0, 4 * 96 + 3 * 24 + (10 + 9) * 8, 4 + 1 + 2});
+        Counts{2.0 * 3 * 256, 3 * 40 + 256, 0, 0, 4 * 96 + 3 * 40 + (10 + 9) * 8, 4 + 4 + 2});
   CHECK(counts(m, 3, Phase::backward_weight, kTen) ==
-        Counts{2.0 * 3 * 256, 3 * 40 + 512, 0, 0, 3 * 16, 3});
+        Counts{2.0 * 3 * 256, 3 * 40 + 512, 0, 0, 0, 0});
 }
 
 TEST_CASE("wide gradients and losses of 16-bit formats") {
@@ -106,8 +107,9 @@ TEST_CASE("a block of experts, pass by pass") {
   const Counts back = counts(m, 1, Phase::backward_input, kTen);
   CHECK(back.flops == forward.flops);
   // Gradient by slot, times what experts said, summed, times the weight 8·8; SwiGLU 13·6; in order
-  // and summed 3·8; the softmax of slots 7, scattered over 10·4; both paths' rows summed 3·8.
-  CHECK(back.passed == 10 * (96 + 108) + 20 * 64 + 20 * 78 + 20 * 24 + 20 * 7 + 40 + 10 * 24);
+  // and summed 3·8; the softmax of slots 7, scattered over 10·4; both paths' rows summed 3·8. Two
+  // norms' weights 2·8.
+  CHECK(back.passed == 10 * (96 + 108 + 32) + 20 * 64 + 20 * 78 + 20 * 24 + 20 * 7 + 40 + 10 * 24);
   // Expert weights' gradients in place, the router's too.
   const Counts weight = counts(m, 1, Phase::backward_weight, kTen);
   CHECK(weight.flops == forward.flops);

@@ -165,9 +165,10 @@ TEST_CASE("short convolution: kernels and collectives by hand") {
       if (kernel.kind == KernelKind::elementwise) bytes += kernel.bytes.value;
     return bytes;
   };
-  // Of a row: norms 2·8 twice, residual sums 3·8 twice, SwiGLU 5·16; back 3·8 four times, 13·16.
+  // Of a row: norms 2·8 twice, residual sums 3·8 twice, SwiGLU 5·16; back 3·8 four times, 13·16, of
+  // the norms' weights 2·8 twice.
   CHECK(passes(Phase::forward) == 4 * 10 * ((6 + 9) * 8 + 80 + 80));
-  CHECK(passes(Phase::backward_input) == 4 * 10 * ((6 + 9 + 12 + 18) * 8 + 96 + 208));
+  CHECK(passes(Phase::backward_input) == 4 * 10 * ((6 + 9 + 12 + 18) * 8 + 96 + 208 + 32));
   ChunkContext cut;
   cut.tp = 2;
   // After either part's second matrix, and behind its first in the backward: 10 rows of 8 each.
