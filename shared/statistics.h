@@ -3,7 +3,11 @@
 //   upper_probability(k, n) Clopper-Pearson upper bound, at 95 %, of a probability seen k times in n
 //                           independent trials; k = 0: 1 - 0.05^(1/n), the "rule of three" 3 / n.
 //   any_of(p, m)            P(at least one in m independent trials)
-// Sources: Clopper & Pearson, Biometrika 1934; Hanley & Lippman-Hand, JAMA 1983 (rule of three).
+//   student_below(t, f)     P(T <= t) of Student's t with f degrees of freedom; f = 0: of a normal number
+//   central(p, f)           half width, in units of its scale, of the central interval that holds p of it
+//   binomial_test(k, n, p)  two-sided: P(a count as likely as k of n, or less likely)
+// Sources: Clopper & Pearson, Biometrika 1934; Hanley & Lippman-Hand, JAMA 1983 (rule of three);
+// Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4 (Student's t).
 #pragma once
 
 #include <cmath>
@@ -29,5 +33,9 @@ Value nearest_rank(const std::vector<Value>& sorted, double q) {
 }
 
 double upper_probability(std::int64_t seen, std::int64_t trials);
+
+double student_below(double t, int freedom);
+double central(double probability, int freedom);
+double binomial_test(std::int64_t seen, std::int64_t trials, double probability);
 
 }  // namespace polyphony

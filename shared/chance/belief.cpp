@@ -53,41 +53,48 @@ double Belief::parameters() const {
 double Belief::deviation() const { return std::hypot(parameters(), residual); }
 
 Belief make_belief(Seconds step, std::vector<double> effects, const HardwareProfile& profile) {
-  Belief belief{step, std::move(effects), 0};
-  const double stated = std::log1p(profile.step_error) / kNormal90;
+  Belief belief{step, std::move(effects), 0, profile.certainty.freedom};
+  if (profile.certainty.residual) {
+    belief.residual = *profile.certainty.residual;
+    return belief;
+  }
+  const double stated = std::log1p(profile.step_error) / central(0.9, belief.freedom);
   const double explained = belief.parameters();
   belief.residual = std::sqrt(std::max(0.0, stated * stated - explained * explained));
   return belief;
 }
 
-SecondsInterval interval(const Belief& belief) {
-  const double reach = kNormal90 * belief.deviation();
+SecondsInterval interval(const Belief& belief, double probability) {
+  const double reach = central(probability, belief.freedom) * belief.deviation();
   return {belief.step * std::exp(-reach), belief.step * std::exp(reach)};
 }
 
 bool Difference::tied() const { return seconds.low <= Seconds(0) && seconds.high >= Seconds(0); }
 
-double layout_distance(const Layout& a, const Layout& b) {
+LayoutDistance layout_distance(const Layout& a, const Layout& b) {
   POLYPHONY_CHECK(a.modules.size() == b.modules.size(), "layouts of two models");
   const auto apart = [](int x, int y) {
     return std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
   };
-  double distance = apart(a.microbatches, b.microbatches);
-  const auto count = [&](bool differs) { distance += differs ? 1 : 0; };
+  LayoutDistance distance{apart(a.microbatches, b.microbatches), 0};
+  const auto count = [&](bool differs) { distance.other += differs ? 1 : 0; };
   count(a.placement != b.placement);
   count(a.schedule != b.schedule);
   count(a.encoder_microbatches != b.encoder_microbatches);
-  double most = 0;
+  LayoutDistance most;
   for (std::size_t m = 0; m < a.modules.size(); ++m) {
     const ModuleLayout &x = a.modules[m], &y = b.modules[m];
-    most = std::max(most, apart(x.tp, y.tp) + apart(x.cp, y.cp) + apart(x.pp, y.pp) +
-                              apart(x.vpp, y.vpp) + apart(x.ep, y.ep) + apart(x.dp(), y.dp()) +
-                              (x.sp != y.sp) + (x.shard != y.shard) + (x.recompute != y.recompute));
+    const LayoutDistance one{apart(x.cp, y.cp) + apart(x.pp, y.pp) + apart(x.vpp, y.vpp) +
+                                 apart(x.ep, y.ep) + apart(x.dp(), y.dp()) + (x.sp != y.sp) +
+                                 (x.shard != y.shard) + (x.recompute != y.recompute),
+                             apart(x.tp, y.tp)};
+    if (one.other + one.tensor > most.other + most.tensor) most = one;
   }
-  return distance + most;
+  return {distance.other + most.other, most.tensor};
 }
 
-std::vector<double> difference_parts(const Belief& first, const Belief& second, double distance,
+std::vector<double> difference_parts(const Belief& first, const Belief& second,
+                                     const LayoutDistance& distance,
                                      const HardwareProfile& profile) {
   POLYPHONY_CHECK(first.effects.size() == second.effects.size(), "effects of two profiles");
   std::vector<double> parts;
@@ -95,26 +102,29 @@ std::vector<double> difference_parts(const Belief& first, const Belief& second, 
     const double apart = second.effects[k] - first.effects[k];
     parts.push_back(apart * apart);
   }
-  double own = std::hypot(first.residual, second.residual);
-  if (profile.certainty.layout_error)
-    own = std::min(own, *profile.certainty.layout_error * distance);
-  parts.push_back(own * own);
+  double own = first.residual * first.residual + second.residual * second.residual;
+  if (const auto& error = profile.certainty.layout_error) {
+    const double tensor = profile.certainty.tensor_error.value_or(*error);
+    const double apart = *error * *error * distance.other + tensor * tensor * distance.tensor;
+    own = profile.certainty.residual ? apart : std::min(own, apart);
+  }
+  parts.push_back(own);
   return parts;
 }
 
-Difference compare_beliefs(const Belief& first, const Belief& second, double distance,
-                           const HardwareProfile& profile) {
+Difference compare_beliefs(const Belief& first, const Belief& second,
+                           const LayoutDistance& distance, const HardwareProfile& profile) {
   Difference result;
   result.logarithm = std::log(second.step / first.step);
   const std::vector<double> parts = difference_parts(first, second, distance, profile);
   const double squares = std::accumulate(parts.begin(), parts.end(), 0.0);
   result.deviation = std::sqrt(squares);
-  result.second_wins = squares > 0 ? normal_below(-result.logarithm / result.deviation)
-                                   : (result.logarithm < 0 ? 1 : 0);
-  const auto at = [&](double z) {
-    return first.step * std::expm1(result.logarithm + z * result.deviation);
-  };
-  result.seconds = {at(-kNormal90), at(kNormal90)};
+  result.second_wins = squares > 0
+                           ? student_below(-result.logarithm / result.deviation, first.freedom)
+                           : (result.logarithm < 0 ? 1 : 0);
+  const double reach = central(0.9, first.freedom) * result.deviation;
+  result.seconds = {first.step * std::expm1(result.logarithm - reach),
+                    first.step * std::expm1(result.logarithm + reach)};
   return result;
 }
 

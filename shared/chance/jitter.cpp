@@ -24,6 +24,22 @@ ActivityKind kind_of(NodeKind kind) {
 
 }  // namespace
 
+const char* name(Footing footing) {
+  switch (footing) {
+    case Footing::stated:
+      return "stated";
+    case Footing::known:
+      return "known";
+    case Footing::foreign:
+      return "foreign";
+    case Footing::borrowed:
+      return "borrowed";
+    case Footing::foreign_borrowed:
+      return "foreign and borrowed";
+  }
+  return "?";
+}
+
 const char* name(ActivityKind kind) {
   switch (kind) {
     case ActivityKind::compute:

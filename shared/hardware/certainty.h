@@ -3,8 +3,13 @@
 //                 parameters that move together, by their keys in JSON ("gemm_efficiency",
 //                 "stack.traffic", "corrections.decoder_block.forward"). One key: its standard
 //                 error. Several: a fit could not tell them apart (a principal axis).
-//   layout_error  relative standard deviation of the difference between two layouts' misses, per
-//                 doubling by which the layouts differ (shared/chance/belief.h); none: not known
+//   residual      relative deviation of what no parameter explains; none: what is missing to the
+//                 profile's step_error
+//   layout_error  relative deviation of the difference between two layouts' misses, for one doubling
+//                 by which the layouts differ (shared/chance/belief.h); none: not known
+//   tensor_error  the same for a doubling of tensor parallelism; none: as layout_error
+//   freedom       degrees of freedom of Student's t, whose scale the deviations are; 0: normal
+//   footing      what the profile knows of the stack and the device that it stands for
 //   fitted        what the numbers were fitted on; beyond it an answer extrapolates
 //   jitter        how repeated ops spread; none: not known
 // Used by shared/chance/belief.h (intervals), shared/chance/extrapolation.h, shared/chance/jitter.h.
@@ -52,12 +57,25 @@ struct FittedRanges {
   bool operator==(const FittedRanges&) const = default;
 };
 
+enum class Footing : std::uint8_t {
+  stated,            // by whoever made the profile
+  known,             // rows of the stack and of the device were fitted
+  foreign,           // of the device alone
+  borrowed,          // of the stack alone: the device has another one's fit
+  foreign_borrowed,  // of neither
+};
+constexpr Footing last_of(Footing) { return Footing::foreign_borrowed; }
+const char* name(Footing footing);
+
 using ParameterError = std::map<std::string, double>;
 
 struct Certainty {
   std::string source;
   std::vector<ParameterError> errors;
-  std::optional<double> layout_error;
+  std::optional<double> residual;
+  std::optional<double> layout_error, tensor_error;
+  int freedom = 0;
+  Footing footing = Footing::stated;
   FittedRanges fitted;
   std::optional<Jitter> jitter;
   bool operator==(const Certainty&) const = default;

@@ -21,6 +21,14 @@ constexpr RangeKey kRanges[] = {
     {"ranks", &FittedRanges::ranks, false, "of a collective's group"},
 };
 
+struct DeviationKey {
+  const char* key;
+  std::optional<double> Certainty::* member;
+};
+constexpr DeviationKey kDeviations[] = {{"residual", &Certainty::residual},
+                                        {"layout_error", &Certainty::layout_error},
+                                        {"tensor_error", &Certainty::tensor_error}};
+
 constexpr double kMost = 100;  // a relative deviation beyond it is a typing error
 Form deviation_form() { return number_form(0, kMost); }
 
@@ -102,7 +110,11 @@ const ObjectForm& certainty_form(const std::vector<std::string>& parameters) {
       "how far the profile can be believed",
       {{"source", text_form("traces of runs/a"), "of these numbers"},
        {"errors", list_form(object_form(errors)), "of parameters, independent"},
-       {"layout_error", deviation_form(), "of a difference, per doubling"},
+       {"residual", deviation_form(), "of what no parameter explains"},
+       {"layout_error", deviation_form(), "of a difference, for a doubling"},
+       {"tensor_error", deviation_form(), "for a doubling of tensor parallelism"},
+       {"freedom", integer_form(0, 1000), "of Student's t; 0: normal"},
+       {"footing", choice_form(enum_names<Footing>()), "of its stack and device"},
        {"fitted", object_form(fitted), "what it was fitted on"},
        {"jitter", object_form(jitter), "of repeated ops"}},
       {}};
@@ -119,7 +131,10 @@ Certainty read_certainty(const JsonValue& json) {
       for (const std::string& key : errors.at(i).keys()) error[key] = errors.at(i).at(key).number();
     }
   }
-  if (json.has("layout_error")) certainty.layout_error = json.at("layout_error").number();
+  for (const DeviationKey& deviation : kDeviations)
+    if (json.has(deviation.key)) certainty.*deviation.member = json.at(deviation.key).number();
+  json.read("freedom", certainty.freedom);
+  if (json.has("footing")) certainty.footing = enum_named<Footing>(json.at("footing").text());
   if (json.has("fitted")) {
     const JsonValue fitted = json.at("fitted");
     for (const RangeKey& range : kRanges)
@@ -133,7 +148,10 @@ Certainty read_certainty(const JsonValue& json) {
 std::string to_json(const Certainty& certainty) {
   ordered_json json = ordered_json::object();
   if (!certainty.source.empty()) json["source"] = certainty.source;
-  if (certainty.layout_error) json["layout_error"] = *certainty.layout_error;
+  for (const DeviationKey& deviation : kDeviations)
+    if (const auto& known = certainty.*deviation.member) json[deviation.key] = *known;
+  if (certainty.freedom > 0) json["freedom"] = certainty.freedom;
+  if (certainty.footing != Footing::stated) json["footing"] = name(certainty.footing);
   for (const ParameterError& error : certainty.errors) json["errors"].push_back(error);
   for (const RangeKey& range : kRanges)
     if (const auto& seen = certainty.fitted.*range.member)

@@ -174,7 +174,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
   // three times the mean error of those that it saw.
   profile.step_error = fit.step_error;
-  profile.certainty = shipped_certainty(shipped.fitted);
+  state_certainty(profile, shipped.fitted);
   return profile;
 }
 

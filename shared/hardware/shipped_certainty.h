@@ -1,5 +1,8 @@
-// What the shipped GPU profiles know of their own errors; sources row by row in the .cpp. Jitter:
-// not known, no source that we have states it for single ops.
+// What the shipped GPU profiles know of their own errors; sources row by row in the .cpp. How wide an
+// interval is depends on what published rows the numbers were fitted to: of the stack, of the
+// device. A device with the peaks of a fitted one is taken for it (memory, links and power may
+// differ): MPT's rows of A100-40, left out, are predicted as well as those left in. Jitter: not
+// known, no source that we have states it for single ops.
 #pragma once
 
 #include "shared/hardware/certainty.h"
@@ -7,6 +10,15 @@
 
 namespace polyphony {
 
-Certainty shipped_certainty(FittedOn fitted);
+struct HardwareProfile;
+
+Certainty shipped_certainty(FittedOn fitted, Footing footing);
+Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack);
+
+// Of a shipped GPU profile with the device and the stack that it has now: its certainty, and its
+// step_error as half of the 90 % interval of a step that is matrix products alone.
+void state_certainty(HardwareProfile& profile, FittedOn fitted);
+// The same of any profile; those that are not shipped, or fitted to nothing, stay as they are.
+void state_certainty(HardwareProfile& profile);
 
 }  // namespace polyphony

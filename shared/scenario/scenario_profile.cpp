@@ -2,6 +2,7 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/hardware/shipped_certainty.h"
 #include "shared/hardware/software.h"
 #include "shared/text/json_form.h"
 
@@ -26,6 +27,7 @@ HardwareProfile named_profile(const Scenario& scenario, const LoadText& load,
 HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
                                  const std::string& name, const std::string& stack) {
   HardwareProfile profile = named_profile(scenario, load, name);
+  const std::string& source = name.empty() ? scenario.cluster.profile : name;
   if (!stack.empty() && find_stack(stack) == nullptr)
     throw InputError("--stack", "", "no software stack \"" + stack + "\" ships with the program",
                      suggest(stack, stack_names()));
@@ -33,6 +35,7 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
   if (const SoftwareStack* shipped = find_stack(wanted);
       shipped != nullptr && profile.stack.name != wanted)
     profile.stack = *shipped;
+  if (!is_profile_file(source)) state_certainty(profile);
   const NumberFormat precision = scenario.training.precision;
   if (!(peak(profile.device, precision).value > 0))
     throw InputError(name.empty() ? scenario.cluster.profile : name, "/device",

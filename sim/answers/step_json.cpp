@@ -33,6 +33,8 @@ json chance_json(const StepAnswer& answer) {
                  {"deviation", answer.belief.deviation()},
                  {"parameter_deviation", answer.belief.parameters()},
                  {"residual_deviation", answer.belief.residual},
+                 {"footing", name(certainty.footing)},
+                 {"freedom", certainty.freedom},
                  {"errors", errors},
                  {"extrapolated", outside},
                  {"mfu", answer.figures.model_flops_utilization},

@@ -146,6 +146,8 @@ const JsonKeys<SweepOf>& sweep_keys() {
       {"stack", a("string"), "of software", [](const Of& of) { return of.sweep.stack; }},
       {"stated_error", a("number"), "of the profile: half a 90 % interval of a step",
        [](const Of& of) { return of.sweep.stated_error; }},
+      {"footing", a("string"), "what of stack and device the profile was fitted to",
+       [](const Of& of) { return name(of.sweep.footing); }},
       {"device_memory_bytes", or_null(a("integer")), "of one rank; null: not known",
        [](const Of& of) {
          const Bytes memory =

@@ -89,6 +89,8 @@ void print_chance(const StepAnswer& answer) {
               << joined(largest) << "), ±" << percent_text(belief.residual)
               << " from what the model leaves out";
   std::cout << "\n" << jitter_text(answer);
+  if (const std::string text = footing_text(answer.profile); !text.empty())
+    std::cout << "how sure: " << text << "\n";
   std::size_t lines = 0;
   for (const Extrapolation& found : answer.extrapolated) {
     if (found.share < kWorthALine) continue;

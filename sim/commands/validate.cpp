@@ -7,6 +7,7 @@
 #include "sim/published/scenarios.h"
 #include "sim/published/summary.h"
 #include "sim/published/validation_json.h"
+#include "sim/shown/coverage_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -223,6 +224,8 @@ int validate_command(int argc, char** argv) {
   print_table(summaries, results.held_out);
   print_memory_stacks(results.rows);
   print_parts(summarize_parts(results.rows));
+  print_coverage(claims_of(results.rows, results.held_out));
+  print_reliability(judge_pairs(results.rows, results.held_out));
   print_rows_left_out(results.rows, summaries);
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/hardware/devices.h"
+#include "shared/hardware/shipped_certainty.h"
 #include "shared/plan/plan.h"
 #include "sim/published/case_parts.h"
 
@@ -207,6 +208,7 @@ PublishedCase build(const PublishedRow& row) {
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_memory(row, result.profile.stack.memory);
   read_precision(row, scenario, result.profile);
+  state_certainty(result.profile);
   result.layout = read_layout(row, module, result.profile.stack, result.recomputed);
   if (module.tied && check_layout(scenario, result.layout)) {
     scenario.model.modules.front().tied = false;

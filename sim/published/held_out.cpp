@@ -27,6 +27,36 @@ std::optional<Errors> read_errors(const JsonValue& block, const std::string& key
                 json.at("median").number(), json.at("worst").number(), json.at("bias").number()};
 }
 
+struct WidthKey {
+  const char* key;
+  double Widths::* member;
+};
+constexpr WidthKey kWidths[] = {
+    {"known", &Widths::known},     {"foreign", &Widths::foreign}, {"borrowed", &Widths::borrowed},
+    {"experts", &Widths::experts}, {"layout", &Widths::layout},   {"tensor", &Widths::tensor},
+    {"one", &Widths::one}};
+
+ObjectForm widths_form() {
+  ObjectForm form{"widths", "relative deviations", {}, {}};
+  for (const WidthKey& width : kWidths)
+    form.fields.push_back({width.key, number_form(0, 1e3), "", true});
+  return form;
+}
+
+Widths read_widths(const JsonValue& json) {
+  Widths widths;
+  for (const WidthKey& width : kWidths) widths.*width.member = json.at(width.key).number();
+  return widths;
+}
+
+std::map<std::string, Widths> read_widths_by(const JsonValue& root, const std::string& key) {
+  std::map<std::string, Widths> result;
+  if (!root.has(key)) return result;
+  const JsonValue list = root.at(key);
+  for (const std::string& name : list.keys()) result[name] = read_widths(list.at(name));
+  return result;
+}
+
 }  // namespace
 
 bool is_held_out(const std::string& text, const std::string& file) {
@@ -51,22 +81,41 @@ HeldOut read_held_out(const std::string& text, const std::string& file) {
                           {"parameters", object_form(parameters), "what it found", true}},
                          {}};
   const ObjectForm stages{"stages", "by name", {}, {object_form(stage)}};
+  const ObjectForm widths = widths_form();
+  const ObjectForm widths_by{"widths_by", "by block or family", {}, {object_form(widths)}};
+  const ObjectForm of_rows{"unseen_rows", "by row", {}, {number_form(-100, 100)}};
+  const ObjectForm unseen{"unseen", "by fold", {}, {object_form(of_rows)}};
   const ObjectForm form{"held_out",
                         "errors of rows that the fit did not see",
                         {{"held_out", integer_form(1, 1), "version of the format", true},
                          {"profiles", text_form("0123456789abcdef"), "digest", true},
                          {"stages", object_form(stages), "of the fit"},
-                         {"blocks", object_form(blocks), "of rows", true}},
+                         {"blocks", object_form(blocks), "of rows", true},
+                         {"unseen", object_form(unseen), "ln(predicted / measured)"},
+                         {"widths", object_form(widths), "of intervals"},
+                         {"without_block", object_form(widths_by), "fitted without it"},
+                         {"without_family", object_form(widths_by), "fitted without its pairs"}},
                         {}};
   const JsonValue root = JsonValue::parse(text, file);
   root.check(object_form(form));
-  HeldOut result{root.at("profiles").text(), {}};
+  HeldOut result;
+  result.profiles = root.at("profiles").text();
   const JsonValue list = root.at("blocks");
   for (const std::string& name : list.keys()) {
     const JsonValue json = list.at(name);
     result.blocks[name] = {read_errors(json, "fit"), read_errors(json, "family_out"),
                            read_errors(json, "scale_out")};
   }
+  if (root.has("unseen")) {
+    const JsonValue folds = root.at("unseen");
+    for (const std::string& fold : folds.keys()) {
+      const JsonValue rows = folds.at(fold);
+      for (const std::string& id : rows.keys()) result.unseen[fold][id] = rows.at(id).number();
+    }
+  }
+  if (root.has("widths")) result.widths = read_widths(root.at("widths"));
+  result.without_block = read_widths_by(root, "without_block");
+  result.without_family = read_widths_by(root, "without_family");
   return result;
 }
 

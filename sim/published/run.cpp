@@ -119,6 +119,7 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
   auto& in = std::get<PublishedCase>(made);
   result.device = device_key(in.profile);
   result.stack = in.profile.stack.name;
+  result.certainty = in.profile.certainty;
   apply_overrides(overrides, in.profile);
   result.note = in.note;
   const auto predicted = predict_case(in);
@@ -141,6 +142,13 @@ RowResult run_row(const PublishedRow& row, const Overrides& overrides) {
     const Seconds least = std::get<Prediction>(predict_case(kept)).step();
     result.step = least + *in.recomputed * (result.step - least);
   }
+  result.layout = in.layout;
+  // Errors stated of what ships: a fit's trials need none.
+  if (overrides.empty())
+    result.belief = make_belief(
+        result.step,
+        step_effects(prediction.program, prediction.compiled, in.scenario.cluster, in.profile),
+        in.profile);
   result.measured_step = step_of(row, module, row.measured);
   result.predicted = value_of(row, module, result.step);
   result.error = result.step / result.measured_step - 1;

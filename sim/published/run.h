@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "shared/chance/belief.h"
 #include "sim/published/case.h"
 
 namespace polyphony::sim {
@@ -21,7 +22,10 @@ struct RowResult {
   Seconds step{}, measured_step{};         // rows of time
   Keeping memory_of = Keeping::polyphony;  // rows of memory: whose lists of tensors
   std::optional<Seconds> naive;
-  double naive_efficiency = 0;  // the e of this row alone, before the median
+  double naive_efficiency = 0;     // the e of this row alone, before the median
+  Layout layout;                   // rows of time
+  std::optional<Belief> belief{};  // rows of time, by numbers as shipped
+  Certainty certainty;             // of the profile that predicts it
   bool used() const { return reason.empty(); }
 };
 

@@ -5,10 +5,12 @@
 
 #include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
+#include "shared/hardware/shipped_certainty.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/quantity_text.h"
 #include "shared/text/strict_json.h"
+#include "sim/prediction/effects.h"
 #include "sim/prediction/figures.h"
 
 namespace polyphony::sim {
@@ -112,6 +114,15 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
       } else {
         result.step = predicted.step;
         result.predicted = result.step.count();
+        result.layout = *scenario.layout;
+        if (overrides.empty()) {
+          HardwareProfile profile = *shipped_profile(scenario.cluster);
+          if (!stack.empty()) profile.stack = *find_stack(stack);
+          state_certainty(profile);
+          result.certainty = profile.certainty;
+          result.belief = make_belief(
+              result.step, step_effects(scenario, *scenario.layout, prediction, profile), profile);
+        }
         const double bubble =
             1 + (scenario.layout->modules.back().pp - 1.0) /
                     (scenario.layout->modules.back().vpp * scenario.layout->microbatches);

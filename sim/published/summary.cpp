@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "sim/published/pairs.h"
+
 namespace polyphony::sim {
 namespace {
 
@@ -35,10 +37,7 @@ void rank_layouts(const std::vector<const RowResult*>& rows, BlockSummary& summa
   for (const RowResult* result : rows) {
     const PublishedRow& row = result->row;
     families[row.family].push_back(result);
-    std::string key = row.family + "|" + row.software + "|" + row.precision;
-    for (const auto& count : {row.layers, row.hidden, row.seq, row.gpus, row.global_batch})
-      key += "|" + std::to_string(count.value_or(0));
-    questions[key].push_back(result);
+    questions[question_of(row)].push_back(result);
   }
   const auto steps = [](const std::vector<const RowResult*>& list, auto member) {
     std::vector<double> values;

@@ -1,7 +1,27 @@
 #include "sim/published/validation_json.h"
 
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/hardware/shipped_certainty.h"
+#include "sim/published/coverage.h"
+#include "sim/published/pairs.h"
+#include "sim/published/reliability.h"
+
 namespace polyphony::sim {
 namespace {
+
+// Numbers of the shipped profiles by device, as --set takes them; times are alike in all GPUs.
+nlohmann::ordered_json devices_json() {
+  nlohmann::ordered_json json;
+  for (const HardwareProfile& profile : shipped_profiles()) {
+    if (find_device(profile.device.name)->fitted == FittedOn::nothing) continue;
+    const std::string device = profile.name.substr(0, profile.name.rfind('-'));
+    const auto numbers = nlohmann::ordered_json::parse(to_json(profile));
+    for (const auto& [key, value] : numbers.items())
+      if (value.is_number() && key != "profile" && key != "step_error") json[device][key] = value;
+  }
+  return json;
+}
 
 nlohmann::ordered_json errors_json(const Errors& e) {
   return {{"rows", e.count},
@@ -32,6 +52,11 @@ nlohmann::ordered_json row_json(const RowResult& result) {
   json["family"] = row.family;
   if (!result.stack.empty()) json["device"] = result.device, json["stack"] = result.stack;
   if (row.gpus) json["gpus"] = *row.gpus;
+  if (result.belief) {
+    json["footing"] = name(result.certainty.footing);
+    for (std::size_t k = 0; k < result.belief->effects.size(); ++k)
+      json["effects"][result.certainty.errors[k].begin()->first] = result.belief->effects[k];
+  }
   if (!row.duplicate_of.empty()) json["duplicate_of"] = row.duplicate_of;
   if (!row.outlier.empty()) json["outlier"] = row.outlier;
   return json;
@@ -58,6 +83,41 @@ nlohmann::ordered_json block_json(const BlockSummary& s, const std::optional<Hel
   return json;
 }
 
+nlohmann::ordered_json coverage_json(const std::vector<Claim>& claims) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Coverage& c : coverage(claims)) {
+    nlohmann::ordered_json json = {{"footing", c.footing ? name(*c.footing) : "all"},
+                                   {"block", c.block.empty() ? "all" : c.block},
+                                   {"rows", c.rows}};
+    for (std::size_t i = 0; i < kShares.size(); ++i)
+      json["intervals"].push_back(
+          {{"share", kShares[i]}, {"inside", c.inside[i]}, {"p", c.chance[i]}});
+    json["median_half_width90"] = c.half_width;
+    json["median_error"] = c.median;
+    json["interval_score90"] = c.score;
+    if (c.one_width_score) json["interval_score90_of_one_width"] = *c.one_width_score;
+    list.push_back(json);
+  }
+  return list;
+}
+
+nlohmann::ordered_json order_json(const std::vector<JudgedPair>& pairs) {
+  nlohmann::ordered_json bins = nlohmann::ordered_json::array();
+  for (const ReliabilityBin& bin : reliability(pairs))
+    bins.push_back({{"low", bin.low},
+                    {"high", bin.high},
+                    {"stated", bin.stated},
+                    {"happened", bin.happened},
+                    {"pairs", bin.pairs}});
+  std::size_t tied = 0;
+  std::array<std::size_t, kShares.size()> inside{};
+  for (const JudgedPair& pair : pairs) {
+    tied += pair.tied;
+    for (std::size_t i = 0; i < kShares.size(); ++i) inside[i] += pair.inside[i];
+  }
+  return {{"pairs", pairs.size()}, {"tied", tied}, {"inside", inside}, {"bins", bins}};
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
@@ -70,8 +130,19 @@ nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
     parts.push_back({{"of", part.of}, {"part", part.part}});
     parts.back().update(group_json(part.all));
   }
+  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
+  for (const Pair& pair : find_pairs(results))
+    pairs.push_back({{"first", results[pair.first].row.id},
+                     {"second", results[pair.second].row.id},
+                     {"other", pair.distance.other},
+                     {"tensor", pair.distance.tensor}});
   nlohmann::ordered_json json = {
-      {"rows", rows}, {"blocks", blocks}, {"parts", parts}, {"profiles", profiles_digest()}};
+      {"rows", rows},   {"blocks", blocks},          {"parts", parts},
+      {"pairs", pairs}, {"devices", devices_json()}, {"profiles", profiles_digest()}};
+  for (const ParameterError& error : shipped_certainty(FittedOn::h100, Footing::known).errors)
+    if (error.contains("grouped_efficiency")) json["experts"] = error.at("grouped_efficiency");
+  json["coverage"] = coverage_json(claims_of(results, held_out));
+  json["order"] = order_json(judge_pairs(results, held_out));
   if (held_out) json["held_out_is_stale"] = held_out->profiles != profiles_digest();
   return json;
 }

@@ -10,4 +10,7 @@ namespace polyphony::sim {
 // "profile h100-roofline, stack polyphony".
 std::string describe(const HardwareProfile& profile);
 
+// What of the stack and the device a shipped profile was fitted to. Empty: its maker states it.
+std::string footing_text(const HardwareProfile& profile);
+
 }  // namespace polyphony::sim

@@ -98,6 +98,8 @@ void print_ranking(const Scenario& scenario, const HardwareProfile& profile, con
     std::cout << (i ? ", then " : "-: ") << result.baselines[i].name
               << (i + 1 == result.baselines.size() ? "; ~: estimated; *: own split; " : "");
   std::cout << "±" << percent_text(profile.step_error, 0) << " by " << describe(profile) << "\n";
+  if (const std::string text = footing_text(profile); !text.empty())
+    std::cout << "how sure: " << text << "\n";
   if (result.tied > 1)
     std::cout << result.tied << " layouts are tied (=): what the profile does not know could turn "
               << "their order round; simplest: " << result.simplest + 1 << what_ties(result)

@@ -101,6 +101,7 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
   result.profile = profile.name;
   result.stack = profile.stack.name;
   result.stated_error = profile.step_error;
+  result.footing = profile.certainty.footing;
   if (options.runnable)
     if (const auto no = check_runnable(scenario, {})) {
       result.not_runnable = no->reason;

@@ -48,8 +48,9 @@ struct SetBeside {
 inline constexpr const char* kModelMisses = "what the model misses";
 
 struct Sweep {
-  std::string profile, stack;     // their names
-  double stated_error = 0;        // and its step_error
+  std::string profile, stack;  // their names
+  double stated_error = 0;     // and its step_error
+  Footing footing = Footing::stated;
   std::vector<Candidate> ranked;  // fastest first
   std::vector<SetBeside> baselines;
   std::vector<Rejection> rejected;  // illegal combinations

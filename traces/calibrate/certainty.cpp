@@ -67,8 +67,10 @@ double layout_error_of(const std::vector<MeasuredRun>& runs, const std::vector<R
   for (std::size_t a = 0; a < runs.size() && runs.size() >= 3; ++a) {
     for (std::size_t b = a + 1; b < runs.size(); ++b) {
       const Layout &x = runs[a].program->layout, &y = runs[b].program->layout;
-      const double distance = x.modules.size() == y.modules.size() ? layout_distance(x, y) : 0;
-      if (distance > 0) ratios.emplace_back(std::abs(errors[a].after - errors[b].after) / distance);
+      if (x.modules.size() != y.modules.size()) continue;
+      const LayoutDistance apart = layout_distance(x, y);
+      if (const double doublings = apart.other + apart.tensor; doublings > 0)
+        ratios.emplace_back(std::abs(errors[a].after - errors[b].after) / std::sqrt(doublings));
     }
   }
   if (ratios.size() < 3) return kLayoutError;

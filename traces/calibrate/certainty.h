@@ -6,8 +6,8 @@
 //   more than kWidest (the same axes under an independent prior of that deviation). A parameter
 //   that nothing stood for keeps the prior profile's own error, or kUnknown where that states none.
 //   Corrections absorb what kernel efficiencies are off by. layout_error: from the pairs of three
-//   runs or more, their remaining errors apart over the distance of their layouts; else
-//   kLayoutError.
+//   runs or more, their remaining errors apart over the root of the doublings between their layouts;
+//   else kLayoutError.
 #pragma once
 
 #include <vector>
@@ -20,9 +20,10 @@ namespace polyphony::traces {
 // Of a latency or rate that was never seen, assumed.
 inline constexpr double kUnknown = 0.5;
 inline constexpr double kWidest = 1;  // relative, assumed
-// As in published rows (shared/chance/belief.h); ten two-rank layouts predicted from one of them
-// (scripts/bench_prediction, first round: -0.9 to -10.9 %) spread no more than that.
-inline constexpr double kLayoutError = 0.022;
+// As in published rows, tensor parallelism not told apart (shared/hardware/shipped_certainty.cpp); ten
+// two-rank layouts predicted from one of them (scripts/bench_prediction, first round: -0.9 to -10.9 %)
+// spread no more than that.
+inline constexpr double kLayoutError = 0.04;
 
 struct Covariance {
   std::vector<double> of;      // parameters × parameters, row by row, absolute

@@ -122,27 +122,31 @@ TEST_CASE("an interval is as wide as the profile states, or as its parameters sa
 }
 
 // Shared parameters cancel: 0.30 against 0.27 and 0.27 leaves 0.03 and 0.04 apart, so 0.05; the
-// layouts' own part is 0.03 · 4 doublings = 0.12: 0.13 together. P(second wins) of two normals
+// layouts' own part is 0.06 · √4 doublings = 0.12: 0.13 together. P(second wins) of two normals
 // 0.13 apart is P(Z < -1).
 TEST_CASE("P(A beats B) is that of two normal numbers, and what is shared cancels") {
   HardwareProfile profile = stated(5, {{{"dispatch", 0.1}}, {{"op_overhead", 0.1}}});
-  profile.certainty.layout_error = 0.03;
+  profile.certainty.layout_error = 0.06;
   const Belief a = make_belief(Seconds(10), {0.30, 0.10}, profile);
   const Belief b = make_belief(Seconds(10 * std::exp(0.13)), {0.27, 0.14}, profile);
-  const Difference apart = compare_beliefs(a, b, 4, profile);
+  const Difference apart = compare_beliefs(a, b, {4, 0}, profile);
   CHECK(apart.deviation == doctest::Approx(0.13));
   CHECK(apart.second_wins == doctest::Approx(0.15865525).epsilon(1e-6));
   CHECK(apart.tied());
   CHECK(apart.seconds.high.count() == doctest::Approx(10 * std::expm1(0.13 + kNormal90 * 0.13)));
   // Equal but for parameters that they share: certain.
-  const Difference same = compare_beliefs(a, a, 0, profile);
+  const Difference same = compare_beliefs(a, a, {}, profile);
   CHECK(same.deviation == 0);
   // Unknown how much layouts share: independent residuals, at most.
   profile.certainty.layout_error.reset();
-  const double independent = compare_beliefs(a, a, 4, profile).deviation;
+  const double independent = compare_beliefs(a, a, {4, 0}, profile).deviation;
   CHECK(independent == doctest::Approx(std::sqrt(2.0) * a.residual));
   profile.certainty.layout_error = 100;
-  CHECK(compare_beliefs(a, a, 4, profile).deviation == doctest::Approx(independent));
+  CHECK(compare_beliefs(a, a, {4, 0}, profile).deviation == doctest::Approx(independent));
+  // 0.03² · 3 + 0.09² · 2 = 0.1374²: tensor parallelism has an error of its own.
+  profile.certainty.layout_error = 0.03;
+  profile.certainty.tensor_error = 0.09;
+  CHECK(compare_beliefs(a, a, {3, 2}, profile).deviation == doctest::Approx(0.137477));
 }
 
 // Compute alone: an op of overhead o and kernels k; ln T moves by o / (o + k) per relative change
@@ -168,13 +172,17 @@ TEST_CASE("layouts are as many doublings apart as their grids") {
   a.modules[0].ranks = a.modules[1].ranks = 8;
   a.microbatches = 4;
   Layout b = a;
-  CHECK(layout_distance(a, b) == 0);
+  const auto distance = [](const Layout& x, const Layout& y) {
+    const LayoutDistance apart = layout_distance(x, y);
+    return std::pair(apart.other, apart.tensor);
+  };
+  CHECK(distance(a, b) == std::pair(0.0, 0.0));
   b.modules[1].tp = 4;  // 2 doublings, and dp 8 becomes 2: 2 more
   b.modules[0].tp = 2;  // 1 and 1: the other module differs more
   b.microbatches = 8;   // 1
-  CHECK(layout_distance(a, b) == 5);
+  CHECK(distance(a, b) == std::pair(3.0, 2.0));
   b.schedule = ScheduleKind::gpipe;
-  CHECK(layout_distance(b, a) == 6);
+  CHECK(distance(b, a) == std::pair(4.0, 2.0));
 }
 
 // 0 of n: 1 - 0.05^(1/n), about 3/n. 1 of 10: Clopper and Pearson's table, 0.394. All of n: 1.
@@ -194,6 +202,10 @@ TEST_CASE("a profile's certainty survives its JSON, and what it cannot be is ref
   profile.certainty.errors = {{{"gemm_efficiency", 0.05}},
                               {{"stack.host", -0.1}, {"corrections.decoder_block.forward", 0.3}}};
   profile.certainty.layout_error = 0.02;
+  profile.certainty.tensor_error = 0.07;
+  profile.certainty.residual = 0.05;
+  profile.certainty.freedom = 5;
+  profile.certainty.footing = Footing::foreign_borrowed;
   profile.certainty.fitted.gemm_size = {64, 4096.5};
   profile.certainty.fitted.message_bytes = {1000, 1 << 20};
   profile.certainty.jitter = Jitter{17, {{{0.01, 0.02}, {0.03, 0.04}, {0.05, 0.06}}}};

@@ -1,8 +1,10 @@
 // Held-out errors beside the table, and parts of a block.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 
+#include "shared/hardware/shipped_certainty.h"
 #include "sim/console/console.h"
 #include "sim/published/held_out.h"
 #include "sim/published/summary.h"
@@ -42,6 +44,20 @@ TEST_CASE("held-out errors: read, refused, of the shipped profiles") {
   // scripts/fit_profiles --write makes it again.
   CHECK(shipped.profiles == profiles_digest());
   CHECK(profiles_digest().size() == 16);
+  // shared/hardware/shipped_certainty.cpp has the widths that it printed.
+  REQUIRE(shipped.widths);
+  const auto certainty = [](Footing footing) { return shipped_certainty(FittedOn::h100, footing); };
+  const auto agree = [](double ships, double fitted) {
+    return std::abs(ships / fitted - 1) < 0.02;  // rounded when copied
+  };
+  CHECK(agree(*certainty(Footing::known).residual, shipped.widths->known));
+  CHECK(agree(*certainty(Footing::foreign).residual, shipped.widths->foreign));
+  CHECK(agree(*certainty(Footing::borrowed).residual, shipped.widths->borrowed));
+  CHECK(agree(*certainty(Footing::known).layout_error, shipped.widths->layout));
+  CHECK(agree(*certainty(Footing::known).tensor_error, shipped.widths->tensor));
+  for (const ParameterError& error : certainty(Footing::known).errors)
+    if (error.contains("grouped_efficiency"))
+      CHECK(agree(error.at("grouped_efficiency"), shipped.widths->experts));
 }
 
 TEST_CASE("parts: by GPU and kind, by format, and across blocks by framework") {

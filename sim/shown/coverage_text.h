@@ -1,0 +1,12 @@
+// Intervals and probabilities held against what happened, as tables of `polyphony validate`.
+#pragma once
+
+#include "sim/published/coverage.h"
+#include "sim/published/reliability.h"
+
+namespace polyphony::sim {
+
+void print_coverage(const std::vector<Claim>& claims);
+void print_reliability(const std::vector<JudgedPair>& pairs);
+
+}  // namespace polyphony::sim
