@@ -54,8 +54,9 @@ class Glu : public torch::autograd::Function<Glu> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
-    return {glu_backward(gradients[0], context->saved_data["planes"].toTensor(), activation),
-            Tensor()};
+    const Tensor planes = context->saved_data["planes"].toTensor();
+    context->saved_data.erase("planes");  // nodes live to the end of a backward
+    return {glu_backward(gradients[0], planes, activation), Tensor()};
   }
 };
 

@@ -39,11 +39,12 @@ Bytes input_in_tape(const Module& module, LayerRange layers, const WorkSize& siz
 // time.
 Bytes workspace_bytes(const Module& module, LayerRange layers, const WorkSize& size,
                       const RankContext& context);
-// When the weight part is an op of its own: {x, dy} of every layer that trains, matrices and norms
-// (shared/layers/weight_sizes.cpp); and what of it is in the tape already, besides the chunk's input.
-Bytes kept_for_weights(const Module& module, LayerRange layers, const WorkSize& size,
-                       const RankContext& context);
+// When the weight part is an op of its own: {x, dy} of every layer that trains
+// (shared/layers/weight_sizes.cpp); and the most that the input part makes of it in one layer, beside
+// what the forward kept. What layers have made takes the place of what these have freed of the tape.
 Bytes held_for_weights(const Module& module, LayerRange layers, const WorkSize& size,
+                       const RankContext& context);
+Bytes made_for_weights(const Module& module, LayerRange layers, const WorkSize& size,
                        const RankContext& context);
 
 // Elements of the chunk's parameters on one rank.

@@ -9,6 +9,8 @@
 // made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
 // tests/exec/layers/tape_test.cpp; of a diffusion module the norms behind modulations are left out (it has
 // no such weight part: Layout).
+#include <algorithm>
+
 #include "shared/layers/experts.h"
 #include "shared/layers/layer_table.h"
 
@@ -116,23 +118,6 @@ LayerBytes layer_bytes(const Module& module, int layer, LayerKind kind, const Wo
 
 }  // namespace
 
-Bytes kept_for_weights(const Module& module, LayerRange range, const WorkSize& size,
-                       const RankContext& context) {
-  const std::vector<LayerKind> stack = layers(module);
-  std::int64_t bytes = 0;
-  for (const Parameter& parameter : parameters(module, range)) {
-    const LayerBytes held = layer_bytes(
-        module, parameter.layer, stack[static_cast<std::size_t>(parameter.layer)], size, context);
-    if (parameter.trained && held.recompute != Recompute::full && is_kept(held, parameter))
-      bytes += pair_bytes(held, parameter).input;
-  }
-  // Others begin with a norm.
-  const LayerKind first = stack[range.begin];
-  const bool reads = first == LayerKind::projector_mlp || first == LayerKind::projector_linear;
-  if (reads) bytes -= input_in_tape(module, range, size, context).value;
-  return Bytes(std::max<std::int64_t>(0, bytes));
-}
-
 Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& size,
                        const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
@@ -146,6 +131,21 @@ Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& s
     bytes += pair.input + pair.gradient;
   }
   return Bytes(bytes);
+}
+
+Bytes made_for_weights(const Module& module, LayerRange range, const WorkSize& size,
+                       const RankContext& context) {
+  const std::vector<LayerKind> stack = layers(module);
+  std::vector<std::int64_t> made(stack.size());
+  for (const Parameter& parameter : parameters(module, range)) {
+    if (!parameter.trained) continue;
+    const auto layer = static_cast<std::size_t>(parameter.layer);
+    const LayerBytes held = layer_bytes(module, parameter.layer, stack[layer], size, context);
+    const Pair pair = pair_bytes(held, parameter);
+    const bool kept = held.recompute != Recompute::full && is_kept(held, parameter);
+    made[layer] += pair.gradient + (kept ? 0 : pair.input);
+  }
+  return Bytes(*std::max_element(made.begin(), made.end()));
 }
 
 }  // namespace polyphony

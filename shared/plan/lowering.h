@@ -147,7 +147,8 @@ struct ChunkBytes {
   Bytes tape{}, workspace{};  // tape: without the chunk's inputs, and what is `kept`
   Bytes forward{};            // besides, while a forward runs
   bool splits = false;
-  // What the weight part needs, only when it is an op of its own: of the tape, and made besides.
+  // What the weight part waits with, only when it is an op of its own: in the tape's memory, and
+  // beyond it.
   Bytes kept{}, held{};
 };
 

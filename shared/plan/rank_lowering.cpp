@@ -233,9 +233,11 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
     result.workspace = workspace_bytes(module, range, size, inside);
   }
   if (splits) {
-    result.kept = std::min(result.tape, kept_for_weights(module, range, size, inside));
+    const Bytes held = held_for_weights(module, range, size, inside);
+    result.kept = std::min(result.tape, held);
     result.tape -= result.kept;
-    result.held = held_for_weights(module, range, size, inside) - result.kept;
+    result.held = held - result.kept;
+    result.workspace = std::max(result.workspace, made_for_weights(module, range, size, inside));
   }
   return result;
 }

@@ -68,7 +68,7 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
       of.rebuilt = workspace_bytes(module, layer, size, context).value;
     }
     of.weights = held_for_weights(module, layer, size, context).value;
-    if (of.weights > 0) of.kept = kept_for_weights(module, layer, size, context).value;
+    of.made = made_for_weights(module, layer, size, context).value;
   }
   if (module.tied && stack > 1) {  // a chunk with both ends has the matrix once
     const ChunkContext context = layers_.context_at(id, StackLayers::kFirst, cut);
@@ -116,9 +116,10 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
     if (counts[p] == 0) continue;
     const Layer& layer = held.layers[p];
     chunk.tape += layer.tape * counts[p];
-    chunk.kept += layer.kept * counts[p];
     chunk.weights += layer.weights * counts[p];
     chunk.rebuilt = std::max(chunk.rebuilt, layer.rebuilt);
+    if (p != StackLayers::kLast || !first || held.tied == 0)  // else the first layer's
+      chunk.made = std::max(chunk.made, layer.made);
     // Of its first layer: the module's, else a block's; all blocks' inputs are alike, but of one
     // that starts.
     if (p == StackLayers::kFirst || (input < 0 && p != StackLayers::kLast)) input = layer.input;
@@ -130,8 +131,7 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
   if (of_another_stack()) add_besides(held, id, range, counts, again, chunk);
   if (blocks) chunk.tape += (of_another_stack() ? 0 : flows.condition) - flows.condition_kept;
   chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
-  // Nothing waits where nothing is trained.
-  chunk.kept = chunk.weights > 0 ? std::min(chunk.kept, chunk.tape) : 0;
+  chunk.kept = std::min(chunk.weights, chunk.tape);
   chunk.tape += chunk.in;
   chunk.back = first ? (inputs_trained_[id.value] ? flows.in : 0) : flows.inside;
   return chunk;
@@ -241,7 +241,7 @@ WorkMemory StageMemories::work(bool in_step) const {
       const Bytes rows = Bytes(one.out + one.back) + state.gathered;
       const Bytes most = std::max(Bytes(one.rebuilt) + state.whole, Bytes(one.loss));
       grow(TurnKind::backward, rows + most + behind - Bytes(tapes_behind));
-      grow(TurnKind::backward_input, rows + Bytes(std::max(one.rebuilt, one.loss)) -
+      grow(TurnKind::backward_input, rows + Bytes(std::max({one.rebuilt, one.loss, one.made})) -
                                          Bytes(tapes_behind - kept_behind + before));
     }
     grow(TurnKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));

@@ -45,8 +45,8 @@ class StageMemories {
  private:
   // Of one layer, and of what flows into and out of runs of layers; bytes.
   struct Layer {
-    std::int64_t tape = 0, input = 0, weights = 0, kept = 0;
-    std::int64_t forward = 0, loss = 0, rebuilt = 0;  // besides, while it runs
+    std::int64_t tape = 0, input = 0, weights = 0;
+    std::int64_t forward = 0, loss = 0, rebuilt = 0, made = 0;  // besides, while it runs
   };
   struct Flows {
     std::int64_t inside = 0, in = 0, out = 0;  // between blocks; into the first layer; of the last
@@ -59,7 +59,7 @@ class StageMemories {
     std::int64_t tied = 0;  // of `weights`, what a chunk with both ends of a tied matrix has once
   };
   struct Chunk {
-    std::int64_t tape = 0, kept = 0, weights = 0, forward = 0, loss = 0, rebuilt = 0;
+    std::int64_t tape = 0, kept = 0, weights = 0, forward = 0, loss = 0, rebuilt = 0, made = 0;
     std::int64_t in = 0, out = 0, back = 0;  // rows that arrive; of its output; gradients returned
     bool visited = false;
     bool goes_on = false;  // all that it leaves goes to the chunk after it

@@ -24,6 +24,7 @@ namespace {
 struct Held {
   std::int64_t tape = 0;     // from forward to backward
   std::int64_t weights = 0;  // from the backward's input part to its weight part
+  std::int64_t most = 0;     // while the input part runs
 };
 
 Held held(const Setup& setup, const Communicators& groups = {}, const Seat& seat = {}) {
@@ -43,10 +44,12 @@ Held held(const Setup& setup, const Communicators& groups = {}, const Seat& seat
     }
     shape = chunk.forward(0, inputs, setup.input).sizes().vec();
   }
-  Held result{ledger.live().value, 0};
+  Held result{ledger.live().value};
+  ledger.most();
   if (setup.options.trainable || setup.options.input_grad)
     chunk.backward_input(0, shape.empty() ? Tensor() : torch::ones(shape, setup.options.dtype));
   result.weights = ledger.live().value;
+  result.most = ledger.most().value;
   return result;
 }
 
@@ -116,6 +119,25 @@ TEST_SUITE("tape") {
       CAPTURE(setup.name);
       CHECK(held(setup).weights == expected(setup).weights);
     }
+  }
+
+  TEST_CASE("what a weight part waits with takes the place of the tape, layer by layer") {
+    const TestWork work = uneven_work(torch::kFloat64);
+    Setup setup{"16 blocks", tiny_language(), {1, 17},
+                work.input,  work.language,   {{work.language.tokens, 16}}};
+    setup.module.layers = 16;
+    setup = spread({setup}, torch::kFloat64).front();
+    const Held is = held(setup);
+    const std::int64_t made =
+        made_for_weights(setup.module, setup.layers, setup.size, setup.context).value;
+    const std::int64_t ends = std::max(is.tape, is.weights);
+    CAPTURE(is.tape);
+    CAPTURE(is.weights);
+    CAPTURE(is.most);
+    CAPTURE(made);
+    CHECK(is.most > ends);
+    // One layer's, and three times as much that its kernels make and free; not those of all 16.
+    CHECK(is.most < ends + 4 * made);
   }
 
   TEST_CASE("of layers cut over tensor-parallel ranks, with and without their own rows") {

@@ -112,23 +112,11 @@ void join_outputs(const Program& program, const Times& times, std::map<BufferId,
   }
 }
 
-// Of what a backward in two parts leaves its weight part, what is counted already while it runs: the
-// chunk's inputs and the gradients that came, in buffers of their own until its end.
-Bytes counted_already(const Program& program, const std::map<BufferId, Life>& lives,
-                      BufferId buffer) {
-  const Life& life = lives.at(buffer);
-  const auto* made = std::get_if<Compute>(&program.ops[life.made.value].what);
-  if (program.buffers[buffer.value].kind != BufferKind::workspace || made == nullptr ||
-      made->phase != Phase::backward_input)
-    return Bytes(0);
-  Bytes bytes{};
-  for (const auto& [other, its] : lives) {
-    const BufferKind kind = program.buffers[other.value].kind;
-    if (its.freed == life.made && its.made != life.made &&
-        (kind == BufferKind::boundary || kind == BufferKind::boundary_gradient))
-      bytes += program.buffers[other.value].bytes;
-  }
-  return std::min(bytes, program.buffers[buffer.value].bytes);
+// An input part's tensors take the place of the tape that it frees: they count from its end.
+Seconds counted_from(const Program& program, const Times& times, OpId made) {
+  const auto* what = std::get_if<Compute>(&program.ops[made.value].what);
+  const bool replaces = what != nullptr && what->phase == Phase::backward_input;
+  return replaces ? times.end(made) : times.start(made);
 }
 
 }  // namespace
@@ -144,7 +132,7 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
   for (const Block& block : blocks) {
     const bool freed = !block.live && block.freed.valid();
     if (block.made.valid() && block.freed == block.made && !block.live) continue;
-    if (block.made.valid()) measured.from(times.start(block.made), block.bytes);
+    if (block.made.valid()) measured.from(counted_from(program, times, block.made), block.bytes);
     if (freed) measured.until(times.end(block.freed), block.bytes);
   }
   memory.measured = measured.peak();
@@ -182,9 +170,7 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
     if (life.made == life.freed) continue;
     const Bytes bytes = program.buffers[buffer.value].bytes +
                         (plans.count(buffer) > 0 ? plans.at(buffer) : Bytes(0));
-    const Bytes already = counted_already(program, lives, buffer);
-    planned.from(times.start(life.made), bytes - already);
-    planned.from(times.end(life.made), already);
+    planned.from(counted_from(program, times, life.made), bytes);
     if (life.freed.valid()) planned.until(times.end(life.freed), bytes);
   }
   memory.program = planned.peak();

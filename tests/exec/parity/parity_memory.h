@@ -10,10 +10,9 @@
 //   added to its tapes   row_plan_bytes (tests/exec/support/row_plans.h): indices and tables by row
 //                        rows that a router sends here beyond an even load, as they came in
 //                        exchanges between experts
-//   counted once         an output that several consumers read: one tensor, a buffer for each; inputs
-//                        and gradients of a backward in two parts that its weight part reads: their own
-//                        buffers while it runs, then part of what is held (the Program counts both, up
-//                        to 3 % of a peak of V-shaped schedules: on the safe side)
+//   counted once         an output that several consumers read: one tensor, a buffer for each
+//   counted from the end of a backward's input part, what it makes: in the place of the tape that it
+//                        frees as it goes (the Program adds one layer's while it runs)
 //   not measured         the batch (packed outside the ledger), copies inside a transport
 //                        (tests/exec/support/counted_transport.h)
 //   unexplained          a scalar or two per chunk and parameter group: autograd's anchor, AdamW's

@@ -3,6 +3,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,7 @@ namespace polyphony::exec::testing {
 struct TensorLedger::State {
   std::mutex mutex;
   std::vector<Block> blocks;  // protected by mutex
+  Bytes live{}, most{};       // protected by mutex
 };
 
 namespace {
@@ -55,6 +57,7 @@ void free_block(void* data) {
     const std::scoped_lock lock(entry.ledger->mutex);
     Block& block = entry.ledger->blocks[entry.block];
     block.live = false;
+    entry.ledger->live -= block.bytes;
     if (open.ledger == entry.ledger) block.freed = open.op;
   }
   inner->raw_deleter()(data);
@@ -70,6 +73,8 @@ class CountingAllocator : public c10::Allocator {
       const std::scoped_lock lock(open.ledger->mutex);
       entry.block = open.ledger->blocks.size();
       open.ledger->blocks.push_back({Bytes(static_cast<std::int64_t>(bytes)), open.op, {}, true});
+      open.ledger->live += Bytes(static_cast<std::int64_t>(bytes));
+      open.ledger->most = std::max(open.ledger->most, open.ledger->live);
     }
     const c10::Device device = memory.device();
     memory.release_context();  // its deleter is inner's raw_deleter, its context the address
@@ -106,6 +111,11 @@ Bytes TensorLedger::live() const {
   for (const Block& block : state_->blocks)
     if (block.live) sum += block.bytes;
   return sum;
+}
+
+Bytes TensorLedger::most() {
+  const std::scoped_lock lock(state_->mutex);
+  return std::exchange(state_->most, state_->live);
 }
 
 std::vector<Block> TensorLedger::blocks() const {

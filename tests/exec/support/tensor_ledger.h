@@ -29,6 +29,7 @@ class TensorLedger {
   TensorLedger& operator=(const TensorLedger&) = delete;
 
   Bytes live() const;  // of all blocks that are not freed
+  Bytes most();        // that lived at once since the last call
   std::vector<Block> blocks() const;
   // Forgets blocks that were freed; those that live count as made outside any op.
   void begin_step();
