@@ -19,7 +19,7 @@ double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) 
 // What is between the two products of experts: their activation.
 bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
   const auto grouped = [&](std::size_t k) {
-    return kernels[k].kind == KernelKind::gemm && kernels[k].launches > 1;
+    return kernels[k].experts;
   };
   return i > 0 && i + 1 < kernels.size() && kernels[i].kind == KernelKind::elementwise &&
          grouped(i - 1) && grouped(i + 1);
@@ -30,6 +30,7 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
                    const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
   Seconds total{}, host{}, products{};
+  bool routed = false;
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel& kernel = inside.kernels[i];
     if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
@@ -38,8 +39,10 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
     total += time;
     if (kernel.kind == KernelKind::gemm) products += time;
     host += launch_time(profile, kernel);
+    routed |= kernel.experts;
   }
   total = std::max(total, host);
+  if (routed && phase == Phase::forward) total += profile.stack.routing;
   Seconds tensor{}, beside{};
   const SoftwareStack& stack = profile.stack;
   const double taken = rings.tensor.nodes > 1 ? stack.taken_between : stack.taken_inside;

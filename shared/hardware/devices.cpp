@@ -102,15 +102,18 @@ std::string lower_case(std::string text) {
 // B200: 22 rows (SimuMax), 4 %. GB200: 43 rows of Megatron-Bridge, assumed likewise, 12 %.
 struct Fit {
   double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency;
-  double attention_efficiency, memory_efficiency;  // not fitted: sources below
+  // Not fitted: sources below.
+  double attention_efficiency, attention_backward, memory_efficiency;
   double step_error;
   const char* rows;
 };
-constexpr Fit kA100{0.804, 704, 0.323, 0.9, 0.45, 0.8, 0.15, "142 published rows of A100"};
-constexpr Fit kH100{0.663, 278, 0.159, 0.402, 0.5, 0.8, 0.2, "70 published rows of H100"};
-constexpr Fit kB200{0.443, 256, 0.15, 0.62, 0.37, 0.67, 0.2, "22 published rows of B200"};
-constexpr Fit kGb200{0.606, 187,  0.15, 0.544,
-                     0.37,  0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
+constexpr Fit kA100{0.804, 704, 0.5, 0.9, 0.72, 0.86, 0.8, 0.15, "142 published rows of A100"};
+constexpr Fit kH100{0.663, 0, 0.337, 0.95, 0.64, 0.72, 0.885, 0.2, "70 published rows of H100"};
+constexpr Fit kB200{0.443, 256, 0.3, 0.62, 0.53, 0.72, 0.67, 0.2, "22 published rows of B200"};
+constexpr Fit kGb200{0.606, 187,  0.3, 0.544, 0.53, 0.72, 0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
+
+// An H100 and an H200 alike, cuDNN's kernels and FlashAttention-2's (scenarios/measured/README.md).
+constexpr double kAttentionHalfKeys = 217;
 
 const Fit& fit_of(FittedOn fitted) {
   switch (fitted) {
@@ -160,6 +163,8 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   profile.grouped_efficiency = fit.grouped_efficiency;
   profile.attention_efficiency = fit.attention_efficiency;
   profile.early_attention_efficiency = fit.early_attention_efficiency;
+  profile.attention_backward = fit.attention_backward;
+  profile.attention_half_keys = kAttentionHalfKeys;
   profile.memory_efficiency = fit.memory_efficiency;
   profile.dispatch = Seconds(3e-6);
   profile.op_overhead = Seconds(20e-6);

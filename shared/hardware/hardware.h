@@ -3,8 +3,12 @@
 //   kernel time   max(flops / (peak · efficiency(kind, shape)), bytes / (memory_rate · memory_efficiency))
 //                 + dispatch per launch
 //   efficiency    of gemm, m, n, k: gemm_efficiency · s / (s + half_size), s = (m·n·k)^(1/3): small
-//                 products reach less of the peak. Products of experts, many of one shape side by
-//                 side, reach grouped_efficiency of what one alone does
+//                 products reach less of the peak. Products of experts, of one shape side by
+//                 side, reach grouped_efficiency of what one alone does, an expert's rows t as if
+//                 they were t + 35: tiles that it does not fill
+//                 of attention, K keys a query in the mean, heads of width w: attention_efficiency ·
+//                 (w / 128)^(1/3) · K / (K + attention_half_keys); backward attention_backward of
+//                 it, and twice the half
 //   transfers     collectives and messages: latency + bytes / (link rate · link_efficiency);
 //                 message_efficiency and collective_efficiency inside a node, fabric_efficiency between
 //   corrections   measured ÷ modelled time by (layer kind, phase), from calibration; 1 where absent
@@ -37,8 +41,10 @@ struct HardwareProfile {
   double gemm_efficiency = 0.7;
   double gemm_half_size = 0;      // elements; 0: flat
   double grouped_efficiency = 1;  // of gemm_efficiency
-  double attention_efficiency = 0.5;
-  double early_attention_efficiency = 0.3;
+  double attention_efficiency = 0.5;        // forward, of long rows
+  double early_attention_efficiency = 0.3;  // the same, of kernels of the generation before
+  double attention_backward = 1;
+  double attention_half_keys = 0;  // 0: flat
   double memory_efficiency = 0.8;
   Seconds dispatch{};               // per kernel launch
   Seconds op_overhead{};            // per compute op (runner, autograd graph)

@@ -34,6 +34,10 @@ constexpr NumberKey kNumbers[] = {
      "of the peak, attending pairs"},
     {"early_attention_efficiency", &HardwareProfile::early_attention_efficiency, kLeastEfficiency,
      1, "of the peak, attending pairs, kernels of an earlier generation"},
+    {"attention_backward", &HardwareProfile::attention_backward, kLeastEfficiency, 2,
+     "of attention's forward efficiency"},
+    {"attention_half_keys", &HardwareProfile::attention_half_keys, 0, 1e6,
+     "keys a query at which attention's forward reaches half of it"},
     {"memory_efficiency", &HardwareProfile::memory_efficiency, kLeastEfficiency, 1,
      "of the memory rate"},
     {"message_efficiency", &HardwareProfile::message_efficiency, kLeastEfficiency,
@@ -90,6 +94,8 @@ ObjectForm stack_form() {
   for (const StackKey& number : kStackNumbers)
     form.fields.push_back({number.key, number_form(number.low, number.high), number.about});
   form.fields.push_back({"host", overhead_form("8us"), "per launch"});
+  form.fields.push_back(
+      {"routing", overhead_form("2ms"), "a layer of experts, forward: the host waited for"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
   form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
   form.fields.push_back(
@@ -108,6 +114,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   if (const SoftwareStack* shipped = find_stack(stack.name)) stack.memory = shipped->memory;
   for (const StackKey& number : kStackNumbers) json.read(number.key, stack.*number.member);
   json.read("host", stack.host);
+  json.read("routing", stack.routing);
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
   json.read("one_copy", stack.one_copy);
@@ -121,6 +128,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   nlohmann::ordered_json json = {{"name", stack.name}};
   for (const StackKey& number : kStackNumbers) json[number.key] = stack.*number.member;
   json["host"] = to_text(stack.host);
+  json["routing"] = to_text(stack.routing);
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
   json["one_copy"] = stack.one_copy;
@@ -191,6 +199,7 @@ bool set_number(SoftwareStack& stack, const std::string& key, double value) {
   for (const StackKey& number : kStackNumbers)
     if (key == number.key) return stack.*number.member = value, true;
   if (key == "host") return stack.host = Seconds(value), true;
+  if (key == "routing") return stack.routing = Seconds(value), true;
   return false;
 }
 
@@ -218,6 +227,7 @@ void scale_parameter(HardwareProfile& profile, const std::string& key, double fa
   for (const StackKey& number : kStackNumbers)
     if (key == kStackPath + number.key) return void(profile.stack.*number.member *= factor);
   if (key == kStackPath + "host") return void(profile.stack.host *= factor);
+  if (key == kStackPath + "routing") return void(profile.stack.routing *= factor);
   const std::size_t dot = key.rfind('.');
   POLYPHONY_CHECK(key.starts_with(kCorrectionsPath) && dot != std::string::npos, key);
   const std::string layer = key.substr(kCorrectionsPath.size(), dot - kCorrectionsPath.size());

@@ -12,7 +12,7 @@
 // Products in a narrow format are two launches more each, which cast the operands. Those with a
 // side below kNarrowSide (low-rank pairs, routers) stay in the compute format.
 //
-// Does not model: the host waiting for the device, kernels of different streams side by side.
+// Does not model: the host waiting for the device but for the routing of experts, kernels of different streams side by side.
 #pragma once
 
 #include <optional>
@@ -55,6 +55,9 @@ struct SoftwareStack {
   double traffic = 1;   // bytes of a memory-bound kernel
   double launches = 1;  // launches of a memory-bound kernel
   Seconds host{};       // per launch
+  // A layer of experts, forward: the host reads how many tokens each expert got before it can
+  // launch their products, and the device runs dry behind it.
+  Seconds routing{};
   bool eager_attention = false;
   // Kernels of before the GPU's own generation of flash kernels, at an efficiency of their own
   // (shared/hardware/hardware.h); eager products too.

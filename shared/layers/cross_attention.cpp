@@ -23,7 +23,9 @@ void CrossAttention::attention(double flops_per_pair_and_width, int q_like, int 
   const std::int64_t elements = (q_like * size_.tokens + k_like * size_.condition) * query_width();
   add(KernelKind::attention,
       flops_per_pair_and_width * static_cast<double>(size_.cross_pairs) * width,
-      elements * element(), std::max(1, size_.sequences), 0, 0, module_.head_dim);
+      elements * element(), std::max(1, size_.sequences),
+      mean_keys(size_.cross_pairs, size_.tokens), flops_per_pair_and_width > 4 ? 2 : 1,
+      module_.head_dim);
 }
 
 void CrossAttention::forward() {

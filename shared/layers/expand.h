@@ -29,8 +29,10 @@ struct Kernel {
   Flops flops{};
   Bytes bytes{};     // read + written in the compute format
   int launches = 1;  // device kernels: each pays dispatch time once
-  std::int64_t m = 0, n = 0,
-               k = 0;  // GEMM shape per launch; attention: k is the width of a head; 0 otherwise
+  // GEMM shape per launch. Attention: m keys that a query meets in the mean, n 1 forward and 2
+  // backward, k the width of a head. 0 otherwise.
+  std::int64_t m = 0, n = 0, k = 0;
+  bool experts = false;  // a GEMM of experts side by side
   bool operator==(const Kernel&) const = default;
 };
 // Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;

@@ -27,11 +27,13 @@ void Experts::expert_gemms(std::int64_t out, std::int64_t in, bool weight) {
   const std::int64_t moved = slots() * (in + out) * element();
   const auto launches = static_cast<int>(local);
   if (!weight) {
-    add(KernelKind::gemm, flops, moved + local * in * out * element(), launches, rows, out, in);
+    add(KernelKind::gemm, flops, moved + local * in * out * element(), launches, rows, out, in)
+        .experts = true;
     return;
   }
   add(KernelKind::gemm, flops, moved + 2 * local * in * out * wide_element(), launches, out, in,
-      rows);
+      rows)
+      .experts = true;
   if (module_.expert_bias) passes(slots() * out, 1, 2 * launches);  // column sums, added
 }
 

@@ -53,7 +53,8 @@ void LatentAttention::attention(double products) {
   // Forward q, k; v, the output; backward these, its gradient and three more.
   const std::int64_t moved = products > 2 ? 4 * wide + 4 * narrow : 2 * wide + 2 * narrow;
   add(KernelKind::attention, flops, size_.tokens * heads() * moved * element(),
-      std::max(1, size_.sequences), 0, 0, (wide + narrow) / 2);
+      std::max(1, size_.sequences), mean_keys(size_.pairs, size_.tokens), products > 2 ? 2 : 1,
+      (wide + narrow) / 2);
 }
 
 void LatentAttention::again() {

@@ -58,14 +58,19 @@ class LayerKernels {
   // Context parallelism: ranks that share the sequences of a language module.
   bool context() const { return context_.cp > 1 && layer_ == LayerKind::decoder_block; }
 
-  void add(KernelKind kind, double flops, std::int64_t bytes, int launches, std::int64_t m = 0,
-           std::int64_t n = 0, std::int64_t k = 0) {
+  Kernel& add(KernelKind kind, double flops, std::int64_t bytes, int launches, std::int64_t m = 0,
+              std::int64_t n = 0, std::int64_t k = 0) {
     out_.kernels.push_back({kind, layer_, Flops(flops), Bytes(bytes), launches, m, n, k});
+    return out_.kernels.back();
   }
   void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     add(KernelKind::gemm, flops, bytes, 1, m, n, k);
+  }
+  // Keys that a query meets in the mean.
+  static std::int64_t mean_keys(std::int64_t pairs, std::int64_t queries) {
+    return pairs / std::max<std::int64_t>(1, queries);
   }
   // `passes` reads or writes of `elements` values.
   void passes(std::int64_t elements, int count, int launches) {
