@@ -4,6 +4,7 @@
 
 #include "shared/cost/degraded.h"
 #include "shared/cost/overlap.h"
+#include "shared/cost/unfused.h"
 #include "shared/error.h"
 #include "shared/layers/expand_layer.h"
 #include "shared/program/expand_op.h"
@@ -41,8 +42,23 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
     host += launch_time(profile, kernel);
     routed |= kernel.experts;
   }
+  if (profile.stack.unfused && !inside.kernels.empty()) {
+    const LayerKind kind = inside.kernels.front().layer;
+    std::vector<Phase> phases{phase};
+    if (phase != Phase::forward && phase != Phase::backward_weight &&
+        recompute_of(kind, layer, context.recompute, context.recomputed) == Recompute::full)
+      phases.push_back(Phase::recompute);
+    for (const Phase of : phases) {
+      const Kernel kernel =
+          unfused_passes(module, kind, of, size, context, profile.stack.memory.dropout);
+      total += kernel_time(profile, kernel, context.precision);
+      host += launch_time(profile, kernel);
+    }
+  }
   total = std::max(total, host);
-  if (routed && phase == Phase::forward) total += profile.stack.routing;
+  if (routed && phase == Phase::forward && context.ep > 1 && profile.stack.one_copy &&
+      !profile.counts_on_device)
+    total += profile.stack.routing;
   Seconds tensor{}, beside{};
   const SoftwareStack& stack = profile.stack;
   const double taken = rings.tensor.nodes > 1 ? stack.taken_between : stack.taken_inside;

@@ -107,10 +107,10 @@ struct Fit {
   double step_error;
   const char* rows;
 };
-constexpr Fit kA100{0.804, 704, 0.5, 0.9, 0.72, 0.86, 0.8, 0.15, "142 published rows of A100"};
-constexpr Fit kH100{0.663, 0, 0.337, 0.95, 0.64, 0.72, 0.885, 0.2, "70 published rows of H100"};
-constexpr Fit kB200{0.443, 256, 0.3, 0.62, 0.53, 0.72, 0.67, 0.2, "22 published rows of B200"};
-constexpr Fit kGb200{0.606, 187,  0.3, 0.544, 0.53, 0.72, 0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
+constexpr Fit kA100{0.802, 725, 0.346, 0.9, 0.72, 0.86, 0.8, 0.15, "142 published rows of A100"};
+constexpr Fit kH100{0.674, 0, 0.198, 0.95, 0.64, 0.72, 0.61, 0.2, "70 published rows of H100"};
+constexpr Fit kB200{0.433, 256, 0.3, 0.62, 0.53, 0.72, 0.67, 0.2, "22 published rows of B200"};
+constexpr Fit kGb200{0.551, 177, 0.3, 0.445, 0.53, 0.72, 0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
 
 // An H100 and an H200 alike, cuDNN's kernels and FlashAttention-2's (scenarios/measured/README.md).
 constexpr double kAttentionHalfKeys = 217;
@@ -173,6 +173,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   profile.collective_latency = Seconds(2.5e-6);
   profile.collective_efficiency = 0.74;
   profile.nccl = true;
+  profile.counts_on_device = shipped.domain > 0;
   profile.fabric_efficiency = 0.9;
   profile.optimizer_overhead = Seconds(100e-6);
   profile.optimizer_bytes_efficiency = profile.memory_efficiency;

@@ -61,6 +61,8 @@ struct HardwareProfile {
       0.8;  // of the memory rate, over parameters + gradients + moments read and written
   double step_error = 0.25;
   bool nccl = false;
+  // Experts: dispatched without telling the host (HybridEP, on NVLink domains).
+  bool counts_on_device = false;
   SoftwareStack stack;
   std::map<std::pair<LayerKind, Phase>, double> corrections;
   Certainty certainty;

@@ -96,6 +96,7 @@ ObjectForm stack_form() {
   form.fields.push_back({"host", overhead_form("8us"), "per launch"});
   form.fields.push_back(
       {"routing", overhead_form("2ms"), "a layer of experts, forward: the host waited for"});
+  form.fields.push_back({"unfused", boolean_form(), "biases and dropout are kernels of their own"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
   form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
   form.fields.push_back(
@@ -115,6 +116,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   for (const StackKey& number : kStackNumbers) json.read(number.key, stack.*number.member);
   json.read("host", stack.host);
   json.read("routing", stack.routing);
+  json.read("unfused", stack.unfused);
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
   json.read("one_copy", stack.one_copy);
@@ -129,6 +131,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   for (const StackKey& number : kStackNumbers) json[number.key] = stack.*number.member;
   json["host"] = to_text(stack.host);
   json["routing"] = to_text(stack.routing);
+  json["unfused"] = stack.unfused;
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
   json["one_copy"] = stack.one_copy;
@@ -170,6 +173,8 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
     form.fields.push_back({time.key, time.form("3us"), time.about});
   }
   form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
+  form.fields.push_back(
+      {"counts_on_device", boolean_form(), "experts are dispatched without telling the host"});
   form.fields.push_back({"stack", object_form(stack), "what the software adds"});
   form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
   form.fields.push_back(
@@ -250,6 +255,7 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
   for (const NumberKey& number : kNumbers) json.read(number.key, profile.*number.member);
   for (const TimeKey& time : kTimes) json.read(time.key, profile.*time.member);
   json.read("nccl", profile.nccl);
+  json.read("counts_on_device", profile.counts_on_device);
   check_links(json, profile.nccl);
   if (json.has("stack")) profile.stack = read_stack(json.at("stack"));
   if (json.has("corrections")) {
@@ -277,6 +283,7 @@ std::string to_json(const HardwareProfile& profile) {
   for (const NumberKey& number : kNumbers) json[number.key] = profile.*number.member;
   for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
   json["nccl"] = profile.nccl;
+  json["counts_on_device"] = profile.counts_on_device;
   json["stack"] = write_stack(profile.stack);
   for (const auto& [where, factor] : profile.corrections) {
     json["corrections"][name(where.first)][name(where.second)] = factor;

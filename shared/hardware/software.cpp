@@ -14,7 +14,7 @@ std::vector<SoftwareStack> make_stacks() {
   // Megatron-LM of 2020 to 2022 and forks: unfused attention, fp16 gradients reduced at the end.
   SoftwareStack early;
   early.name = "megatron-2021";
-  early.traffic = 0.942;
+  early.traffic = 0.937;
   early.launches = 0.6;
   early.host = Seconds(8e-6);
   early.eager_attention = true;
@@ -30,8 +30,8 @@ std::vector<SoftwareStack> make_stacks() {
   stacks.push_back(sequence);
   SoftwareStack deepspeed = early;
   deepspeed.name = "megatron-deepspeed";
-  deepspeed.traffic = 0.455;
-  deepspeed.host = Seconds(93.6e-6);
+  deepspeed.traffic = 0.463;
+  deepspeed.host = Seconds(93.5e-6);
   stacks.push_back(deepspeed);
   // Megatron Core with Transformer Engine: fused norms, rotations, activations.
   SoftwareStack core;
@@ -39,6 +39,7 @@ std::vector<SoftwareStack> make_stacks() {
   core.traffic = 0.5;
   core.launches = 0.5;
   core.host = Seconds(6e-6);
+  core.routing = Seconds(3.63e-3);
   core.tensor_overlap = 1;
   core.gradient_bytes = 4;
   core.scattered_messages = true;
@@ -48,10 +49,13 @@ std::vector<SoftwareStack> make_stacks() {
   stacks.push_back(core);
   // The same built by hand from its library's defaults, as the authors of its MIMO models measured
   // it (yashaswikarnati/Megatron-LM, benchmarks/mimo_throughput/training.py): dropout of 0.1,
-  // gradients in bf16, not summed inside products, a fused loss.
+  // gradients in bf16, not summed inside products, a fused loss; biases, activations and dropout
+  // unfused, so that passes are those of plain kernels.
   SoftwareStack mimo = core;
   mimo.name = "megatron-mimo";
   mimo.gradient_bytes = 2;
+  mimo.traffic = mimo.launches = 1;
+  mimo.unfused = true;
   mimo.memory.dropout = mimo.memory.fused_loss = true;
   mimo.memory.fused_gradient_sums = false;
   mimo.memory.gradient = Bytes(2);
@@ -66,16 +70,16 @@ std::vector<SoftwareStack> make_stacks() {
   bridge.overlap = 0.8;
   // DeepEP on Hopper, HybridEP on NVLink domains (Megatron-Bridge, MoE Dispatcher Selection Guide).
   bridge.one_copy = true;
-  bridge.pipelined = 0.287;
-  bridge.traffic = 0.789;
+  bridge.pipelined = 0.291;
+  bridge.traffic = 0.41;
   bridge.host = Seconds(5e-6);
   stacks.push_back(bridge);
   // PyTorch FSDP under autocast: llm-foundry.
   SoftwareStack fsdp;
   fsdp.name = "fsdp";
-  fsdp.traffic = 1.89;
-  fsdp.taken_inside = 0.486;
-  fsdp.taken_between = 0.693;
+  fsdp.traffic = 1.22;
+  fsdp.taken_inside = 0.485;
+  fsdp.taken_between = 0.749;
   fsdp.launches = 0.7;
   fsdp.host = Seconds(8e-6);
   fsdp.gradient_bytes = 4;

@@ -55,9 +55,13 @@ struct SoftwareStack {
   double traffic = 1;   // bytes of a memory-bound kernel
   double launches = 1;  // launches of a memory-bound kernel
   Seconds host{};       // per launch
-  // A layer of experts, forward: the host reads how many tokens each expert got before it can
-  // launch their products, and the device runs dry behind it.
+  // A layer of experts, forward, whose tokens go once to each place: the host waits to be told how
+  // many arrive before it can launch their products, and the device runs dry behind it (DeepEP's
+  // README, "the CPU will wait"); not where the device counts (counts_on_device).
   Seconds routing{};
+  // Biases and dropout (where memory.dropout) are kernels of their own, in transformer blocks
+  // alone, beside those that the executor has (shared/cost/unfused.h).
+  bool unfused = false;
   bool eager_attention = false;
   // Kernels of before the GPU's own generation of flash kernels, at an efficiency of their own
   // (shared/hardware/hardware.h); eager products too.

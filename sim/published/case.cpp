@@ -205,10 +205,6 @@ PublishedCase build(const PublishedRow& row) {
   if (has(row.variant, "deepep") || has(row.variant, "hybridep"))
     result.profile.stack.one_copy = true;
   if (has(row.stack_traits, "fused-experts")) result.profile.stack.fused_experts = true;
-  // FlashAttention-2 and what PyTorch calls are of Ampere's generation.
-  const bool later = find_device(scenario.cluster.device.name)->fitted != FittedOn::a100;
-  for (const char* kernels : {"flash", "sdpa", "flex"})
-    if (row.attention == kernels && later) result.profile.stack.early_attention = true;
   if (row.attention == "triton") result.profile.stack.early_attention = true;
   read_memory(row, result.profile.stack.memory);
   read_precision(row, scenario, result.profile);

@@ -81,6 +81,10 @@ Cluster read_cluster(const PublishedRow& row) {
 HardwareProfile read_profile(const PublishedRow& row, const Cluster& cluster) {
   HardwareProfile profile = *shipped_profile(cluster);
   const bool hopper = find_device(cluster.device.name)->fitted == FittedOn::h100;
+  // FlashAttention-2, which is what PyTorch called until 2025 (scenarios/measured/README.md).
+  constexpr double kFlash2OnHopper = 0.34;
+  if (hopper && (row.attention == "flash" || row.attention == "sdpa" || row.attention == "flex"))
+    profile.attention_efficiency = kFlash2OnHopper;
   // The 96 GB form is capped at 500 W of 700 W: of those, 150 W do not depend on the clock
   // (assumed), and the rest grow with its cube (voltage follows frequency).
   if (hopper && has(row.gpu_type, "96gb")) {
