@@ -19,9 +19,7 @@ double correction(const HardwareProfile& profile, LayerKind layer, Phase phase) 
 
 // What is between the two products of experts: their activation.
 bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
-  const auto grouped = [&](std::size_t k) {
-    return kernels[k].experts;
-  };
+  const auto grouped = [&](std::size_t k) { return kernels[k].experts; };
   return i > 0 && i + 1 < kernels.size() && kernels[i].kind == KernelKind::elementwise &&
          grouped(i - 1) && grouped(i + 1);
 }

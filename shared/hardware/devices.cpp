@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "shared/error.h"
+#include "shared/hardware/fits.h"
 #include "shared/hardware/shipped_certainty.h"
 
 namespace polyphony {
@@ -93,53 +94,7 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-// What scripts/fit_profiles found (2026-11), by generation, and the mean error of its rows.
-//
-// Ampere and Hopper together: 142 rows of A100 (MPT, Megatron-LM 2021 and 2022,
-// Megatron-DeepSpeed), 6 %, and 37 of H100 (MPT), 4 %. Hopper's products of experts: 33 rows of
-// Megatron-Bridge and NeMo, whose recomputation and sharding are assumed, 7 %.
-//
-// B200: 22 rows (SimuMax), 4 %. GB200: 43 rows of Megatron-Bridge, assumed likewise, 12 %.
-struct Fit {
-  double gemm_efficiency, gemm_half_size, early_attention_efficiency, grouped_efficiency;
-  // Not fitted: sources below.
-  double attention_efficiency, attention_backward, memory_efficiency;
-  double step_error;
-  const char* rows;
-};
-constexpr Fit kA100{0.802, 725, 0.346, 0.9, 0.72, 0.86, 0.8, 0.15, "142 published rows of A100"};
-constexpr Fit kH100{0.674, 0, 0.198, 0.95, 0.64, 0.72, 0.61, 0.2, "70 published rows of H100"};
-constexpr Fit kB200{0.433, 256, 0.3, 0.62, 0.53, 0.72, 0.67, 0.2, "22 published rows of B200"};
-constexpr Fit kGb200{0.551, 177, 0.3, 0.445, 0.53, 0.72, 0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
-
-// An H100 and an H200 alike, cuDNN's kernels and FlashAttention-2's (scenarios/measured/README.md).
-constexpr double kAttentionHalfKeys = 217;
-
-const Fit& fit_of(FittedOn fitted) {
-  switch (fitted) {
-    case FittedOn::a100:
-      return kA100;
-    case FittedOn::h100:
-      return kH100;
-    case FittedOn::b200:
-      return kB200;
-    case FittedOn::gb200:
-      return kGb200;
-    case FittedOn::nothing:
-      break;
-  }
-  POLYPHONY_CHECK(false, "a GPU that is fitted to nothing");
-}
-
-// What is not fitted, and where it comes from.
-//
-// Attention, over attending pairs only: B200 0.73 of full squares (SimuMax), half of it causal,
-// 0.37; A100 0.40 to 0.5; Hopper 0.5, between the two generations of flash kernels.
-//
-// Products of experts: medians of SimuMax's tables over those of single ones, A100 0.65 / 0.72,
-// B200 0.30 / 0.485; Hopper, between the two.
-//
-// Memory: 0.8 of the peak and 3 us per kernel (aiconfigurator); SimuMax: A100 0.91, B200 0.67.
+// What is not fitted to steps, and where it comes from; kernels: shared/hardware/fits.cpp.
 //
 // NVLink: collectives 0.74 (SimuMax, B200 all-reduce), 0.65 (Calculon); fabric 0.9 (Calculon).
 // Messages as collectives, and 10 us each (aiconfigurator); collectives by NCCL's protocols
@@ -153,7 +108,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   const Fit& fit = fit_of(shipped.fitted);
   profile.software = "kernels of this project; NVIDIA libraries of 2020 to 2026";
   profile.source =
-      std::string("matrix products and early attention: fitted to ") + fit.rows +
+      std::string("matrix products and Triton's attention: fitted to ") + fit.rows +
       "; peaks: data sheets; NVLink: SimuMax 1.2; memory and message latency: aiconfigurator; "
       "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; fitted to "
       "nothing of yours";
@@ -176,7 +131,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   profile.counts_on_device = shipped.domain > 0;
   profile.fabric_efficiency = 0.9;
   profile.optimizer_overhead = Seconds(100e-6);
-  profile.optimizer_bytes_efficiency = profile.memory_efficiency;
+  profile.optimizer_bytes_efficiency = fit.optimizer_efficiency;
   // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
   // three times the mean error of those that it saw.
   profile.step_error = fit.step_error;

@@ -31,10 +31,10 @@ double gemm_efficiency(const HardwareProfile& profile, const Kernel& kernel) {
   const double size = std::cbrt(static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
                                 static_cast<double>(kernel.k));
   const double rows = static_cast<double>(kernel.m);
-  const double grouped = !kernel.experts                ? 1
-                         : profile.stack.fused_experts ? rows / (rows + kTileRows)
-                                                       : profile.grouped_efficiency * rows /
-                                                             (rows + kTileRows);
+  const double grouped = !kernel.experts ? 1
+                         : profile.stack.fused_experts
+                             ? rows / (rows + kTileRows)
+                             : profile.grouped_efficiency * rows / (rows + kTileRows);
   return grouped * profile.gemm_efficiency *
          (size > 0 ? size / (size + profile.gemm_half_size) : 1);
 }

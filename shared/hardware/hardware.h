@@ -39,8 +39,8 @@ struct HardwareProfile {
   std::string source;    // where its numbers come from
   Device device;
   double gemm_efficiency = 0.7;
-  double gemm_half_size = 0;      // elements; 0: flat
-  double grouped_efficiency = 1;  // of gemm_efficiency
+  double gemm_half_size = 0;                // elements; 0: flat
+  double grouped_efficiency = 1;            // of gemm_efficiency
   double attention_efficiency = 0.5;        // forward, of long rows
   double early_attention_efficiency = 0.3;  // the same, of kernels of the generation before
   double attention_backward = 1;

@@ -70,8 +70,7 @@ void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k
   const std::int64_t bytes =
       (size_.tokens * q_like * query_width() + key_rows() * k_like * key_width()) * element();
   add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences),
-      mean_keys(size_.pairs, size_.tokens), flops_per_pair_and_width > 4 ? 2 : 1,
-      module_.head_dim);
+      mean_keys(size_.pairs, size_.tokens), flops_per_pair_and_width > 4 ? 2 : 1, module_.head_dim);
 }
 
 // Keys and values of the group's ranks, by sample.

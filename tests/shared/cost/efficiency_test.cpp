@@ -29,15 +29,22 @@ double microseconds(const HardwareProfile& profile, const Kernel& kernel) {
 
 }  // namespace
 
-TEST_CASE("products reach less of the peak when they are small, or many side by side") {
+TEST_CASE("products reach less of the peak when they are small, or of experts") {
   HardwareProfile profile = examples::plain();
   profile.gemm_efficiency = 0.8;
   profile.gemm_half_size = 100;
   profile.grouped_efficiency = 0.5;
   // m·n·k = 8e6: s = 200, 0.8 · 200/300 = 8/15 of 10e12; 16e6 FLOPs.
   CHECK(microseconds(profile, products(1, 8)) == doctest::Approx(1.6 * 15 / 8));
-  // Four of them, half of that.
-  CHECK(microseconds(profile, products(4, 8)) == doctest::Approx(4 * 2 * 1.6 * 15 / 8));
+  // Of experts, one or four: half of that, 1,000 rows as if they were 1,035.
+  for (const int experts : {1, 4}) {
+    Kernel grouped = products(experts, 8);
+    grouped.experts = true;
+    CHECK(microseconds(profile, grouped) ==
+          doctest::Approx(experts * 2 * 1.6 * 15 / 8 * 1035 / 1000));
+  }
+  // Without, each is a product of its own.
+  CHECK(microseconds(profile, products(4, 8)) == doctest::Approx(4 * 1.6 * 15 / 8));
   // s = 900: 0.8 · 0.9.
   CHECK(microseconds(profile, products(1, 729)) == doctest::Approx(2 * 72.9 / 0.72));
   // No half size: flat.
@@ -47,6 +54,34 @@ TEST_CASE("products reach less of the peak when they are small, or many side by 
   Kernel loaded = products(4, 8);
   loaded.bytes = Bytes(80'000'000);
   CHECK(microseconds(profile, loaded) == doctest::Approx(80));
+}
+
+TEST_CASE("attention by keys a query, width of a head and direction") {
+  HardwareProfile profile = examples::plain();
+  profile.attention_efficiency = 0.5;
+  profile.attention_backward = 0.8;
+  profile.attention_half_keys = 200;
+  Kernel kernel{.kind = KernelKind::attention,
+                .layer = LayerKind::decoder_block,
+                .flops = Flops(1e9),
+                .m = 600,
+                .n = 1,
+                .k = 128};
+  // 0.5 · 600/800 of 10e12.
+  CHECK(microseconds(profile, kernel) == doctest::Approx(100 / (0.5 * 0.75)));
+  // Heads of 16: (16/128)^(1/3) = 1/2.
+  kernel.k = 16;
+  CHECK(microseconds(profile, kernel) == doctest::Approx(2 * 100 / (0.5 * 0.75)));
+  // Backward: 0.8 of it, and 600/1000.
+  kernel.k = 128;
+  kernel.n = 2;
+  CHECK(microseconds(profile, kernel) == doctest::Approx(100 / (0.5 * 0.8 * 0.6)));
+  // Kernels of another kind of attention (no keys), and profiles without a half: flat.
+  kernel.m = 0;
+  CHECK(microseconds(profile, kernel) == doctest::Approx(200));
+  kernel.m = 600;
+  profile.attention_half_keys = 0;
+  CHECK(microseconds(profile, kernel) == doctest::Approx(200));
 }
 
 TEST_CASE("narrow products: which, and at which peak") {

@@ -124,4 +124,69 @@ TEST_CASE("the first block of a LoRA module") {
     check_range(language, {0, 9}, Phase::backward, size, {.tp = 2, .input_grad = wanted});
 }
 
+TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
+  // 128 tokens in fp32 over 2 ranks without sequence parallelism: 100 wide with 4 heads, MLP of 400.
+  Module module{.kind = ModuleKind::language, .layers = 2, .hidden = 100, .heads = 4};
+  module.kv_heads = 4;
+  module.head_dim = 25;
+  module.ffn = 400;
+  module.gated = false;
+  module.vocab = 64;
+  const WorkSize size{.tokens = 128, .pairs = 128 * 129 / 2, .sequences = 1};
+  ChunkContext context{.tp = 2};
+  HardwareProfile fused = slow_memory(), unfused = fused;
+  fused.dispatch = unfused.dispatch = Seconds(0);
+  unfused.stack.unfused = true;
+  const auto more = [&](LayerRange range, Phase phase) {
+    const auto time = [&](const HardwareProfile& profile) {
+      return range_time(module, range, phase, size, context, {kPair, {}, {}}, profile).count();
+    };
+    return (time(unfused) - time(fused)) * 1e9;  // bytes, at 1 GB/s
+  };
+  // Inside the cut (300 + 400) / 2, whole 2 · 100: 550 a token, read and written; read backward.
+  CHECK(more({1, 2}, Phase::forward) == doctest::Approx(128 * 550 * 2 * 4));
+  CHECK(more({1, 2}, Phase::backward) == doctest::Approx(128 * 550 * 4));
+  CHECK(more({1, 2}, Phase::backward_weight) == doctest::Approx(0));
+  CHECK(more({0, 1}, Phase::forward) == doctest::Approx(0));  // the embedding
+  // Dropout behind the two whole ones: read and written, a byte of mask.
+  unfused.stack.memory.dropout = true;
+  CHECK(more({1, 2}, Phase::forward) == doctest::Approx(128 * (550 * 2 * 4 + 200 * 9)));
+  // Sequence parallelism: of half the rows. What is recomputed is paid again.
+  context.sp = true;
+  CHECK(more({1, 2}, Phase::forward) ==
+        doctest::Approx(128 * 350 * 2 * 4 + 64 * 200 * (2 * 4 + 9)));
+  context.recompute = Recompute::full;
+  CHECK(more({1, 2}, Phase::backward) ==
+        doctest::Approx(128 * 350 * 3 * 4 + 64 * 200 * (3 * 4 + 2 * 9)));
+}
+
+TEST_CASE("experts: the host waits to be told what arrives, where tokens go once") {
+  Module module{.kind = ModuleKind::language, .layers = 2, .hidden = 64, .heads = 4};
+  module.kv_heads = 4;
+  module.head_dim = 16;
+  module.vocab = 64;
+  module.experts = 4;
+  module.experts_per_token = 2;
+  module.expert_ffn = 32;
+  const WorkSize size{.tokens = 64, .pairs = 64 * 65 / 2, .sequences = 1};
+  ChunkContext context{.ep = 2};
+  HardwareProfile profile = slow_memory();
+  const auto time = [&](Phase phase) {
+    return range_time(module, {1, 3}, phase, size, context, {{}, {}, kPair}, profile).count();
+  };
+  const double before = time(Phase::forward), backward = time(Phase::backward);
+  profile.stack.routing = Seconds(5e-3);
+  CHECK(time(Phase::forward) == doctest::Approx(before));
+  profile.stack.one_copy = true;
+  CHECK(time(Phase::forward) == doctest::Approx(before + 2 * 5e-3));
+  CHECK(time(Phase::backward) == doctest::Approx(backward));
+  profile.counts_on_device = true;
+  CHECK(time(Phase::forward) == doctest::Approx(before));
+  profile.counts_on_device = false;
+  context.ep = 1;
+  const double alone = time(Phase::forward);
+  profile.stack.routing = Seconds(0);
+  CHECK(time(Phase::forward) == doctest::Approx(alone));
+}
+
 }  // namespace polyphony
