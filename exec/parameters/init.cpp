@@ -32,8 +32,7 @@ Law law_of(const Parameter& parameter, bool perturb) {
 // Not at::parallel_for(), which is one thread in a program that is built without OpenMP.
 void on_compute_threads(std::int64_t all,
                         const std::function<void(std::int64_t begin, std::int64_t end)>& part) {
-  const std::int64_t threads =
-      std::clamp<std::int64_t>(all / kLeastPart, 1, at::get_num_threads());
+  const std::int64_t threads = std::clamp<std::int64_t>(all / kLeastPart, 1, at::get_num_threads());
   std::vector<std::jthread> others;
   for (std::int64_t i = 1; i < threads; ++i)
     others.emplace_back(part, all * i / threads, all * (i + 1) / threads);
@@ -57,8 +56,8 @@ torch::Tensor initial_value(const Parameter& parameter, const ShardIndex& shard,
   std::int64_t all = 0;
   for (const ElementRun& run : runs) ends.push_back(all += run.count);
   on_compute_threads(all, [&](std::int64_t begin, std::int64_t end) {
-    auto r = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) -
-                                      ends.begin());
+    auto r =
+        static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
     for (; begin < end; ++r) {
       const ElementRun& run = runs[r];
       const std::int64_t stop = std::min(end, ends[r]), first = ends[r] - run.count;

@@ -126,7 +126,11 @@ TEST_CASE("the first block of a LoRA module") {
 
 TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
   // 128 tokens in fp32 over 2 ranks without sequence parallelism: 100 wide with 4 heads, MLP of 400.
-  Module module{.kind = ModuleKind::language, .layers = 2, .hidden = 100, .heads = 4};
+  Module module;
+  module.kind = ModuleKind::language;
+  module.layers = 2;
+  module.hidden = 100;
+  module.heads = 4;
   module.kv_heads = 4;
   module.head_dim = 25;
   module.ffn = 400;
@@ -161,7 +165,11 @@ TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
 }
 
 TEST_CASE("experts: the host waits to be told what arrives, where tokens go once") {
-  Module module{.kind = ModuleKind::language, .layers = 2, .hidden = 64, .heads = 4};
+  Module module;
+  module.kind = ModuleKind::language;
+  module.layers = 2;
+  module.hidden = 64;
+  module.heads = 4;
   module.kv_heads = 4;
   module.head_dim = 16;
   module.vocab = 64;
