@@ -32,12 +32,12 @@ namespace {
 // Memory: 0.8 of the peak and 3 us per kernel (aiconfigurator); SimuMax: A100 0.91, B200 0.67.
 constexpr Fit kA100{0.802, 725, 0.346, 0.9,  0.72,
                     0.86,  0.8, 0.8,   0.15, "142 published rows of A100"};
-constexpr Fit kH100{0.674, 0,    0.198, 0.95, 0.64,
+constexpr Fit kH100{0.673, 0,    0.198, 0.95, 0.64,
                     0.72,  0.61, 0.785, 0.2,  "37 published rows of H100"};
 constexpr Fit kB200{0.433, 256,  0.3,  0.62, 0.53,
                     0.72,  0.67, 0.67, 0.2,  "22 published rows of B200"};
-constexpr Fit kGb200{0.551, 177,  0.3,  0.445, 0.53,
-                     0.72,  0.67, 0.67, 0.25,  "43 published rows of GB200, parts of them assumed"};
+constexpr Fit kGb200{0.561, 291,  0.3,  0.55, 0.53,
+                     0.72,  0.67, 0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
 
 }  // namespace
 

@@ -39,7 +39,7 @@ std::vector<SoftwareStack> make_stacks() {
   core.traffic = 0.5;
   core.launches = 0.5;
   core.host = Seconds(6e-6);
-  core.routing = Seconds(3.63e-3);
+  core.routing = Seconds(3.47e-3);
   core.tensor_overlap = 1;
   core.gradient_bytes = 4;
   core.scattered_messages = true;
@@ -71,15 +71,15 @@ std::vector<SoftwareStack> make_stacks() {
   // DeepEP on Hopper, HybridEP on NVLink domains (Megatron-Bridge, MoE Dispatcher Selection Guide).
   bridge.one_copy = true;
   bridge.pipelined = 0.291;
-  bridge.traffic = 0.41;
+  bridge.traffic = 0.431;
   bridge.host = Seconds(5e-6);
   stacks.push_back(bridge);
   // PyTorch FSDP under autocast: llm-foundry.
   SoftwareStack fsdp;
   fsdp.name = "fsdp";
   fsdp.traffic = 1.22;
-  fsdp.taken_inside = 0.485;
-  fsdp.taken_between = 0.749;
+  fsdp.taken_inside = 0.49;
+  fsdp.taken_between = 0.751;
   fsdp.launches = 0.7;
   fsdp.host = Seconds(8e-6);
   fsdp.gradient_bytes = 4;
