@@ -52,9 +52,9 @@ FittedRanges fitted_ranges(FittedOn fitted) {
 
 // Widths, as scripts/fit_profiles fits them to the errors of rows that a fit did not see, and prints
 // them: relative deviations (scales of Student's t), logarithms.
-constexpr double kKnown = 0.0415, kForeign = 0.0984, kBorrowed = 0.2375;
-constexpr double kGrouped = 0.616;  // of the products of experts
-constexpr double kLayout = 0.0265, kTensor = 0.0934;
+constexpr double kKnown = 0.0558, kForeign = 0.0767, kBorrowed = 0.2528;
+constexpr double kGrouped = 0.194;  // of the products of experts
+constexpr double kLayout = 0.0261, kTensor = 0.0905;
 constexpr int kFreedom = 5;
 
 // Stacks that have rows in a fit (scripts/fit_profiles).
