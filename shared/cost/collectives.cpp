@@ -102,7 +102,8 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   ring.nodes = std::max(1, between);
   const GroupLinks links = links_of(members, cluster);
   const BytesPerSecond inside = cluster.node_link.rate * profile.collective_efficiency * links.link,
-                       nic = cluster.fabric_link.rate * profile.fabric_efficiency * links.nic;
+                       nic = cluster.fabric_link.rate * profile.fabric_efficiency * links.nic,
+                       alone = cluster.alone_between() * profile.fabric_efficiency;
   ring.rate = inside;
   const bool links_inside = between + over_bus < n;  // else no two neighbours share a domain
   if (links_inside) ring.hop = profile.collective_latency + cluster.node_link.latency;
@@ -119,14 +120,22 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
   const double sharing = static_cast<double>(n) / links.nics;  // members of a NIC
   ring.channels = node_share / sharing;
   const Shares shares = shares_of(members, cluster, sharing, ring.channels, others);
-  ring.rate =
-      between == n ? nic * shares.ring : std::min(ring.rate, nic * (ring.channels * shares.ring));
+  ring.rate = between == n ? std::min(nic * shares.ring, alone)
+                           : std::min({ring.rate, nic * (ring.channels * shares.ring),
+                                       alone * std::max(1.0, ring.channels)});
   const double node_copies = distinct_share(between, choices);
   ring.exchange = between == n
                       ? nic * (shares.exchange / copies)
                       : std::min(ring.exchange, nic * (shares.exchange / sharing *
                                                        ((n - 1) / (n - node_share) / node_copies)));
   ring.exchange = std::min(ring.exchange, nic * (shares.leaf / node_copies));
+  // Each of a rank's n − 1 parts has a connection of its own; together they share its bus.
+  if (cluster.connection.value > 0)
+    ring.exchange = std::min(ring.exchange,
+                             cluster.connection * (profile.fabric_efficiency * (n - 1) / copies));
+  if (cluster.bus.rate.value > 0)
+    ring.exchange =
+        std::min(ring.exchange, cluster.bus.rate * (profile.fabric_efficiency / copies));
   ring.hop = std::max(ring.hop, profile.collective_latency + cluster.fabric_link.latency);
   return ring;
 }

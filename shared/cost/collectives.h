@@ -10,8 +10,8 @@
 // carries 0.60 of its rate then, where rings reach 0.74 (SimuMax 1.2, B200).
 //
 // "Node" is a scale-up domain (Cluster::domain). Where a node has several, one ring crosses its
-// bus. A NIC that several members share carries their channels together. The slowest member's link
-// sets the pace (Cluster::degraded).
+// bus. A NIC that several members share carries their channels together, and a channel is one
+// connection. The slowest member's link sets the pace (Cluster::degraded).
 //
 // Others::alike: all groups of the machine do the same at once, as tensor-parallel ranks do, and
 // share NICs and leaf uplinks with this one; Others::idle: the flows of others are seen elsewhere.

@@ -16,8 +16,16 @@ int Cluster::leaf_of(Rank rank) const {
   return node_of(rank) / leaf.nodes * leaf.rails + nic_of(rank) % here % leaf.rails;
 }
 
+BytesPerSecond Cluster::alone_between() const {
+  BytesPerSecond rate = fabric_link.rate;
+  for (const BytesPerSecond other : {bus.rate, connection})
+    if (other.value > 0) rate = std::min(rate, other);
+  return rate;
+}
+
 bool Cluster::flat() const {
-  return domain_size() == ranks_per_node && nics == 0 && leaf.nodes == 0 && degraded.empty();
+  return domain_size() == ranks_per_node && nics == 0 && leaf.nodes == 0 && degraded.empty() &&
+         bus.rate.value == 0 && connection.value == 0;
 }
 
 const Degraded* Cluster::degraded_at(Rank rank) const {

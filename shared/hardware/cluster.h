@@ -4,11 +4,15 @@
 //   domain    ranks that one switch joins: a node (absent), part of one (NVLink pairs), or several
 //             (NVL72). Consecutive ranks.
 //   nics      of a node, shared evenly by consecutive ranks; absent: one for each rank
+//   bus       an accelerator's own PCIe link: what it sends to other domains of its node, and, where
+//             one is stated, what it sends by way of a NIC
+//   connection  the most that one transfer gets of a NIC (a socket, a queue pair): several ranks'
+//             transfers go side by side, a ring has one for each of its NICs
 //   leaf      groups of nodes under a leaf switch, its uplinks thinner than its NICs together; with
 //             rails, NIC i of a node is on leaf i mod rails of its group. Above the leaves: enough
 //   degraded  factors of single ranks' rates
-// What a transfer crosses: shared/hardware/network.h. Rates are per direction. Does not model: PCIe
-// shared by a NIC and a bus, sockets, spine switches. Sources of the shipped devices:
+// What a transfer crosses: shared/hardware/network.h. Rates are per direction. Does not model: a
+// host bridge slower than its links together, spine switches. Sources of the shipped devices:
 // shared/hardware/devices.cpp.
 #pragma once
 
@@ -62,8 +66,9 @@ struct Cluster {
   Link node_link;    // between accelerators of one domain
   Link fabric_link;  // per NIC, between nodes
   int domain = 0;    // ranks that node_link joins; 0: those of a node
-  Link bus{};        // between domains of one node
+  Link bus{};        // between domains of one node, and to the NIC; zero: no such link counts
   int nics = 0;      // of a node; 0: one for each rank
+  BytesPerSecond connection{};  // of a NIC; zero: all of it
   Leaf leaf{};
   std::vector<Degraded> degraded{};  // by rank, rising
   std::string profile;               // hardware profile: a shipped name, or a path
@@ -78,8 +83,10 @@ struct Cluster {
   // Of all NICs, from the first node's first on; as wired, whatever is degraded.
   int nic_of(Rank rank) const;
   int leaf_of(Rank rank) const;  // of the leaf switch that the rank's NIC is on
-  // Nodes of equal ranks around one switch each, a NIC a rank, one fabric: positions in a node say
-  // everything.
+  // Of the fabric's link, what one transfer of one rank gets at most.
+  BytesPerSecond alone_between() const;
+  // Nodes of equal ranks around one switch each, a NIC a rank that nothing else slows, one fabric:
+  // positions in a node say everything.
   bool flat() const;
   const Degraded* degraded_at(Rank rank) const;  // null: as it should be
 };

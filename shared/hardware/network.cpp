@@ -8,10 +8,18 @@ Crossing Network::shaped_crossing(Rank a, Rank b) const {
   const auto ranks = static_cast<std::uint32_t>(node_of.size());
   const Way taken = way(a, b);
   if (taken == Way::bus) return {{2 * (2 * ranks + a.value), 2 * (2 * ranks + b.value) + 1}, 2};
-  const std::uint32_t up = 2 * (ranks + nic_of[a.value]), down = 2 * (ranks + nic_of[b.value]) + 1;
-  if (taken == Way::leaf) return {{up, down}, 2};
-  return {{up, 2 * (3 * ranks + leaf_of[a.value]), 2 * (3 * ranks + leaf_of[b.value]) + 1, down},
-          4};
+  Crossing path;
+  const auto add = [&](std::uint32_t link) { path.links[path.count++] = link; };
+  const bool by_bus = bus_rate.value > 0;
+  if (by_bus) add(2 * (2 * ranks + a.value));
+  add(2 * (ranks + nic_of[a.value]));
+  if (taken == Way::spine) {
+    add(2 * (3 * ranks + leaf_of[a.value]));
+    add(2 * (3 * ranks + leaf_of[b.value]) + 1);
+  }
+  add(2 * (ranks + nic_of[b.value]) + 1);
+  if (by_bus) add(2 * (2 * ranks + b.value) + 1);
+  return path;
 }
 
 BytesPerSecond Network::capacity(std::uint32_t link) const {
@@ -26,6 +34,7 @@ BytesPerSecond Network::slowest(Rank a, Rank b) const {
   const Crossing path = crossing(a, b);
   BytesPerSecond least = capacity(path.links[0]);
   for (const std::uint32_t link : path) least = std::min(least, capacity(link));
+  if (connection.value > 0 && over_fabric(a, b)) least = std::min(least, connection);
   return least;
 }
 
@@ -50,6 +59,7 @@ Network make_network(const Cluster& cluster, std::uint32_t ranks) {
   }
   if (!network.shaped) return network;
   network.bus_rate = cluster.bus.rate;
+  network.connection = cluster.connection;
   if (cluster.leaf.nodes > 0) {
     for (const std::uint32_t leaf : network.leaf_of)
       network.leaves = std::max(network.leaves, leaf + 1);

@@ -1,9 +1,11 @@
 // The links of a cluster as transfers cross them, by number, each way a link of its own:
 //   inside a domain       sender's switch link up, receiver's down
 //   domains of one node   sender's bus link up, receiver's down
-//   between nodes         sender's NIC up, receiver's down; under different leaf switches between
-//                         them the uplinks of the sender's leaf and the downlinks of the receiver's
-// A NIC may be several ranks'. A flow alone goes at the rate of the slowest link that it crosses.
+//   between nodes         sender's bus link up where buses are stated, its NIC up, receiver's NIC
+//                         and bus link down; under different leaf switches between them the
+//                         uplinks of the sender's leaf and the downlinks of the receiver's
+// A NIC may be several ranks'. A flow alone goes at the rate of the slowest link that it crosses, and
+// between nodes at no more than a connection's.
 // Rates in bytes a second and per direction; a link that has failed has none.
 // Made from a Cluster by make_network(); a table by hand may set the first three fields alone.
 // Source: own count of links; oversubscription as data sheets of leaf-spine fabrics give it.
@@ -20,7 +22,7 @@ namespace polyphony {
 
 // Links that one flow crosses, in order.
 struct Crossing {
-  std::array<std::uint32_t, 4> links{};
+  std::array<std::uint32_t, 6> links{};
   std::uint32_t count = 0;
   const std::uint32_t* begin() const { return links.data(); }
   const std::uint32_t* end() const { return links.data() + count; }
@@ -34,11 +36,12 @@ struct Network {
   BytesPerSecond fabric_rate{};  // of a NIC
   // The rest is looked at only when the cluster is not flat (Cluster::flat).
   bool shaped = false;
-  std::vector<std::uint32_t> bus_of{};   // by rank: the node whose bus it is on
-  std::vector<std::uint32_t> nic_of{};   // by rank
-  std::vector<std::uint32_t> leaf_of{};  // by rank: the leaf switch of its NIC
-  std::uint32_t leaves = 0;              // 0: one switch
-  BytesPerSecond bus_rate{};
+  std::vector<std::uint32_t> bus_of{};              // by rank: the node whose bus it is on
+  std::vector<std::uint32_t> nic_of{};              // by rank
+  std::vector<std::uint32_t> leaf_of{};             // by rank: the leaf switch of its NIC
+  std::uint32_t leaves = 0;                         // 0: one switch
+  BytesPerSecond bus_rate{};                        // zero: transfers between nodes cross none
+  BytesPerSecond connection{};                      // of one flow between nodes; zero: not limited
   BytesPerSecond leaf_rate{};                       // of a leaf's uplinks together
   std::vector<double> node_factor{}, nic_factor{};  // by rank, by NIC
 

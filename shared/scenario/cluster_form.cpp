@@ -66,8 +66,10 @@ const ObjectForm& cluster_form() {
        {"domain", integer_form(1, kMostRanks),
         "accelerators that the node's link joins: part of a node (pairs), or several nodes (72); "
         "a node when absent"},
+       {"connection", link_rate_form("1.2GBps"),
+        "of a NIC, the most that one transfer gets, such as a socket; all of it when absent"},
        {"bus", link_rate_form("31.5GBps"),
-        "between domains of one node, per accelerator, one direction"},
+        "an accelerator's PCIe link, one direction: between domains of one node, and to its NIC"},
        {"bus_latency", latency_form("2us"), "of that bus"},
        {"leaf", object_form(leaf_form()),
         "switches that join the nodes; one that never blocks when absent"},

@@ -87,6 +87,7 @@ void put_topology(Json& json, const Cluster& cluster) {
   if (cluster.bus.rate.value > 0) json["bus"] = to_text(cluster.bus.rate);
   if (cluster.bus.latency.count() > 0) json["bus_latency"] = to_text(cluster.bus.latency);
   if (cluster.nics > 0) json["nics"] = cluster.nics;
+  if (cluster.connection.value > 0) json["connection"] = to_text(cluster.connection);
   if (cluster.leaf.nodes > 0)
     json["leaf"] = {{"nodes", cluster.leaf.nodes},
                     {"oversubscription", cluster.leaf.oversubscription},

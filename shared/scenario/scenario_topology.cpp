@@ -36,6 +36,7 @@ void read_topology(const JsonValue& value, Cluster& cluster) {
   value.read("bus_latency", cluster.bus.latency);
   value.read("nics", cluster.nics);
   if (cluster.nics == cluster.ranks_per_node) cluster.nics = 0;
+  value.read("connection", cluster.connection);
   if (value.has("leaf")) {
     const JsonValue leaf = value.at("leaf");
     leaf.read("nodes", cluster.leaf.nodes);

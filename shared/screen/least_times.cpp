@@ -72,7 +72,7 @@ Ring LeastTimes::least(const ModuleLayout& grid, int count, int stride,
 Seconds LeastTimes::least_message(const ModuleLayout& grid, Bytes whole) const {
   const Bytes bytes(std::max<std::int64_t>(0, whole.value - 1));  // rounded
   const Seconds between = cluster_.fabric_link.latency +
-                          bytes / (cluster_.fabric_link.rate * profile_.fabric_efficiency);
+                          bytes / (cluster_.alone_between() * profile_.fabric_efficiency);
   const Seconds inside =
       cluster_.node_link.latency + bytes / (cluster_.node_link.rate * profile_.message_efficiency);
   Seconds least = std::min(between, inside);

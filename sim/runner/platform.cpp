@@ -42,6 +42,8 @@ class Star {
     std::vector<s4u::LinkInRoute> up;
     for (std::uint32_t i = 0; i < crossing.count / 2; ++i)
       up.emplace_back(link(crossing.links[i]), s4u::LinkInRoute::Direction::UP);
+    if (way >= Network::Way::leaf && network_.shaped && network_.connection.value > 0)
+      up.emplace_back(connection());
     zone_->add_route(host, nullptr, up, true);
     return host;
   }
@@ -57,9 +59,18 @@ class Star {
     return known;
   }
 
+  // Every flow has all of it: what one may get.
+  const s4u::Link* connection() {
+    if (connection_ != nullptr) return connection_;
+    s4u::Link* one = zone_->add_link("connection", network_.connection.value);
+    one->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
+    return connection_ = one;
+  }
+
   s4u::NetZone* zone_;
   const Network& network_;
   std::vector<const s4u::SplitDuplexLink*> links_;  // by half of Network's numbers
+  const s4u::Link* connection_ = nullptr;
 };
 
 }  // namespace

@@ -2,13 +2,14 @@
 // way that its flows take (Network::Way): its switch link, its bus link, its NIC, its NIC and its
 // leaf's uplinks; each an up and a down link. A transfer crosses the sender's up links and the
 // receiver's down links of the way that joins them. Hosts of one NIC or one leaf share its links.
+//   A connection's limit is one more link for all, which each flow has alone (SimGrid: FATPIPE).
 //   Rates in bytes a second and per direction, from CostTable::network. Link latencies are zero: a
 //   latency is a delay before the flow (SimGrid shares a link in proportion to 1/latency, so that a
 //   flow without latency would starve beside one with).
 // A rank's transfer to itself crosses nothing and must not come here. One per process, made inside
 // run_in_child().
 //
-// Does not model: spine switches, PCIe that NIC and bus share, hosts' memory.
+// Does not model: spine switches, hosts' bridges and memory.
 #pragma once
 
 #include <simgrid/forward.h>

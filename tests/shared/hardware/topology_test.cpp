@@ -102,8 +102,9 @@ TEST_CASE("what a transfer crosses: switch, bus, NICs, leaves") {
   const Network network = make_network(cluster, 8);
   CHECK(links(network, 0, 1) == std::vector<std::uint32_t>{0, 3});
   CHECK(links(network, 0, 2) == std::vector<std::uint32_t>{2 * 16, 2 * 18 + 1});
-  // NIC 0 of ranks 0 and 1, leaf 0 up, leaf 1 down, NIC 2 of ranks 4 and 5.
-  CHECK(links(network, 1, 4) == std::vector<std::uint32_t>{16, 48, 51, 21});
+  // Rank 1's bus, NIC 0 of ranks 0 and 1, leaf 0 up, leaf 1 down, NIC 2 of ranks 4 and 5, rank 4's
+  // bus.
+  CHECK(links(network, 1, 4) == std::vector<std::uint32_t>{34, 16, 48, 51, 21, 41});
   CHECK(network.rate(Rank(0), Rank(1)).value == doctest::Approx(50e9));
   CHECK(network.rate(Rank(0), Rank(2)).value == doctest::Approx(20e9));
   CHECK(network.rate(Rank(0), Rank(4)).value == doctest::Approx(2.5e9));  // NIC 0 is rank 1's, too
@@ -136,6 +137,70 @@ TEST_CASE("NICs shared by ranks") {
   CHECK(all_reduce(ranks(2, 4), cluster, Others::alike) == doctest::Approx(14e-6 + 4e-3));
   // Of the 7e6 bytes that a rank sends, 4e6 leave the node at half a NIC.
   CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(49e-6 + 2e-3));
+}
+
+TEST_CASE("what goes to a NIC crosses the accelerator's bus") {
+  Cluster cluster = examples::two_nodes();
+  CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 2e-3));  // 8e6 bytes at 4e9 B/s
+  // A bus of half the NIC's rate, and its pairs' two rings at half of 5e9 B/s.
+  cluster.domain = 2;
+  cluster.bus = {BytesPerSecond(5e9), Seconds(2e-6)};
+  CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 4e-3));
+  CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(98e-6 + 14e6 / 2.5e9));
+  CHECK(make_network(cluster, 8).rate(Rank(1), Rank(5)).value == doctest::Approx(5e9));
+  // It says so where one switch joins the node, too.
+  cluster.domain = 0;
+  CHECK_FALSE(cluster.flat());
+  CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 4e-3));
+  CHECK(all_reduce(ranks(4), cluster) ==
+        doctest::Approx(all_reduce(ranks(4), examples::two_nodes())));
+}
+
+TEST_CASE("24 accelerators in 6 nodes of two pairs gather over one NIC each") {
+  Cluster cluster = examples::two_nodes();
+  cluster.nodes = 6;
+  cluster.domain = 2;
+  cluster.bus = {BytesPerSecond(31.5e9), Seconds(2e-6)};
+  cluster.nics = 1;
+  cluster.fabric_link.rate = BytesPerSecond(25e9);
+  const Bytes all(24'000'000'000);
+  const auto gather = [&] {
+    return ring_time(make_ring(ranks(24), cluster, round_numbers()), CollectiveKind::all_gather,
+                     all)
+        .count();
+  };
+  // 23 hops of 2 + 5 us; 23/24 of the bytes enter each node, at 0.4 of 25e9 B/s.
+  CHECK(gather() == doctest::Approx(23 * 7e-6 + 23e9 / 10e9));
+  // A NIC for each of the four: the bus between the pairs, at half of 31.5e9 B/s.
+  cluster.nics = 0;
+  CHECK(gather() == doctest::Approx(23 * 7e-6 + 23e9 / 15.75e9));
+  // One connection a NIC.
+  cluster.nics = 1;
+  cluster.connection = BytesPerSecond(1e9);
+  CHECK(gather() == doctest::Approx(23 * 7e-6 + 23e9 / 0.4e9));
+}
+
+TEST_CASE("a connection limits each transfer, not the NIC") {
+  Cluster cluster = examples::two_nodes();
+  cluster.connection = BytesPerSecond(2e9);
+  CHECK_FALSE(cluster.flat());
+  const Network network = make_network(cluster, 8);
+  CHECK(network.rate(Rank(0), Rank(4)).value == doctest::Approx(2e9));
+  CHECK(network.rate(Rank(0), Rank(1)).value == doctest::Approx(100e9));
+  // Four rings through four NICs: 14e6 bytes at 0.4 of 8e9 B/s; one rank a node: 8e6 at 0.4 of 2e9.
+  CHECK(all_reduce(ranks(8), cluster) == doctest::Approx(98e-6 + 14e6 / 3.2e9));
+  CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 10e-3));
+  // One NIC for four: four connections of 2e9 B/s fit into its 10e9, of 5e9 they do not.
+  cluster.nics = 1;
+  CHECK(all_reduce(ranks(2, 4), cluster, Others::alike) == doctest::Approx(14e-6 + 10e-3));
+  cluster.connection = BytesPerSecond(5e9);
+  CHECK(all_reduce(ranks(2, 4), cluster) == doctest::Approx(14e-6 + 4e-3));
+  CHECK(all_reduce(ranks(2, 4), cluster, Others::alike) == doctest::Approx(14e-6 + 8e-3));
+  // An all-to-all has a connection for each of a rank's 7 parts: as without, 4e6 of its bytes leave
+  // at a quarter of 4e9 B/s; at connections of 0.1e9, 7e6 bytes at 0.4 of 0.7e9.
+  CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(49e-6 + 4e-3));
+  cluster.connection = BytesPerSecond(0.1e9);
+  CHECK(all_to_all(ranks(8), cluster) == doctest::Approx(49e-6 + 7e6 / 0.28e9));
 }
 
 TEST_CASE("a leaf at 4:1 makes what leaves it four times slower") {
@@ -251,6 +316,7 @@ TEST_CASE("topology is read strictly, and reads back") {
   const Scenario scenario = read_scenario(
       reading(R"({"node": {"device": "A40", "ranks": 4, "link": "56.25GBps"}, "nodes": 4,
         "domain": 2, "bus": "31.5GBps", "bus_latency": "2us", "nics": 1, "nic": "200Gbps",
+        "connection": "1.2GBps",
         "leaf": {"nodes": 2, "oversubscription": 3, "rails": 1},
         "degraded": [{"rank": 7, "nic": 0.5}, {"rank": 3, "device": 0.8, "link": 0.9}],
         "busy_power": "250W"})"),
@@ -259,6 +325,7 @@ TEST_CASE("topology is read strictly, and reads back") {
   CHECK(cluster.domain_of(Rank(5)) == 2);
   CHECK(cluster.nic_of(Rank(5)) == 1);
   CHECK(cluster.leaf_of(Rank(9)) == 1);
+  CHECK(cluster.connection == BytesPerSecond(1.2e9));
   CHECK(cluster.degraded.front() == Degraded{.rank = 3, .device = 0.8, .link = 0.9, .nic_of = {}});
   CHECK(cluster.busy_power == Watts(250));
   CHECK(cluster.idle_power == Watts(90));  // 0.3 of the data sheet's 300 W

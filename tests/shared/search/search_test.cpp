@@ -275,6 +275,8 @@ TEST_CASE("bound is never above estimate: 300 random scenarios and layouts") {
       cluster.domain = node % 2 == 0 ? node / 2 : 2 * node;
       cluster.bus = {BytesPerSecond(std::pow(10.0, 5 + static_cast<double>(below(5)))), Seconds(0)};
       if (node % 2 == 0) cluster.nics = node / 2;
+      if (below(3) == 0)
+        cluster.connection = BytesPerSecond(std::pow(10.0, 5 + static_cast<double>(below(4))));
       cluster.leaf = {
           .nodes = 1, .oversubscription = 1 + static_cast<double>(below(8)), .rails = 1};
       cluster.degraded = {{.rank = static_cast<int>(below(static_cast<std::uint64_t>(ranks))),

@@ -57,6 +57,29 @@ TEST_CASE("ranks that share a NIC share its rate") {
   CHECK(makespan(scene) == doctest::Approx(4));  // 2,000 bytes at half of 1,000 B/s
 }
 
+TEST_CASE("an accelerator's bus is shared by its NIC and its node, a NIC by connections") {
+  // Rank 0 sends 1,000 bytes to rank 1 of its node and 1,000 to rank 2 of the next.
+  const auto seconds = [](BytesPerSecond bus, BytesPerSecond connection) {
+    Scene scene({0, 1, 2, 3});
+    const MessageId a = scene.message(0, 1, Bytes(1000)), b = scene.message(0, 2, Bytes(1000));
+    scene.send(0, {a});
+    scene.send(0, {b});
+    scene.receive(1, {a});
+    scene.receive(2, {b});
+    Cluster cluster;
+    cluster.nodes = cluster.ranks_per_node = 2;
+    cluster.domain = 1;
+    cluster.bus.rate = bus;
+    cluster.connection = connection;
+    cluster.fabric_link.rate = kFabricRate;
+    scene.costs().network = make_network(cluster, 4);
+    return makespan(scene);
+  };
+  CHECK(seconds(BytesPerSecond(4000), {}) == doctest::Approx(1));  // the NIC's 1,000 B/s
+  CHECK(seconds(BytesPerSecond(1000), {}) == doctest::Approx(2));  // 2,000 bytes over the bus
+  CHECK(seconds(BytesPerSecond(4000), BytesPerSecond(250)) == doctest::Approx(4));
+}
+
 TEST_CASE("energy: busy power while ops run, idle power the rest of the step") {
   Scenario scenario = test::scenario_at("scenarios/tiny.json");
   const HardwareProfile profile = *shipped_profile(scenario.cluster);

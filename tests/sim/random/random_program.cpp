@@ -68,6 +68,7 @@ void shape_network(Network& network, Dice& dice) {
   network.shaped = true;
   network.bus_rate = BytesPerSecond(dice.spread(1e8, 1e11));
   network.leaf_rate = BytesPerSecond(dice.spread(1e8, 1e12));
+  if (dice.chance(0.3)) network.connection = BytesPerSecond(dice.spread(1e8, 1e10));
   const auto domains = static_cast<std::uint32_t>(dice.whole(1, 3));  // of a node
   const auto sharers = static_cast<std::uint32_t>(dice.whole(1, 2));
   const auto leaf = static_cast<std::uint32_t>(dice.whole(1, ranks));
@@ -138,6 +139,7 @@ CostTable faster(const CostTable& costs, double k) {
   result.network.fabric_rate = result.network.fabric_rate * k;
   result.network.bus_rate = result.network.bus_rate * k;
   result.network.leaf_rate = result.network.leaf_rate * k;
+  result.network.connection = result.network.connection * k;
   return result;
 }
 

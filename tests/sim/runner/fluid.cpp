@@ -15,6 +15,7 @@ struct Moving {
   std::uint32_t node;
   Crossing links;
   double left;  // bytes
+  double most;  // of its rate
   double rate = 0;
 };
 struct Fixed {
@@ -60,10 +61,17 @@ class Fluid {
       const Flow& flow = costs_.flows[i];
       if (flow.source == flow.destination || flow.bytes.value == 0) continue;
       moving_.push_back({node, costs_.network.crossing(flow.source, flow.destination),
-                         static_cast<double>(flow.bytes.value)});
+                         static_cast<double>(flow.bytes.value), most(flow)});
       ++moving_of_[node];
     }
     if (moving_of_[node] == 0) finish(node);
+  }
+
+  double most(const Flow& flow) const {
+    const Network& network = costs_.network;
+    const bool limited = network.shaped && network.connection.value > 0 &&
+                         network.over_fabric(flow.source, flow.destination);
+    return limited ? network.connection.value : kNever;
   }
 
   void finish(std::uint32_t node) {
@@ -74,7 +82,7 @@ class Fluid {
     }
   }
 
-  // Freezes the flows of the tightest link until none is left.
+  // Freezes the flows that reach their most, or else those of the tightest link, until none is left.
   void share() {
     std::vector<double> free = capacity_;
     std::vector<int> users(capacity_.size(), 0);
@@ -91,9 +99,17 @@ class Fluid {
         least = free[link] / users[link];
         tightest = link;
       }
+      double lowest = kNever;
+      for (const Moving* flow : open) lowest = std::min(lowest, flow->most);
+      const bool limited = lowest < least;
+      least = std::min(least, lowest);
       std::erase_if(open, [&](Moving* flow) {
-        if (std::find(flow->links.begin(), flow->links.end(), tightest) == flow->links.end())
+        if (limited) {
+          if (flow->most > lowest) return false;
+        } else if (std::find(flow->links.begin(), flow->links.end(), tightest) ==
+                   flow->links.end()) {
           return false;
+        }
         flow->rate = least;
         for (const std::uint32_t link : flow->links) {
           free[link] -= least;
