@@ -48,36 +48,41 @@ ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16,
 
 // Watts: thermal design power of a device (NVIDIA data sheets).
 std::vector<ShippedDevice> make_devices() {
-  // Memory sizes are the data sheet's number in GiB: HBM and GDDR are sold in powers of two; H200
-  // shows 140.4 GiB, B200 178.4, GB200 185.0.
+  // Memory is what a program can have: the data sheet's number in GiB (HBM and GDDR are sold in
+  // powers of two; B200 shows 178.4, GB200 185.0) less the driver's part and the process' context:
+  // an H100 gave 78.50 of its 80 GiB, an H200 139.25 (scenarios/measured/README.md), others assumed
+  // to be alike. Buffers of NCCL are not taken off.
+  constexpr Bytes kDriver(std::int64_t{1536} << 20), kContext(std::int64_t{526} << 20);
   const Link pcie{BytesPerSecond(31.5e9), kPcieLatency};
   const Link nvlink3{300_GBps, kNvlinkLatency}, nvlink4{450_GBps, kNvlinkLatency},
       nvlink5{900_GBps, kNvlinkLatency};
   const Link nic50{50_Gbps, kFabricLatency}, nic200{200_Gbps, kFabricLatency};
   const Link nic400{400_Gbps, kFabricLatency}, nic800{800_Gbps, kFabricLatency};
   const FlopsPerSecond fp32_a40(37.4e12), fp32_a100(19.5e12), bf16_a40(149.7e12);
-  ShippedDevice gb200 = device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB,
-                               nvlink5, nic800, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
+  ShippedDevice gb200 =
+      device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB - kContext, nvlink5,
+             nic800, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
   gb200.domain = 72;  // NVL72: 18 trays of 4
   return {
-      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB, pcie, nic50, 300,
+      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB - kDriver, pcie, nic50, 300,
              FittedOn::a100, "[a40] [fp32]"),
-      device("L40S", FlopsPerSecond(91.6e12), 362_TFLOPs, 733_TFLOPs, 864_GBps, 48_GiB, pcie, nic50,
-             350, FittedOn::a100, "[l40s]"),
-      device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB, nvlink3, nic200,
-             400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
-      device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB, nvlink3, nic200,
-             400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
-      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB, nvlink4, nic400, 700,
-             FittedOn::h100, "[torchtitan] [aic] [fp32]"),
-      device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB,
-             {200_GBps, kNvlinkLatency}, nic200, 700, FittedOn::h100, "[prof] [fp32]"),
-      device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(150'754'820'915), nvlink4,
+      device("L40S", FlopsPerSecond(91.6e12), 362_TFLOPs, 733_TFLOPs, 864_GBps, 48_GiB - kDriver,
+             pcie, nic50, 350, FittedOn::a100, "[l40s]"),
+      device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB - kDriver, nvlink3,
+             nic200, 400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
+      device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB - kDriver, nvlink3,
+             nic200, 400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
+      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver, nvlink4,
              nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
-      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB, nvlink4, nic200, 400,
-             FittedOn::h100, "[prof] [fp32]"),
-      device("B200", 80_TFLOPs, 2250_TFLOPs, 4500_TFLOPs, 8000_GBps, Bytes(191'555'541'401),
-             nvlink5, nic400, 1000, FittedOn::b200, "[torchtitan] [prof] [fp32]"),
+      device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver,
+             {200_GBps, kNvlinkLatency}, nic200, 700, FittedOn::h100, "[prof] [fp32]"),
+      device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(149'518'548'992), nvlink4,
+             nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
+      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB - kDriver, nvlink4, nic200,
+             400, FittedOn::h100, "[prof] [fp32]"),
+      device("B200", 80_TFLOPs, 2250_TFLOPs, 4500_TFLOPs, 8000_GBps,
+             Bytes(191'555'541'401) - kContext, nvlink5, nic400, 1000, FittedOn::b200,
+             "[torchtitan] [prof] [fp32]"),
       gb200,
       // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
       // GHz = 80 GFLOP/s; its share of the memory channels 8 GB/s; processes exchange through
