@@ -78,7 +78,8 @@ HeldOut read_held_out(const std::string& text, const std::string& file) {
   const ObjectForm stage{"stage",
                          "of one fit",
                          {{"rows", integer_form(1), "how many it saw", true},
-                          {"parameters", object_form(parameters), "what it found", true}},
+                          {"parameters", object_form(parameters), "what it found", true},
+                          {"stacks", list_form(text_form("fsdp")), "of its rows"}},
                          {}};
   const ObjectForm stages{"stages", "by name", {}, {object_form(stage)}};
   const ObjectForm widths = widths_form();
@@ -105,6 +106,14 @@ HeldOut read_held_out(const std::string& text, const std::string& file) {
     const JsonValue json = list.at(name);
     result.blocks[name] = {read_errors(json, "fit"), read_errors(json, "family_out"),
                            read_errors(json, "scale_out")};
+  }
+  if (root.has("stages")) {
+    const JsonValue stages_json = root.at("stages");
+    for (const std::string& name : stages_json.keys())
+      if (stages_json.at(name).has("stacks")) {
+        const JsonValue stacks = stages_json.at(name).at("stacks");
+        for (std::size_t i = 0; i < stacks.size(); ++i) result.stacks.insert(stacks.at(i).text());
+      }
   }
   if (root.has("unseen")) {
     const JsonValue folds = root.at("unseen");

@@ -15,6 +15,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "sim/published/statistics.h"
@@ -33,6 +34,7 @@ struct HeldOut {
   std::string profiles;  // digest
   std::map<std::string, HeldOutBlock> blocks;
   std::map<std::string, std::map<std::string, double>> unseen;  // by fold, by row
+  std::set<std::string> stacks;                                 // that have rows in a fit
   std::optional<Widths> widths;
   std::map<std::string, Widths> without_block, without_family;
 };

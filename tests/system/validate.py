@@ -49,6 +49,21 @@ class Validate(harness.SystemTest):
         self.assertGreater(len(result["rows"]), 300)
         for row in result["rows"]:
             self.assertEqual("reason" in row, row["predicted"] is None, row["id"])
+        self.assertLessEqual({"known", "foreign", "borrowed", "all"}, {row["footing"] for row in result["coverage"]})
+        for row in result["coverage"]:
+            inside = [interval["inside"] for interval in row["intervals"]]
+            self.assertEqual(inside, sorted(inside), row["block"])
+            self.assertLessEqual(inside[-1], row["rows"], row["block"])
+        self.assertEqual(sum(one["pairs"] for one in result["order"]["bins"]), result["order"]["pairs"])
+
+    def test_a_row_of_no_fit_is_judged_where_it_stands(self):
+        foreign = ROW.replace("mine_1", "mine_2").replace(",fsdp", ",polyphony")
+        done = run(POLYPHONY, "validate", self.csv(ROW, foreign), "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(done.stdout)
+        self.assertEqual([row["footing"] for row in result["rows"]], ["known", "foreign"])
+        self.assertEqual([(row["footing"], row["rows"]) for row in result["coverage"]],
+                         [("known", 1), ("foreign", 1), ("known", 1), ("foreign", 1), ("all", 2)])
 
 
 if __name__ == "__main__":

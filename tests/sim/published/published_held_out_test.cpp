@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "shared/hardware/devices.h"
 #include "shared/hardware/shipped_certainty.h"
 #include "sim/console/console.h"
 #include "sim/published/held_out.h"
@@ -44,7 +45,12 @@ TEST_CASE("held-out errors: read, refused, of the shipped profiles") {
   // scripts/fit_profiles --write makes it again.
   CHECK(shipped.profiles == profiles_digest());
   CHECK(profiles_digest().size() == 16);
-  // shared/hardware/shipped_certainty.cpp has the widths that it printed.
+  // shared/hardware/shipped_certainty.cpp has the stacks that were fitted, and the widths that it
+  // printed.
+  for (const SoftwareStack& stack : shipped_stacks()) {
+    const Footing footing = footing_of(find_device("H100")->device, FittedOn::h100, stack.name);
+    CHECK_MESSAGE((footing == Footing::known) == shipped.stacks.contains(stack.name), stack.name);
+  }
   REQUIRE(shipped.widths);
   const auto certainty = [](Footing footing) { return shipped_certainty(FittedOn::h100, footing); };
   const auto agree = [](double ships, double fitted) {
