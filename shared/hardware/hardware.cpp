@@ -94,6 +94,16 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
   return {};
 }
 
+Seconds attention_backward_time(const HardwareProfile& profile, const Kernel& kernel,
+                                NumberFormat precision) {
+  const SoftwareStack& stack = profile.stack;
+  const double reached =
+      kernel.k <= kNarrowHead ? stack.attention_backward : stack.wide_attention_backward;
+  if (reached <= 0) return kernel_time(profile, kernel, precision);
+  return kernel.flops / (peak(profile.device, precision) * reached) +
+         profile.dispatch * kernel.launches;
+}
+
 Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel) {
   const bool product = kernel.kind == KernelKind::gemm || kernel.kind == KernelKind::attention;
   const double each = is_narrow(profile.stack, kernel) ? 3 : product ? 1 : profile.stack.launches;

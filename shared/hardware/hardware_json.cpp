@@ -70,6 +70,10 @@ struct StackKey {
 constexpr StackKey kStackNumbers[] = {
     {"traffic", &SoftwareStack::traffic, 0, 100, "of memory-bound kernels' bytes"},
     {"launches", &SoftwareStack::launches, 0, 100, "of memory-bound kernels' launches"},
+    {"attention_backward", &SoftwareStack::attention_backward, 0, 1,
+     "of the peak, by attention's backward with heads of up to 64; 0: as the profile says"},
+    {"wide_attention_backward", &SoftwareStack::wide_attention_backward, 0, 1,
+     "the same with wider heads"},
     {"gradient_bytes", &SoftwareStack::gradient_bytes, 0, 8, "of an element as it is reduced"},
     {"pipelined", &SoftwareStack::pipelined, 0, 1,
      "of products that other tensor-parallel collectives run beside"},
@@ -98,7 +102,11 @@ ObjectForm stack_form() {
       {"routing", overhead_form("2ms"), "a layer of experts, forward: the host waited for"});
   form.fields.push_back({"unfused", boolean_form(), "biases and dropout are kernels of their own"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
+  form.fields.push_back(
+      {"masked_images", boolean_form(), "images of a work attend in one masked square"});
   form.fields.push_back({"scattered_messages", boolean_form(), "stages send parts, and gather"});
+  form.fields.push_back({"blocking_messages", boolean_form(),
+                         "stages compute on when rows that they sent on have arrived"});
   form.fields.push_back(
       {"fused_experts", boolean_form(), "experts' two products and what is between, one kernel"});
   form.fields.push_back({"one_copy", boolean_form(), "experts: a token goes to a place once"});
@@ -119,9 +127,11 @@ SoftwareStack read_stack(const JsonValue& json) {
   json.read("unfused", stack.unfused);
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
+  json.read("masked_images", stack.masked_images);
   json.read("one_copy", stack.one_copy);
   json.read("fused_experts", stack.fused_experts);
   json.read("scattered_messages", stack.scattered_messages);
+  json.read("blocking_messages", stack.blocking_messages);
   if (json.has("matrix")) stack.matrix = enum_named<NumberFormat>(json.at("matrix").text());
   return stack;
 }
@@ -134,9 +144,11 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   json["unfused"] = stack.unfused;
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
+  json["masked_images"] = stack.masked_images;
   json["one_copy"] = stack.one_copy;
   json["fused_experts"] = stack.fused_experts;
   json["scattered_messages"] = stack.scattered_messages;
+  json["blocking_messages"] = stack.blocking_messages;
   if (stack.matrix) json["matrix"] = name(*stack.matrix);
   return json;
 }

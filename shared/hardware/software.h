@@ -5,6 +5,10 @@
 //
 // Attention, eager: the scores of whole squares are written and read kScorePasses times.
 //
+// Attention's own backward may have kernels of another kind than its forward: those that mask each
+// pair by itself and add fp32 gradients up by atomics reach little of the peak, and less where heads
+// are too wide for their registers.
+//
 // Memory: which tensors stay, by the lists of shared/plan/stack_sizes.h.
 //
 // A compute op lasts as long as its kernels, or as its launches · host: the host runs ahead.
@@ -31,6 +35,9 @@ inline constexpr double kScorePasses = 6.5;
 
 // Half a tile of the kernels' own.
 inline constexpr std::int64_t kNarrowSide = 64;
+
+// Of attention's backward, see below.
+inline constexpr std::int64_t kNarrowHead = 64;
 
 // Whose lists: this project's executor; Megatron-LM's own unfused layers; Megatron Core on
 // Transformer Engine; plain PyTorch modules under FSDP2 (torchtitan, llm-foundry, AutoModel).
@@ -66,6 +73,11 @@ struct SoftwareStack {
   // Kernels of before the GPU's own generation of flash kernels, at an efficiency of their own
   // (shared/hardware/hardware.h); eager products too.
   bool early_attention = false;
+  // Of the peak, what attention's backward reaches with heads of up to kNarrowHead, and with wider
+  // ones, whatever the forward does; 0: as the profile says.
+  double attention_backward = 0, wide_attention_backward = 0;
+  // Images of one work are rows of one sequence, whose pairs are all computed and then masked.
+  bool masked_images = false;
   // Experts: a token goes to a node, and to a rank, once, however many of its experts are there
   // (DeepEP, HybridEP); else once to each expert.
   bool one_copy = false;
@@ -76,6 +88,8 @@ struct SoftwareStack {
   // gather the rows (arXiv 2104.04473, §4.1); with sequence parallelism parts are all that there
   // is.
   bool scattered_messages = false;
+  // A pipeline stage computes on only when the rows that it sent on have arrived; gradients go beside.
+  bool blocking_messages = false;
   double gradient_bytes = 0;  // an element as it is reduced; 0: as the executor does
   // Of the backward that makes gradients last, what hides their reduction; of the next forward,
   // what hides the gather of parameters.

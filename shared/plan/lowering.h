@@ -277,6 +277,7 @@ class RankLowering {
   OpId scatters_[2];  // of whole gradients: the last but one chunk's, and the last's
   std::vector<BufferId> freed_after_;  // gathered values that the op in hand uses last
   OpId last_compute_;
+  std::vector<OpId> sent_;   // forward, since the last compute op, where that blocks
   std::vector<OpId> waits_;  // of the compute op in hand
   std::vector<BufferUse> uses_;
 };

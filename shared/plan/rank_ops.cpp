@@ -62,6 +62,8 @@ OpId RankLowering::add_compute(const Role& role, const ChunkState& chunk, Phase 
     uses.push_back({gathered_.at(params), Use::read});
   }
   for (const BufferId buffer : freed_after_) uses.push_back({buffer, Use::free});
+  waits.insert(waits.end(), sent_.begin(), sent_.end());
+  sent_.clear();
   last_compute_ =
       add_op(stream(StreamKind::compute, "compute"), groups(role).cell,
              Compute{chunk.chunk.module, chunk.chunk.layers, phase, work_id(role, microbatch),
@@ -174,7 +176,8 @@ void RankLowering::depart(const Role& role, Port& port, bool backward, int micro
   if (!port.crossing) return;
   const Side& end = side(port, backward, true);
   const std::size_t i = entry(role, microbatch, end);
-  add_exchange(port, backward, Way::send, end.messages[i], op, end.buffers[i]);
+  const OpId sent = add_exchange(port, backward, Way::send, end.messages[i], op, end.buffers[i]);
+  if (b_.stack_.blocking_messages && !backward) sent_.push_back(sent);
 }
 
 // The op whose end leaves a slot to receive into: as many turns of the chunk ago as there are slots.
