@@ -1,8 +1,8 @@
 // What the shipped GPU profiles know of their own errors; sources row by row in the .cpp. How wide an
 // interval is depends on what published rows the numbers were fitted to: of the stack, of the
 // device. A device with the peaks of a fitted one is taken for it (memory, links and power may
-// differ): MPT's rows of A100-40, left out, are predicted as well as those left in. Jitter: not
-// known, no source that we have states it for single ops.
+// differ): an H200's kernels run as an H100's, given its memory rate (scenarios/measured/README.md);
+// not tried on whole steps. Jitter: not known, no source that we have states it for single ops.
 #pragma once
 
 #include "shared/hardware/certainty.h"
