@@ -24,39 +24,26 @@ bool between_experts(const std::vector<Kernel>& kernels, std::size_t i) {
          grouped(i - 1) && grouped(i + 1);
 }
 
-bool is_attention(const Kernel& kernel) { return kernel.kind == KernelKind::attention; }
-
 // Images of a work as one masked sequence, about as long each: the square of their sum.
 Kernel masked(const Kernel& kernel, const Module& module, const SoftwareStack& stack) {
   Kernel all = kernel;
-  if (stack.masked_images && module.kind == ModuleKind::vision && is_attention(kernel))
+  if (stack.masked_images && module.kind == ModuleKind::vision &&
+      kernel.kind == KernelKind::attention)
     all.flops = all.flops * static_cast<double>(kernel.launches);
   return all;
-}
-
-// A backward's own attention comes after what it recomputes.
-std::size_t last_attention(const std::vector<Kernel>& kernels) {
-  std::size_t i = kernels.size();
-  while (i > 0 && !is_attention(kernels[i - 1])) --i;
-  return i - 1;  // none: beyond all
 }
 
 Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,
                    const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
-  const bool backward = phase == Phase::backward || phase == Phase::backward_input;
-  const std::size_t own_backward =
-      backward ? last_attention(inside.kernels) : inside.kernels.size();
   Seconds total{}, host{}, products{};
   bool routed = false;
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel kernel = masked(inside.kernels[i], module, profile.stack);
     if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
-    const Seconds alone = i == own_backward
-                              ? attention_backward_time(profile, kernel, context.precision)
-                              : kernel_time(profile, kernel, context.precision);
-    const Seconds time = alone * correction(profile, kernel.layer, phase);
+    const Seconds time =
+        kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
     total += time;
     if (kernel.kind == KernelKind::gemm) products += time;
     host += launch_time(profile, kernel);

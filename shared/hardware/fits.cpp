@@ -17,10 +17,9 @@ namespace {
 // What is not fitted, and where it comes from.
 //
 // Hopper's kernels are measured (scenarios/measured/README.md), an H100's and an H200's alike:
-// attention, its half of keys, products of experts,
-// passes of plain kernels as shared/layers counts them (blocks of Llama-8B and GPT-7B: 0.60 and
-// 0.61 of the memory rate; copies alone 0.885), AdamW over all tensors. Small products have no half
-// size there: what holds them up is a launch.
+// attention, its half of keys, products of experts, passes of plain kernels as shared/layers counts
+// them (blocks of Llama-8B and GPT-7B: 0.60 and 0.61 of the memory rate; copies alone 0.885), AdamW
+// over all tensors. Small products have no half size there: what holds them up is a launch.
 //
 // Attention, forward, over attending pairs of long rows: A100 0.72, backward 0.86 of it
 // (FlashAttention-2, arXiv 2307.08691, §4.1). B200 0.73 of full squares over both directions

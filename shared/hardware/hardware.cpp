@@ -30,24 +30,29 @@ Seconds cast_time(const HardwareProfile& profile, const Kernel& kernel) {
 double gemm_efficiency(const HardwareProfile& profile, const Kernel& kernel) {
   const double size = std::cbrt(static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
                                 static_cast<double>(kernel.k));
-  const double rows = static_cast<double>(kernel.m);
-  const double grouped = !kernel.experts ? 1
-                         : profile.stack.fused_experts
-                             ? rows / (rows + kTileRows)
-                             : profile.grouped_efficiency * rows / (rows + kTileRows);
-  return grouped * profile.gemm_efficiency *
-         (size > 0 ? size / (size + profile.gemm_half_size) : 1);
+  double efficiency = profile.gemm_efficiency;
+  if (size > 0) efficiency *= size / (size + profile.gemm_half_size);
+  if (kernel.experts) {
+    const double rows = static_cast<double>(kernel.m);
+    efficiency *= rows / (rows + kTileRows);
+    if (!profile.stack.fused_experts) efficiency *= profile.grouped_efficiency;
+  }
+  return efficiency;
 }
 
 Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
                        NumberFormat precision) {
   const BytesPerSecond memory = profile.device.memory_rate * profile.memory_efficiency;
   const FlopsPerSecond fastest = peak(profile.device, precision);
+  const bool backward = kernel.n > 1;
+  const double own = !backward                 ? 0
+                     : kernel.k <= kNarrowHead ? profile.stack.narrow_attention_backward
+                                               : profile.stack.wide_attention_backward;
+  if (own > 0) return kernel.flops / (fastest * own);
   double efficiency = profile.stack.early_attention || profile.stack.eager_attention
                           ? profile.early_attention_efficiency
                           : profile.attention_efficiency;
   if (kernel.m > 0 && profile.attention_half_keys > 0 && !profile.stack.eager_attention) {
-    const bool backward = kernel.n > 1;
     const double keys = static_cast<double>(kernel.m),
                  half = profile.attention_half_keys * (backward ? 2 : 1);
     efficiency *= (backward ? profile.attention_backward : 1) * keys / (keys + half) *
@@ -83,7 +88,7 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
       const FlopsPerSecond fastest = supported(narrow ? *stack.matrix : precision);
       const Seconds product = std::max(kernel.flops / (fastest * gemm_efficiency(profile, kernel)),
                                        kernel.bytes / memory);
-      const bool cast = narrow && !(stack.fused_experts && kernel.launches > 1);
+      const bool cast = narrow && !(stack.fused_experts && kernel.experts);
       return product + (cast ? cast_time(profile, kernel) : Seconds(0)) + launch;
     }
     case KernelKind::elementwise:
@@ -92,16 +97,6 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
       return stack.traffic * (kernel.bytes / memory) + stack.launches * launch;
   }
   return {};
-}
-
-Seconds attention_backward_time(const HardwareProfile& profile, const Kernel& kernel,
-                                NumberFormat precision) {
-  const SoftwareStack& stack = profile.stack;
-  const double reached =
-      kernel.k <= kNarrowHead ? stack.attention_backward : stack.wide_attention_backward;
-  if (reached <= 0) return kernel_time(profile, kernel, precision);
-  return kernel.flops / (peak(profile.device, precision) * reached) +
-         profile.dispatch * kernel.launches;
 }
 
 Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel) {

@@ -71,9 +71,6 @@ struct HardwareProfile {
 
 // Seconds of one kernel on the device, without corrections.
 Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, NumberFormat precision);
-// Of a backward's own attention, nothing recomputed.
-Seconds attention_backward_time(const HardwareProfile& profile, const Kernel& kernel,
-                                NumberFormat precision);
 // Seconds that the host takes to launch it.
 Seconds launch_time(const HardwareProfile& profile, const Kernel& kernel);
 

@@ -70,7 +70,7 @@ struct StackKey {
 constexpr StackKey kStackNumbers[] = {
     {"traffic", &SoftwareStack::traffic, 0, 100, "of memory-bound kernels' bytes"},
     {"launches", &SoftwareStack::launches, 0, 100, "of memory-bound kernels' launches"},
-    {"attention_backward", &SoftwareStack::attention_backward, 0, 1,
+    {"narrow_attention_backward", &SoftwareStack::narrow_attention_backward, 0, 1,
      "of the peak, by attention's backward with heads of up to 64; 0: as the profile says"},
     {"wide_attention_backward", &SoftwareStack::wide_attention_backward, 0, 1,
      "the same with wider heads"},

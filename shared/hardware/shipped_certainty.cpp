@@ -52,7 +52,7 @@ FittedRanges fitted_ranges(FittedOn fitted) {
 
 // Widths, as scripts/fit_profiles fits them to the errors of rows that a fit did not see, and prints
 // them: relative deviations (scales of Student's t), logarithms.
-constexpr double kKnown = 0.0558, kForeign = 0.0755, kBorrowed = 0.2375;
+constexpr Residuals kResiduals{.known = 0.0558, .foreign = 0.0755, .borrowed = 0.2375};
 constexpr double kGrouped = 0.1969;  // of the products of experts
 constexpr double kLayout = 0.0578, kTensor = 0.0477;
 constexpr int kFreedom = 5;
@@ -78,22 +78,22 @@ const char* fitted_device(FittedOn fitted) {
   return "";
 }
 
-double residual(Footing footing) {
+}  // namespace
+
+double residual_on(Footing footing, const Residuals& residuals) {
   switch (footing) {
     case Footing::stated:
     case Footing::known:
-      return kKnown;
+      return residuals.known;
     case Footing::foreign:
-      return kForeign;
+      return residuals.foreign;
     case Footing::borrowed:
-      return kBorrowed;
+      return residuals.borrowed;
     case Footing::foreign_borrowed:
-      return std::hypot(kForeign, kBorrowed);
+      return std::hypot(residuals.foreign, residuals.borrowed);
   }
-  return kKnown;
+  return residuals.known;
 }
-
-}  // namespace
 
 Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack) {
   const ShippedDevice* of_rows = find_device(fitted_device(fitted));
@@ -131,7 +131,7 @@ Certainty shipped_certainty(FittedOn fitted, Footing footing) {
                       {{"optimizer_overhead", 0.5}},
                       {{"stack.traffic", 0.2}},
                       {{"stack.host", 0.3}}};
-  certainty.residual = residual(footing);
+  certainty.residual = residual_on(footing, kResiduals);
   certainty.layout_error = kLayout;
   certainty.tensor_error = kTensor;
   certainty.freedom = kFreedom;

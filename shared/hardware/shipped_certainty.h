@@ -12,6 +12,13 @@ namespace polyphony {
 
 struct HardwareProfile;
 
+// Residuals of one layout by what was fitted of its stack and device; where neither was, both add up
+// as independent errors do.
+struct Residuals {
+  double known = 0, foreign = 0, borrowed = 0;
+};
+double residual_on(Footing footing, const Residuals& residuals);
+
 Certainty shipped_certainty(FittedOn fitted, Footing footing);
 Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack);
 

@@ -112,7 +112,7 @@ std::vector<SoftwareStack> make_stacks() {
   // here; 1.14e11 and 2.29e11 FLOPs a device. 40 heads of 128 take 493 ms, 502 by these numbers.
   SoftwareStack fields = hugging;
   fields.name = "cornstarch";
-  fields.attention_backward = 0.0231;
+  fields.narrow_attention_backward = 0.0231;
   fields.wide_attention_backward = 0.00506;
   fields.blocking_messages = true;  // cornstarch/plugin/.../multimodal_1f1b.py waits for each
   stacks.push_back(fields);

@@ -16,7 +16,8 @@
 // Products in a narrow format are two launches more each, which cast the operands. Those with a
 // side below kNarrowSide (low-rank pairs, routers) stay in the compute format.
 //
-// Does not model: the host waiting for the device but for the routing of experts, kernels of different streams side by side.
+// Does not model: the host waiting for the device but for the routing of experts, kernels of
+// different streams side by side.
 #pragma once
 
 #include <optional>
@@ -36,7 +37,7 @@ inline constexpr double kScorePasses = 6.5;
 // Half a tile of the kernels' own.
 inline constexpr std::int64_t kNarrowSide = 64;
 
-// Of attention's backward, see below.
+// Widest head of narrow_attention_backward.
 inline constexpr std::int64_t kNarrowHead = 64;
 
 // Whose lists: this project's executor; Megatron-LM's own unfused layers; Megatron Core on
@@ -75,7 +76,7 @@ struct SoftwareStack {
   bool early_attention = false;
   // Of the peak, what attention's backward reaches with heads of up to kNarrowHead, and with wider
   // ones, whatever the forward does; 0: as the profile says.
-  double attention_backward = 0, wide_attention_backward = 0;
+  double narrow_attention_backward = 0, wide_attention_backward = 0;
   // Images of one work are rows of one sequence, whose pairs are all computed and then masked.
   bool masked_images = false;
   // Experts: a token goes to a node, and to a rank, once, however many of its experts are there

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "shared/error.h"
+#include "shared/hardware/shipped_certainty.h"
 #include "shared/statistics.h"
 
 namespace polyphony::sim {
@@ -26,12 +27,6 @@ Claim claim_of(const RowResult& result, Footing footing, double error,
   claim.scale = scale_of(result, footing, widths);
   claim.one_width = widths.one;
   return claim;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 double score(const Claim& claim, double scale) {
@@ -69,11 +64,7 @@ Coverage judge(const std::vector<const Claim*>& claims) {
 }  // namespace
 
 double scale_of(const RowResult& result, Footing footing, const Widths& widths) {
-  const double residual = footing == Footing::foreign    ? widths.foreign
-                          : footing == Footing::borrowed ? widths.borrowed
-                          : footing == Footing::foreign_borrowed
-                              ? std::hypot(widths.foreign, widths.borrowed)
-                              : widths.known;
+  const double residual = residual_on(footing, {widths.known, widths.foreign, widths.borrowed});
   double squares = residual * residual;
   for (std::size_t k = 0; k < result.belief->effects.size(); ++k) {
     const auto& [key, error] = *result.certainty.errors[k].begin();
@@ -93,9 +84,7 @@ std::vector<Claim> claims_of(const std::vector<RowResult>& results,
                              const std::optional<HeldOut>& held_out) {
   std::vector<Claim> claims;
   for (const RowResult& result : results) {
-    if (!result.used() || !result.belief || !result.row.duplicate_of.empty() ||
-        !result.row.outlier.empty())
-      continue;
+    if (!result.counts() || !result.belief) continue;
     bool left_out = false;
     if (held_out)
       for (const auto& [fold, errors] : held_out->unseen)

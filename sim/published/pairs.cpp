@@ -13,8 +13,7 @@ std::vector<Pair> find_pairs(const std::vector<RowResult>& results) {
   std::map<std::string, std::vector<std::size_t>> questions;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const RowResult& result = results[i];
-    if (result.used() && !is_memory(result.row.metric) && result.row.duplicate_of.empty() &&
-        result.row.outlier.empty())
+    if (result.counts() && !is_memory(result.row.metric))
       questions[question_of(result.row)].push_back(i);
   }
   std::vector<Pair> pairs;

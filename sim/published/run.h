@@ -27,6 +27,8 @@ struct RowResult {
   std::optional<Belief> belief{};  // rows of time, by numbers as shipped
   Certainty certainty;             // of the profile that predicts it
   bool used() const { return reason.empty(); }
+  // Duplicates and outliers judge nothing.
+  bool counts() const { return used() && row.duplicate_of.empty() && row.outlier.empty(); }
 };
 
 // "a100-80.gemm_efficiency" or "fsdp.traffic" → value: what a fit tries.

@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "shared/error.h"
 
 namespace polyphony::sim {
+
+double median(std::vector<double> values) {
+  POLYPHONY_CHECK(!values.empty(), "the median of nothing");
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
 
 Errors summarize(std::vector<double> errors) {
   Errors result;
@@ -20,9 +28,7 @@ Errors summarize(std::vector<double> errors) {
   result.mean /= n;
   result.bias /= n;
   for (double& error : errors) error = std::abs(error);
-  std::sort(errors.begin(), errors.end());
-  const std::size_t half = errors.size() / 2;
-  result.median = errors.size() % 2 == 1 ? errors[half] : (errors[half - 1] + errors[half]) / 2;
+  result.median = median(std::move(errors));
   return result;
 }
 

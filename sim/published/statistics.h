@@ -13,6 +13,8 @@
 
 namespace polyphony::sim {
 
+double median(std::vector<double> values);  // of at least one
+
 struct Errors {
   std::size_t count = 0;
   double mean = 0;    // of |error|

@@ -8,16 +8,6 @@
 namespace polyphony::sim {
 namespace {
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
-bool counts(const RowResult& result) {
-  return result.used() && result.row.duplicate_of.empty() && result.row.outlier.empty();
-}
-
 bool same_baseline(const PublishedRow& a, const PublishedRow& b) {
   return a.block == b.block && a.gpu_type == b.gpu_type && a.precision == b.precision;
 }
@@ -105,7 +95,7 @@ void fit_naive(std::vector<RowResult>& results) {
     if (!results[i].naive) continue;
     std::vector<double> others;
     for (std::size_t j = 0; j < results.size(); ++j)
-      if (i != j && results[j].naive && counts(results[j]) &&
+      if (i != j && results[j].naive && results[j].counts() &&
           same_baseline(results[i].row, results[j].row))
         others.push_back(results[j].naive_efficiency);
     if (!others.empty()) steps[i] = *results[i].naive / median(others);
@@ -138,7 +128,7 @@ std::vector<BlockSummary> summarize_blocks(const std::vector<RowResult>& results
   for (BlockSummary& summary : summaries) {
     std::vector<const RowResult*> rows;
     for (const RowResult& result : results)
-      if (counts(result) && result.row.block == summary.block &&
+      if (result.counts() && result.row.block == summary.block &&
           is_memory(result.row.metric) == summary.memory)
         rows.push_back(&result);
     summary.complete = group_of(rows, true);
@@ -153,7 +143,7 @@ std::vector<Part> summarize_parts(const std::vector<RowResult>& results) {
   std::vector<std::string> blocks;
   std::map<std::string, Rows> by_kind, by_format, across;
   for (const RowResult& result : results) {
-    if (!counts(result) || is_memory(result.row.metric)) continue;
+    if (!result.counts() || is_memory(result.row.metric)) continue;
     const std::string& block = result.row.block;
     if (!by_kind.count(block)) blocks.push_back(block);
     const std::string kind = generation(result.device) + " " + kind_of(result);

@@ -71,7 +71,7 @@ TEST_CASE("attention's own backward at a rate of its own, what it recomputes as 
   };
   const double forward_before = time(Phase::forward), before = time(Phase::backward);
   // 8 · 1e6 pairs · 128 flops at 1e13 a second: 102.4 us; a hundredth of the peak: 100 times that.
-  profile.stack.attention_backward = 0.01;
+  profile.stack.narrow_attention_backward = 0.01;
   CHECK(time(Phase::forward) == doctest::Approx(forward_before));
   CHECK(time(Phase::backward) - before == doctest::Approx(99 * 102.4e-6));
   // One head of 128 is a wide one.

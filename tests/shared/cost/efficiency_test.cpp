@@ -95,6 +95,14 @@ TEST_CASE("narrow products: which, and at which peak") {
   // 63 is not: 126e6 at 10e12, one launch.
   CHECK(microseconds(profile, products(1, 63)) == doctest::Approx(12.6));
   CHECK(launch_time(profile, products(1, 63)).count() == doctest::Approx(1e-6));
+  // Fused with what is around it, a product of experts is not cast, also where one expert is here.
+  Kernel expert = products(1, 64);
+  expert.experts = true;
+  expert.bytes = Bytes(1'000'000);
+  const double apart = microseconds(profile, expert);
+  profile.stack.fused_experts = true;
+  CHECK(apart - microseconds(profile, expert) == doctest::Approx(1));
+  profile.stack.fused_experts = false;
   // Encoder and diffusion blocks too, heads and projectors not.
   Kernel other = products(1, 64);
   for (const LayerKind layer : {LayerKind::encoder_block, LayerKind::diffusion_block}) {

@@ -41,6 +41,18 @@ void check_range(const Module& module, LayerRange range, Phase phase, const Work
         doctest::Approx(expected).epsilon(1e-12));
 }
 
+// Two blocks of four heads, without a feed-forward part yet.
+Module two_blocks(int hidden) {
+  Module module;
+  module.kind = ModuleKind::language;
+  module.layers = 2;
+  module.hidden = hidden;
+  module.heads = module.kv_heads = 4;
+  module.head_dim = hidden / 4;
+  module.vocab = 64;
+  return module;
+}
+
 }  // namespace
 
 TEST_CASE("blocks inside windows and over whole images are priced apart") {
@@ -126,16 +138,8 @@ TEST_CASE("the first block of a LoRA module") {
 
 TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
   // 128 tokens in fp32 over 2 ranks without sequence parallelism: 100 wide with 4 heads, MLP of 400.
-  Module module;
-  module.kind = ModuleKind::language;
-  module.layers = 2;
-  module.hidden = 100;
-  module.heads = 4;
-  module.kv_heads = 4;
-  module.head_dim = 25;
+  Module module = two_blocks(100);
   module.ffn = 400;
-  module.gated = false;
-  module.vocab = 64;
   const WorkSize size{.tokens = 128, .pairs = 128 * 129 / 2, .sequences = 1};
   ChunkContext context{.tp = 2};
   HardwareProfile fused = slow_memory(), unfused = fused;
@@ -165,14 +169,7 @@ TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
 }
 
 TEST_CASE("experts: the host waits to be told what arrives, where tokens go once") {
-  Module module;
-  module.kind = ModuleKind::language;
-  module.layers = 2;
-  module.hidden = 64;
-  module.heads = 4;
-  module.kv_heads = 4;
-  module.head_dim = 16;
-  module.vocab = 64;
+  Module module = two_blocks(64);
   module.experts = 4;
   module.experts_per_token = 2;
   module.expert_ffn = 32;
