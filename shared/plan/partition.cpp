@@ -1,59 +1,126 @@
 #include "shared/plan/partition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "shared/error.h"
 
 namespace polyphony {
+namespace {
 
-std::vector<int> partition_chain(const std::vector<double>& costs, int stages) {
-  const auto units = costs.size();
-  const auto parts = static_cast<std::size_t>(stages);
-  POLYPHONY_CHECK(stages >= 1 && parts <= units, stages << " stages, " << units << " units");
-  std::vector<double> prefix(units + 1, 0.0);
-  for (std::size_t i = 0; i < units; ++i) {
-    POLYPHONY_CHECK(costs[i] >= 0, "unit " << i << " costs " << costs[i]);
-    prefix[i + 1] = prefix[i] + costs[i];
-  }
-  // best[i]: smallest possible largest stage when the first i units fill p stages; before[i]: the
-  // same of p - 1; from[p][i]: where its last stage begins. The last stage's cost falls with its
-  // begin j, the best of the stages before it rises: the least of their larger one is where they
-  // cross, and the crossing moves right with i.
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  std::vector<double> before(units + 1, kInfinity), best(units + 1, kInfinity);
-  std::vector<std::vector<std::uint32_t>> from(parts + 1);
-  best[0] = 0;
-  for (std::size_t p = 1; p <= parts; ++p) {
-    std::swap(before, best);
-    std::fill(best.begin(), best.end(), kInfinity);
-    from[p].resize(units + 1);
-    std::size_t cross = p - 1;  // the first begin whose stages before are no cheaper than the last
-    for (std::size_t i = p; i <= units - (parts - p); ++i) {
-      const auto last = [&](std::size_t j) { return prefix[i] - prefix[j]; };
-      while (cross < i && before[cross] < last(cross)) ++cross;
-      std::size_t begin = cross;
-      if (cross > p - 1 && (cross == i || last(cross - 1) <= before[cross])) {
-        const double least =
-            last(cross - 1);  // the first begin of this cost: units may cost nothing
-        const auto ends = prefix.begin() + static_cast<std::ptrdiff_t>(cross);
-        begin = static_cast<std::size_t>(
-            std::partition_point(prefix.begin() + static_cast<std::ptrdiff_t>(p - 1), ends,
-                                 [&](double sum) { return prefix[i] - sum > least; }) -
-            prefix.begin());
-      }
-      best[i] = std::max(before[begin], last(begin));
-      from[p][i] = static_cast<std::uint32_t>(begin);
+using Cost = std::int64_t;
+constexpr Cost kNone = std::numeric_limits<Cost>::max();
+
+// Costs are whole numbers, so that equal splits are equal whatever the order of their sums.
+class Partition {
+ public:
+  Partition(const Chain& chain, int stages)
+      : chain_(chain),
+        stages_(static_cast<std::size_t>(stages)),
+        units_(chain.costs.size()),
+        prefix_(units_ + 1, 0),
+        ends_(stages_ * (units_ + 1)) {
+    POLYPHONY_CHECK(stages >= 1 && stages_ <= units_, stages << " stages, " << units_ << " units");
+    double total = 0, longest = 0;
+    for (const double cost : chain.costs) {
+      POLYPHONY_CHECK(cost >= 0, "a unit costs " << cost);
+      total += cost;
     }
+    each_hop([&](std::size_t, Hop hop) { longest = std::max({longest, hop.rows, hop.gradients}); });
+    // A power of two; sums of squares fit in 63 bits.
+    const double most = total + 2 * static_cast<double>(stages_) * longest;
+    scale_ = most > 0 ? std::exp2(30 - std::ceil(std::log2(most))) : 0;
+    if (longest > 0) hops_.resize((stages_ + 1) * (units_ + 1));
+    each_hop([&](std::size_t place, Hop hop) {
+      if (longest > 0) hops_[place] = {whole(hop.rows), whole(hop.gradients)};
+    });
+    Cost dearest = 0;
+    for (std::size_t u = 0; u < units_; ++u) {
+      const Cost cost = whole(chain.costs[u]);
+      dearest = std::max(dearest, cost);
+      prefix_[u + 1] = prefix_[u] + cost;
+    }
+    enough_ = prefix_[units_] / static_cast<Cost>(stages_) + 1 + dearest + 2 * whole(longest);
   }
-  std::vector<int> sizes(parts);
-  std::size_t end = units;
-  for (std::size_t p = parts; p >= 1; --p) {
-    sizes[p - 1] = static_cast<int>(end - from[p][end]);
-    end = from[p][end];
+
+  std::vector<int> sizes() {
+    const auto larger = [](Cost stage, Cost others) { return std::max(stage, others); };
+    const auto squares = [](Cost stage, Cost others) { return stage * stage + others; };
+    const Cost all = prefix_[units_] + 2 * enough_;
+    Cost least = best(enough_, larger);
+    for (Cost cap = enough_; least == kNone && cap < all;) least = best(cap *= 2, larger);
+    if (least == kNone) return {};
+    best(least, squares);
+    std::vector<int> sizes;
+    for (std::size_t s = 0, begin = 0; s < stages_; begin = ends_[at(s, begin)], ++s)
+      sizes.push_back(static_cast<int>(ends_[at(s, begin)] - begin));
+    return sizes;
   }
-  return sizes;
+
+ private:
+  std::size_t at(std::size_t stage, std::size_t unit) const { return stage * (units_ + 1) + unit; }
+  Cost whole(double cost) const { return std::llround(cost * scale_); }
+
+  template <class Visit>
+  void each_hop(Visit visit) const {
+    for (std::size_t s = 1; s < stages_ && chain_.hop; ++s)
+      for (std::size_t u = s; u < units_; ++u)
+        visit(at(s, u), chain_.hop(static_cast<int>(s), static_cast<int>(u)));
+  }
+
+  // Of all splits into stages of at most `cap` the least that `join` makes of them; kNone: there is
+  // none. Leaves where the stages end. join(stage, those after it) rises with both.
+  template <class Join>
+  Cost best(Cost cap, Join join) {
+    std::vector<Cost> after(units_ + 1, kNone), now;  // by where the stages after begin
+    after[units_] = 0;
+    for (std::size_t s = stages_; s-- > 0;) {
+      now.assign(units_ + 1, kNone);
+      const std::size_t last = units_ - (stages_ - 1 - s);
+      for (std::size_t begin = s; begin < (s == 0 ? 1 : last); ++begin) {
+        if (prefix_[begin] > cap * static_cast<Cost>(s)) break;
+        if (prefix_[units_] - prefix_[begin] > cap * static_cast<Cost>(stages_ - s)) continue;
+        const Cost before = (hops_.empty() ? 0 : hops_[at(s, begin)].rows) - prefix_[begin];
+        const std::size_t to = chain_.fits_to ? std::min(last, fits_to(s, begin)) : last;
+        for (std::size_t end = begin + 1; end <= to; ++end) {
+          Cost cost = before + prefix_[end];
+          if (cost > cap || join(cost, 0) >= now[begin]) break;
+          if (!hops_.empty()) cost += hops_[at(s + 1, end)].gradients;
+          if (after[end] == kNone || cost > cap) continue;
+          const Cost joined = join(cost, after[end]);
+          if (joined >= now[begin]) continue;
+          now[begin] = joined;
+          ends_[at(s, begin)] = static_cast<std::uint32_t>(end);
+        }
+      }
+      std::swap(now, after);
+    }
+    return after[0];
+  }
+
+  std::size_t fits_to(std::size_t stage, std::size_t begin) const {
+    return static_cast<std::size_t>(
+        chain_.fits_to(static_cast<int>(stage), static_cast<int>(begin)));
+  }
+
+  const Chain& chain_;
+  std::size_t stages_, units_;
+  std::vector<Cost> prefix_;
+  std::vector<std::uint32_t> ends_;  // by stage and where it begins
+  struct Waits {
+    Cost rows = 0, gradients = 0;
+  };
+  std::vector<Waits> hops_;  // by stage and where it begins; empty: nobody waits
+  double scale_ = 0;
+  Cost enough_ = 0;  // for the dearest stage of some split, if all fit
+};
+
+}  // namespace
+
+std::vector<int> partition_chain(const Chain& chain, int stages) {
+  return Partition(chain, stages).sizes();
 }
 
 }  // namespace polyphony

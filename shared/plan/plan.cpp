@@ -156,9 +156,9 @@ std::vector<Stage> make_stages(const Model& model, const Layout& layout, const L
   Units units(model, layout, costs);
   for (const ModuleId id : modules) units.add_module(id);
   if (blocks.empty()) {
-    std::vector<double> each;
-    for (const Unit& unit : units.units()) each.push_back(unit.cost);
-    blocks = partition_chain(each, stages);
+    Chain chain;
+    for (const Unit& unit : units.units()) chain.costs.push_back(unit.cost);
+    blocks = partition_chain(chain, stages);
   }
   std::vector<Stage> made;
   std::size_t next = 0;

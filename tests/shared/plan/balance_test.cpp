@@ -3,10 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <random>
 
 #include "shared/plan/assign.h"
-#include "shared/plan/partition.h"
 #include "shared/plan/plan.h"
 #include "tests/shared/support/example_models.h"
 
@@ -44,39 +42,7 @@ std::vector<std::size_t> language_blocks(const Plan& plan) {
 
 }  // namespace
 
-// Every begin of every last stage looked at, as the recurrence says.
-std::vector<int> plain_partition(const std::vector<double>& costs, std::size_t parts) {
-  const std::size_t units = costs.size();
-  std::vector<double> prefix(units + 1, 0.0);
-  for (std::size_t i = 0; i < units; ++i) prefix[i + 1] = prefix[i] + costs[i];
-  std::vector<std::vector<double>> best(parts + 1, std::vector<double>(units + 1, 1e300));
-  std::vector<std::vector<std::size_t>> from(parts + 1, std::vector<std::size_t>(units + 1, 0));
-  best[0][0] = 0;
-  for (std::size_t p = 1; p <= parts; ++p)
-    for (std::size_t i = p; i <= units - (parts - p); ++i)
-      for (std::size_t j = p - 1; j < i; ++j)
-        if (const double most = std::max(best[p - 1][j], prefix[i] - prefix[j]); most < best[p][i])
-          best[p][i] = most, from[p][i] = j;
-  std::vector<int> sizes(parts);
-  for (std::size_t p = parts, end = units; p >= 1; end = from[p][end], --p)
-    sizes[p - 1] = static_cast<int>(end - from[p][end]);
-  return sizes;
-}
-
 TEST_SUITE("balance") {
-  TEST_CASE("a chain is split as the plain recurrence splits it, ties and free units included") {
-    std::mt19937 random(1);
-    for (int round = 0; round < 3000; ++round) {
-      const std::size_t units = 1 + random() % 24, parts = 1 + random() % units;
-      std::vector<double> costs(units);
-      const std::size_t kinds = 1 + random() % 6;
-      for (double& cost : costs)
-        cost = static_cast<double>(random() % kinds) * (round % 2 ? 1.0 : 0.1);
-      CAPTURE(round);
-      REQUIRE(partition_chain(costs, static_cast<int>(parts)) == plain_partition(costs, parts));
-    }
-  }
-
   // 64 vision layers of 6.75 ms and 64 language layers of 10.5 ms on 16 stages: the best dearest
   // stage has 7 language layers, 73.5 ms, as published (DIP, arXiv 2504.14145v2: 63 to 73.5 ms).
   TEST_CASE("given layer times decide the split") {

@@ -1,0 +1,116 @@
+// Splits of random chains beside those of brute force: every split looked at.
+#include "shared/plan/partition.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <random>
+#include <tuple>
+
+namespace polyphony {
+namespace {
+
+// Costs, waits and memory are whole numbers: sums are exact in any order.
+struct Drawn {
+  std::vector<double> costs;
+  std::vector<std::vector<Hop>> hops;     // by stage and begin
+  std::vector<std::vector<int>> fits_to;  // by stage and begin
+};
+
+Drawn draw(std::mt19937& random, std::size_t units, std::size_t stages) {
+  const auto below = [&](std::size_t end) { return static_cast<double>(random() % end); };
+  const std::size_t kinds = 1 + random() % 6;
+  Drawn drawn;
+  for (std::size_t u = 0; u < units; ++u) drawn.costs.push_back(below(kinds));
+  drawn.hops.assign(stages, std::vector<Hop>(units));
+  for (std::vector<Hop>& stage : drawn.hops)
+    for (Hop& hop : stage) hop = {below(3), below(2)};
+  for (std::size_t s = 0; s < stages; ++s) {
+    // Bytes of a unit and of its tapes, more of them in earlier stages.
+    const int room = static_cast<int>(4 + random() % (3 * units));
+    drawn.fits_to.emplace_back();
+    for (int u = 0; u < static_cast<int>(units); ++u)
+      drawn.fits_to[s].push_back(
+          std::min(static_cast<int>(units), u + room / static_cast<int>(2 + stages - s)));
+  }
+  return drawn;
+}
+
+Chain chain_of(const Drawn& drawn, bool waits, bool memory) {
+  Chain chain{drawn.costs};
+  const auto at = [](auto& table, int stage, int begin) {
+    return table[static_cast<std::size_t>(stage)][static_cast<std::size_t>(begin)];
+  };
+  if (waits) chain.hop = [&drawn, at](int s, int u) { return at(drawn.hops, s, u); };
+  if (memory) chain.fits_to = [&drawn, at](int s, int u) { return at(drawn.fits_to, s, u); };
+  return chain;
+}
+
+// Dearest stage, sum of squares, ends: the least of all that fit. No ends: none does.
+using Judged = std::tuple<double, double, std::vector<int>>;
+Judged brute_force(const Chain& chain, int stages) {
+  const int units = static_cast<int>(chain.costs.size());
+  Judged best{1e300, 1e300, {}};
+  std::vector<int> ends;
+  const auto look = [&](auto self, int begin, double dearest, double squares) -> void {
+    const int stage = static_cast<int>(ends.size()), left = stages - stage - 1;
+    double cost = stage > 0 && chain.hop ? chain.hop(stage, begin).rows : 0;
+    for (int end = begin + 1; end <= units - left; ++end) {
+      cost += chain.costs[static_cast<std::size_t>(end - 1)];
+      if (left == 0 && end < units) continue;
+      if (chain.fits_to && end > chain.fits_to(stage, begin)) break;
+      const double all = cost + (left > 0 && chain.hop ? chain.hop(stage + 1, end).gradients : 0);
+      ends.push_back(end);
+      if (left > 0)
+        self(self, end, std::max(dearest, all), squares + all * all);
+      else
+        best = std::min(best, Judged{std::max(dearest, all), squares + all * all, ends});
+      ends.pop_back();
+    }
+  };
+  look(look, 0, 0, 0);
+  return best;
+}
+
+std::vector<int> ends_of(const std::vector<int>& sizes) {
+  std::vector<int> ends;
+  for (const int size : sizes) ends.push_back((ends.empty() ? 0 : ends.back()) + size);
+  return ends;
+}
+
+}  // namespace
+
+TEST_SUITE("partition") {
+  TEST_CASE("of all splits the best, ties, free units, waits and memory included") {
+    std::mt19937 random(1);
+    int none = 0;
+    for (int round = 0; round < 4000; ++round) {
+      const std::size_t units = 1 + random() % 11, stages = 1 + random() % units;
+      const Drawn drawn = draw(random, units, stages);
+      const Chain chain = chain_of(drawn, round % 2 > 0, round % 4 > 1);
+      CAPTURE(round);
+      const auto expected = std::get<2>(brute_force(chain, static_cast<int>(stages)));
+      REQUIRE(ends_of(partition_chain(chain, static_cast<int>(stages))) == expected);
+      none += expected.empty();
+    }
+    CHECK(none > 20);
+    CHECK(none < 1500);
+  }
+
+  // Three stages of 8 equal units: 2, 3, 3 and not 3, 3, 2 or 1, 4, 3: even, the least first.
+  TEST_CASE("equal units are dealt evenly, the smaller stages first") {
+    CHECK(partition_chain({std::vector<double>(8, 0.1)}, 3) == std::vector<int>{2, 3, 3});
+    CHECK(partition_chain({std::vector<double>(3, 0.0)}, 3) == std::vector<int>{1, 1, 1});
+  }
+
+  // 5 units of 10 on 4 stages: one has two. Between the last two stages rows and gradients take 3
+  // each, so that it is one of the first two, of which the second makes ends earlier.
+  TEST_CASE("a stage that waits gets less to do") {
+    Chain chain{std::vector<double>(5, 10.0)};
+    CHECK(partition_chain(chain, 4) == std::vector<int>{1, 1, 1, 2});
+    chain.hop = [](int stage, int) { return stage == 3 ? Hop{3, 3} : Hop{}; };
+    CHECK(partition_chain(chain, 4) == std::vector<int>{1, 2, 1, 1});
+  }
+}
+
+}  // namespace polyphony
