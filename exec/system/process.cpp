@@ -3,6 +3,7 @@
 #include <linux/sched.h>
 #include <malloc.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ void set_policy(int policy) {
   syscall(SYS_sched_setscheduler, 0, policy, &priority);
 }
 
+Seconds read(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return Seconds(static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec));
+}
+
 int cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 // That taskset, a container or the launcher lets this process run on. Two threads on one core would
@@ -38,19 +45,19 @@ int allowed_cores() {
 
 }  // namespace
 
-void share_cores(int local_ranks) {
-  if (!cores_suffice(local_ranks)) set_policy(SCHED_BATCH);
+void share_cores(int local_ranks, bool paced) {
+  if (!cores_suffice(local_ranks) && !paced) set_policy(SCHED_BATCH);
+  if (paced) prctl(PR_SET_TIMERSLACK, 1UL);  // nanoseconds; sleeps end 50 us late by default
   at::set_num_threads(std::clamp(cores() / std::max(1, local_ranks), 1, allowed_cores()));
 }
 
 Seconds steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 Seconds processor_now() {
-  const bool alone = at::get_num_threads() == 1;
-  timespec now{};
-  clock_gettime(alone ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID, &now);
-  return Seconds(static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec));
+  return at::get_num_threads() == 1 ? read(CLOCK_THREAD_CPUTIME_ID) : process_processor_now();
 }
+
+Seconds process_processor_now() { return read(CLOCK_PROCESS_CPUTIME_ID); }
 
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest that glibc accepts

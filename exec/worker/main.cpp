@@ -241,7 +241,7 @@ int run(int argc, char** argv) {
     return static_cast<int>(ExitCode::ok);
   }
   const LaunchEnv launch = read_launch_env(launch_flags(args), process_environment());
-  share_cores(launch.local_world_size);
+  share_cores(launch.local_world_size, args.count("pace") > 0);
   keep_freed_memory();
   if (args.count("microbench")) {
     const std::unique_ptr<Transport> transport = connect_or_leave(launch, torch::kCPU);

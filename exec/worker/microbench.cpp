@@ -43,9 +43,25 @@ double narrow_seconds(Seconds budget, const torch::Tensor& a, const torch::Tenso
          3;
 }
 
+double attention_backward_seconds(Seconds budget, const torch::Tensor& values) {
+  const torch::AutoGradMode enable(true);
+  const torch::Tensor q = values.clone().set_requires_grad(true),
+                      k = values.clone().set_requires_grad(true),
+                      v = values.clone().set_requires_grad(true);
+  const torch::Tensor output = at::scaled_dot_product_attention(q, k, v),
+                      gradient = torch::rand_like(output);
+  return median_seconds(budget, [&] {
+    torch::autograd::grad({output}, {q, k, v}, {gradient}, /*retain_graph=*/true);
+  });
+}
+
 // As many calls on every rank, or a collective would hang: the count comes from rank 0's first,
 // timed, calls.
-double collective_seconds(Communicator& group, Seconds budget, const std::function<void()>& call) {
+struct CollectiveTime {
+  double median = 0, processor = 0;  // seconds of one call; of all threads of this rank meanwhile
+};
+CollectiveTime collective_time(Communicator& group, Seconds budget,
+                               const std::function<void()>& call) {
   call();
   const Seconds start = steady_now();
   for (int i = 0; i < 3; ++i) call();
@@ -55,14 +71,16 @@ double collective_seconds(Communicator& group, Seconds budget, const std::functi
   group.all_reduce(calls, Reduction::max);
   const auto count = static_cast<std::size_t>(calls.item<double>());
   std::vector<double> samples(count);
+  const Seconds processor = process_processor_now();
   for (double& sample : samples) {
     const Seconds before = steady_now();
     call();
     sample = (steady_now() - before).count();
   }
+  const double each = (process_processor_now() - processor).count() / static_cast<double>(count);
   std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(count / 2),
                    samples.end());
-  return samples[count / 2];
+  return {samples[count / 2], each};
 }
 
 }  // namespace
@@ -77,7 +95,7 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
   const auto add = [&](const json& record) { lines += record.dump() + "\n"; };
   const std::vector<std::int64_t> squares{32, 64, 128, 256, 512};
   const std::vector<std::int64_t> message_sizes{1 << 10, 16 << 10, 256 << 10, 4 << 20};
-  const int total = static_cast<int>(4 * squares.size() + 3 + 2 +
+  const int total = static_cast<int>(4 * squares.size() + 3 + 4 + 10 +
                                      (transport.world_size() > 1 ? 2 * message_sizes.size() : 0));
   int done = 0;
   const auto advance = [&] {
@@ -120,6 +138,29 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
          {"seconds",
           median_seconds(options.per_point, [&] { at::scaled_dot_product_attention(q, q, q); })}});
     advance();
+    add({{"record", "attention"},
+         {"backward", true},
+         {"flops", 2.5 * flops},
+         {"seconds", attention_backward_seconds(options.per_point, q)}});
+    advance();
+  }
+  for (const std::int64_t rows : {std::int64_t{256}, std::int64_t{4096}}) {
+    constexpr std::int64_t kWidth = 512;
+    const torch::Tensor x = torch::rand({rows, kWidth}), y = torch::rand({rows, kWidth}),
+                        weight = torch::rand({kWidth});
+    torch::Tensor to = torch::empty_like(x);
+    const std::int64_t one = rows * kWidth * 4;  // bytes of a side
+    const auto pass = [&](std::int64_t sides, const std::function<void()>& call) {
+      add({{"record", "pass"},
+           {"bytes", sides * one},
+           {"seconds", median_seconds(options.per_point, call)}});
+      advance();
+    };
+    pass(3, [&] { at::add_out(to, x, y); });
+    pass(3, [&] { at::mul_out(to, x, y); });
+    pass(2, [&] { at::silu_out(to, x); });
+    pass(2, [&] { at::gelu_out(to, x); });
+    pass(2, [&] { at::rms_norm(x, {kWidth}, weight); });
   }
   if (transport.world_size() > 1) {
     std::vector<Rank> all;
@@ -128,7 +169,7 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
     for (const std::int64_t bytes : message_sizes) {
       torch::Tensor data = torch::zeros({bytes / 4});
       // There and back between ranks 0 and 1: half of it is one message.
-      const double round_trip = collective_seconds(*world, options.per_point, [&] {
+      const CollectiveTime round_trip = collective_time(*world, options.per_point, [&] {
         const Rank self = transport.rank();
         if (self.value == 0) {
           transport.send(data, Rank(1), 1);
@@ -138,14 +179,15 @@ std::string run_microbench(Transport& transport, const MicrobenchOptions& option
           transport.send(data, Rank(0), 2);
         }
       });
-      add({{"record", "message"}, {"bytes", bytes}, {"seconds", round_trip / 2}});
+      add({{"record", "message"}, {"bytes", bytes}, {"seconds", round_trip.median / 2}});
       advance();
-      const double reduce = collective_seconds(*world, options.per_point,
-                                               [&] { world->all_reduce(data, Reduction::sum); });
+      const CollectiveTime reduce = collective_time(
+          *world, options.per_point, [&] { world->all_reduce(data, Reduction::sum); });
       add({{"record", "all_reduce"},
            {"ranks", transport.world_size()},
            {"bytes", bytes},
-           {"seconds", reduce}});
+           {"seconds", reduce.median},
+           {"processor_seconds", reduce.processor}});
       advance();
     }
   }

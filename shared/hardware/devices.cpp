@@ -148,6 +148,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
 // on 2 ranks (2 hops); the rest assumed until the machine is profiled.
 HardwareProfile cpu_profile(const Device& device) {
   HardwareProfile profile;
+  profile.products_wait = true;
   profile.name = default_profile(device.name);
   profile.software = "LibTorch 2.11 on one x86 core, Gloo";
   profile.source = "assumed, deliberately slow: profile this machine before believing it";

@@ -52,11 +52,12 @@ Seconds attention_time(const HardwareProfile& profile, const Kernel& kernel,
   double efficiency = profile.stack.early_attention || profile.stack.eager_attention
                           ? profile.early_attention_efficiency
                           : profile.attention_efficiency;
-  if (kernel.m > 0 && profile.attention_half_keys > 0 && !profile.stack.eager_attention) {
+  if (kernel.m > 0 && !profile.stack.eager_attention) {
+    if (backward) efficiency *= profile.attention_backward;
     const double keys = static_cast<double>(kernel.m),
                  half = profile.attention_half_keys * (backward ? 2 : 1);
-    efficiency *= (backward ? profile.attention_backward : 1) * keys / (keys + half) *
-                  std::cbrt(static_cast<double>(kernel.k) / kHeadWidth);
+    if (half > 0)
+      efficiency *= keys / (keys + half) * std::cbrt(static_cast<double>(kernel.k) / kHeadWidth);
   }
   if (!profile.stack.eager_attention)
     return std::max(kernel.flops / (fastest * efficiency), kernel.bytes / memory);
@@ -86,8 +87,10 @@ Seconds kernel_time(const HardwareProfile& profile, const Kernel& kernel, Number
     case KernelKind::gemm: {
       const bool narrow = is_narrow(stack, kernel);
       const FlopsPerSecond fastest = supported(narrow ? *stack.matrix : precision);
-      const Seconds product = std::max(kernel.flops / (fastest * gemm_efficiency(profile, kernel)),
-                                       kernel.bytes / memory);
+      const Seconds arithmetic = kernel.flops / (fastest * gemm_efficiency(profile, kernel)),
+                    operands = kernel.bytes / memory;
+      const Seconds product =
+          profile.products_wait ? operands + arithmetic : std::max(operands, arithmetic);
       const bool cast = narrow && !(stack.fused_experts && kernel.experts);
       return product + (cast ? cast_time(profile, kernel) : Seconds(0)) + launch;
     }

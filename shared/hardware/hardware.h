@@ -1,14 +1,14 @@
 // A hardware profile: how much of a device's and its links' peak real kernels reach, and what it
 // was fitted on.
 //   kernel time   max(flops / (peak · efficiency(kind, shape)), bytes / (memory_rate · memory_efficiency))
-//                 + dispatch per launch
+//                 + dispatch per launch; the sum of the two for products on a core (products_wait)
 //   efficiency    of gemm, m, n, k: gemm_efficiency · s / (s + half_size), s = (m·n·k)^(1/3): small
 //                 products reach less of the peak. Products of experts, of one shape side by
 //                 side, reach grouped_efficiency of what one alone does, an expert's rows t as if
 //                 they were t + 35: tiles that it does not fill
 //                 of attention, K keys a query in the mean, heads of width w: attention_efficiency ·
-//                 (w / 128)^(1/3) · K / (K + attention_half_keys); backward attention_backward of
-//                 it, and twice the half
+//                 (w / 128)^(1/3) · K / (K + attention_half_keys), neither where that is 0; backward
+//                 attention_backward of it, and twice the half
 //   transfers     collectives and messages: latency + bytes / (link rate · link_efficiency);
 //                 message_efficiency and collective_efficiency inside a node, fabric_efficiency between
 //   corrections   measured ÷ modelled time by (layer kind, phase), from calibration; 1 where absent
@@ -63,6 +63,8 @@ struct HardwareProfile {
   bool nccl = false;
   // Experts: dispatched without telling the host (HybridEP, on NVLink domains).
   bool counts_on_device = false;
+  // A product's operands come from memory before its arithmetic, not beside it: a processor's core.
+  bool products_wait = false;
   SoftwareStack stack;
   std::map<std::pair<LayerKind, Phase>, double> corrections;
   Certainty certainty;

@@ -187,6 +187,9 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
   form.fields.push_back({"nccl", boolean_form(), "collectives by NCCL's protocols"});
   form.fields.push_back(
       {"counts_on_device", boolean_form(), "experts are dispatched without telling the host"});
+  form.fields.push_back(
+      {"products_wait", boolean_form(),
+       "a product's operands come from memory before its arithmetic, not beside it"});
   form.fields.push_back({"stack", object_form(stack), "what the software adds"});
   form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
   form.fields.push_back(
@@ -268,6 +271,7 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
   for (const TimeKey& time : kTimes) json.read(time.key, profile.*time.member);
   json.read("nccl", profile.nccl);
   json.read("counts_on_device", profile.counts_on_device);
+  json.read("products_wait", profile.products_wait);
   check_links(json, profile.nccl);
   if (json.has("stack")) profile.stack = read_stack(json.at("stack"));
   if (json.has("corrections")) {
@@ -296,6 +300,7 @@ std::string to_json(const HardwareProfile& profile) {
   for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
   json["nccl"] = profile.nccl;
   json["counts_on_device"] = profile.counts_on_device;
+  json["products_wait"] = profile.products_wait;
   json["stack"] = write_stack(profile.stack);
   for (const auto& [where, factor] : profile.corrections) {
     json["corrections"][name(where.first)][name(where.second)] = factor;

@@ -150,7 +150,7 @@ class RunReader {
     }
     if (times.empty()) return;
     const Spread all = spread(std::move(times));
-    row.measured = all.median.count();
+    row.measured = all.mean.count();
     row.noise = all.repeatability() * kQuartileToSigma * kMedianToMean /
                 std::sqrt(static_cast<double>(all.count));
     rows.push_back(std::move(row));
@@ -300,7 +300,8 @@ Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRu
       result.profile.step_error =
           std::max({result.profile.step_error, std::abs(error.after), error.repeatability});
   Certainty& certainty = result.profile.certainty;
-  certainty = fitted_certainty(list, value, belief.covariance, prior, runs, result.runs);
+  certainty = fitted_certainty(list, value, belief.covariance, prior, runs, result.runs,
+                               result.profile.step_error);
   certainty.source = source;
   certainty.fitted = seen_ranges(programs);
   certainty.jitter = measure_jitter(undisturbed, result.profile);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "shared/chance/belief.h"
+#include "shared/statistics.h"
 #include "traces/compare/spread.h"
 
 namespace polyphony::traces {
@@ -82,11 +83,13 @@ double layout_error_of(const std::vector<MeasuredRun>& runs, const std::vector<R
 Certainty fitted_certainty(const ParameterList& list, const std::vector<double>& value,
                            const Covariance& covariance, const HardwareProfile& prior,
                            const std::vector<MeasuredRun>& runs,
-                           const std::vector<RunError>& errors) {
+                           const std::vector<RunError>& errors, double step_error) {
   Certainty certainty;
   add_axes(list, value, covariance, certainty);
   keep_prior(list, covariance, prior, certainty);
   certainty.layout_error = layout_error_of(runs, errors);
+  certainty.residual = rounded(std::hypot(std::log1p(step_error) / central(0.9, certainty.freedom),
+                                          std::max(*certainty.layout_error, kLayoutError)));
   return certainty;
 }
 

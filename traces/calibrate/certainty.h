@@ -7,7 +7,8 @@
 //   that nothing stood for keeps the prior profile's own error, or kUnknown where that states none.
 //   Corrections absorb what kernel efficiencies are off by. layout_error: from the pairs of three
 //   runs or more, their remaining errors apart over the root of the doublings between their layouts;
-//   else kLayoutError.
+//   else kLayoutError. residual: what the runs' own steps are off by, and beside it one layout error: nobody
+//   asks for the layouts that were measured.
 #pragma once
 
 #include <vector>
@@ -33,6 +34,6 @@ struct Covariance {
 Certainty fitted_certainty(const ParameterList& list, const std::vector<double>& value,
                            const Covariance& covariance, const HardwareProfile& prior,
                            const std::vector<MeasuredRun>& runs,
-                           const std::vector<RunError>& errors);
+                           const std::vector<RunError>& errors, double step_error);
 
 }  // namespace polyphony::traces

@@ -18,6 +18,7 @@ constexpr double kLeastRatio =
     0.01;  // of the prior: nothing is a hundred times faster than assumed
 // Of a product's seconds on the prior's peak: bf16 without instructions for it is slower still.
 constexpr double kSlowest = 1000;
+constexpr double kMostTaken = 0.9;  // of a core (shared/hardware/hardware_json.cpp)
 
 FitParameter overhead(Seconds prior) {
   return {prior.count(), kPriorDeviation * std::max(prior, kSmallTime).count(), 0};
@@ -91,25 +92,38 @@ void fit_narrow_gemm(HardwareProfile& profile, const std::vector<GemmRecord>& re
 void fit_attention(HardwareProfile& profile, const std::vector<AttentionRecord>& records) {
   if (records.empty()) return;
   const double peak = profile.device.fp32.value;
-  std::vector<FitRow> rows;
-  for (const AttentionRecord& r : records)
-    rows.push_back({r.time.count(), profile.dispatch.count(), {{0, r.flops.value, 0}}});
-  profile.attention_efficiency =
-      1 / (peak * solve({rate(1 / (peak * profile.attention_efficiency))}, std::move(rows))[0]);
+  const auto reached = [&](bool backward, double prior) {
+    std::vector<FitRow> rows;
+    for (const AttentionRecord& r : records)
+      if (r.backward == backward)
+        rows.push_back({r.time.count(), profile.dispatch.count(), {{0, r.flops.value, 0}}});
+    if (rows.empty()) return prior;
+    return 1 / (peak * solve({rate(1 / (peak * prior))}, std::move(rows))[0]);
+  };
+  const double forward = reached(false, profile.attention_efficiency);
+  profile.attention_backward =
+      reached(true, profile.attention_backward * profile.attention_efficiency) / forward;
+  profile.attention_efficiency = forward;
 }
 
-void fit_memory(HardwareProfile& profile, const std::vector<MemcpyRecord>& records) {
-  if (records.empty()) return;
+void fit_memory(HardwareProfile& profile, const MachineRecords& measured) {
   const double peak = profile.device.memory_rate.value;
-  std::vector<FitRow> rows;
-  for (const MemcpyRecord& r : records) {
-    rows.push_back(
-        {r.time.count(), 0, {{0, 2 * static_cast<double>(r.bytes.value), 0}, {1, 1, 0}}});
-  }
-  const auto value = solve(
-      {rate(1 / (peak * profile.memory_efficiency)), overhead(profile.dispatch)}, std::move(rows));
-  profile.memory_efficiency = 1 / (peak * value[0]);
-  profile.optimizer_bytes_efficiency = profile.memory_efficiency;  // until a trace says better
+  // Of bytes read and written.
+  const auto reached = [&](const auto& records, double sides) {
+    std::vector<FitRow> rows;
+    for (const auto& r : records)
+      rows.push_back(
+          {r.time.count(), 0, {{0, sides * static_cast<double>(r.bytes.value), 0}, {1, 1, 0}}});
+    if (rows.empty()) return profile.memory_efficiency;
+    return 1 /
+           (peak * solve({rate(1 / (peak * profile.memory_efficiency)), overhead(profile.dispatch)},
+                         std::move(rows))[0]);
+  };
+  const auto copies = of<MemcpyRecord>(measured);
+  profile.memory_efficiency = reached(copies, 2);
+  if (!copies.empty())
+    profile.optimizer_bytes_efficiency = profile.memory_efficiency;  // until a trace says better
+  profile.memory_efficiency = reached(of<PassRecord>(measured), 1);
 }
 
 void fit_messages(HardwareProfile& profile, const Link& link,
@@ -142,6 +156,11 @@ void fit_collectives(HardwareProfile& profile, const Link& link,
             std::move(rows));
   profile.collective_latency = Seconds(value[0]);
   profile.collective_efficiency = 1 / (link.rate.value * value[1]);
+  const AllReduceRecord& largest = *std::max_element(
+      records.begin(), records.end(),
+      [](const AllReduceRecord& a, const AllReduceRecord& b) { return a.bytes < b.bytes; });
+  if (largest.processor > Seconds(0))
+    profile.stack.taken_inside = std::min(kMostTaken, largest.processor / largest.time);
 }
 
 }  // namespace
@@ -154,7 +173,7 @@ HardwareProfile fit_machine(const HardwareProfile& prior, const Link& node_link,
   fit_gemm(profile, in_format(products, NumberFormat::fp32));
   fit_narrow_gemm(profile, in_format(products, NumberFormat::bf16));
   fit_attention(profile, of<AttentionRecord>(measured));
-  fit_memory(profile, of<MemcpyRecord>(measured));
+  fit_memory(profile, measured);
   fit_messages(profile, node_link, of<MessageRecord>(measured));
   fit_collectives(profile, node_link, of<AllReduceRecord>(measured));
   profile.name = name;

@@ -2,10 +2,13 @@
 // each ("seconds"); the first line is {"record": "machine", "format": 1, "software": "torch 2.11"}.
 //   gemm m n k:        2mnk/(peak·e)·(1 + half_size/∛(mnk)) + dispatch; with "format": "bf16" of the
 //                      three products of a layer in bf16, each a third: they set the bf16 peak, e kept
-//   attention flops:   flops/(peak·e) + dispatch
+//   attention flops:   flops/(peak·e) + dispatch; with "backward": true of the backward
 //   memcpy bytes:      2·bytes/(memory rate·e) + its own call
+//   pass bytes:        bytes/(memory rate·e) + its own call: element-wise passes as layers make them, of bytes
+//                      read and written. On a processor arithmetic can bound them; without any, copies count
 //   message bytes:     latency + bytes/(link rate·e)
-//   all_reduce ranks bytes:  2(n−1)·hop + 2(n−1)/n·bytes/(link rate·e)
+//   all_reduce ranks bytes:  2(n−1)·hop + 2(n−1)/n·bytes/(link rate·e); "processor_seconds", of all threads of
+//                      a rank meanwhile: what the largest takes of the core that would compute beside it
 // Efficiencies are relative to the prior's device (fp32 peak) and to the node link given. Where a
 // device's would exceed 1, what was reached becomes its peak; a link's may reach kMostOfAssumedLink
 // (shared/hardware/hardware_json.h). What no record informs keeps its prior.
@@ -31,8 +34,13 @@ struct GemmRecord {
 struct AttentionRecord {
   Flops flops{};
   Seconds time{};
+  bool backward = false;
 };
 struct MemcpyRecord {
+  Bytes bytes{};
+  Seconds time{};
+};
+struct PassRecord {
   Bytes bytes{};
   Seconds time{};
 };
@@ -44,9 +52,10 @@ struct AllReduceRecord {
   int ranks = 2;
   Bytes bytes{};
   Seconds time{};
+  Seconds processor{};  // 0: not measured
 };
-using MachineRecord =
-    std::variant<GemmRecord, AttentionRecord, MemcpyRecord, MessageRecord, AllReduceRecord>;
+using MachineRecord = std::variant<GemmRecord, AttentionRecord, MemcpyRecord, PassRecord,
+                                   MessageRecord, AllReduceRecord>;
 
 struct MachineRecords {
   std::string software;

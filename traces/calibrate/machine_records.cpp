@@ -51,6 +51,12 @@ class Line {
     if (said != "fp32" && said != "bf16") fail("/format", "\"" + said + "\" is not fp32 or bf16");
     return said == "bf16" ? NumberFormat::bf16 : NumberFormat::fp32;
   }
+  bool has(const char* key) const { return value_.contains(key); }
+  bool is(const char* key) const {  // false where it is not said
+    if (!has(key)) return false;
+    if (!member(key).is_boolean()) fail(pointer(key), "true or false is expected");
+    return member(key).get<bool>();
+  }
   Seconds time() const { return Seconds(positive("seconds")); }
   Bytes bytes() const { return Bytes(count("bytes")); }
   void only(const std::set<std::string>& keys) const {
@@ -80,12 +86,16 @@ MachineRecord record_of(const Line& line) {
                       line.format()};
   }
   if (kind == "attention") {
-    line.only({"flops", "seconds"});
-    return AttentionRecord{Flops(line.positive("flops")), line.time()};
+    line.only({"flops", "seconds", "backward"});
+    return AttentionRecord{Flops(line.positive("flops")), line.time(), line.is("backward")};
   }
   if (kind == "memcpy") {
     line.only({"bytes", "seconds"});
     return MemcpyRecord{line.bytes(), line.time()};
+  }
+  if (kind == "pass") {
+    line.only({"bytes", "seconds"});
+    return PassRecord{line.bytes(), line.time()};
   }
   if (kind == "message") {
     line.only({"bytes", "seconds"});
@@ -93,12 +103,14 @@ MachineRecord record_of(const Line& line) {
   }
   if (kind != "all_reduce") {
     line.fail("/record",
-              "\"" + kind + "\" is not one of gemm, attention, memcpy, message, all_reduce");
+              "\"" + kind + "\" is not one of gemm, attention, memcpy, pass, message, all_reduce");
   }
-  line.only({"ranks", "bytes", "seconds"});
+  line.only({"ranks", "bytes", "seconds", "processor_seconds"});
   const std::int64_t ranks = line.count("ranks");
   if (ranks < 2 || ranks > 1 << 20) line.fail("/ranks", "an all-reduce needs 2 ranks or more");
-  return AllReduceRecord{static_cast<int>(ranks), line.bytes(), line.time()};
+  return AllReduceRecord{
+      static_cast<int>(ranks), line.bytes(), line.time(),
+      Seconds(line.has("processor_seconds") ? line.positive("processor_seconds") : 0)};
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ Spread spread(std::vector<Seconds> times) {
   result.p25 = quantile(times, 0.25);
   result.p75 = quantile(times, 0.75);
   result.p90 = quantile(times, 0.9);
+  for (const Seconds time : times)
+    result.mean += std::clamp(time, result.p10, result.p90) / static_cast<double>(times.size());
   return result;
 }
 

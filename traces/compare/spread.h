@@ -16,6 +16,9 @@ namespace polyphony::traces {
 struct Spread {
   std::size_t count = 0;
   Seconds median{}, p10{}, p25{}, p75{}, p90{};
+  // Of the times, none taken for less than p10 or more than p90. Times of a step's parts are skewed: means add
+  // up to the step, medians to less.
+  Seconds mean{};
   double repeatability() const;  // relative; 0 for fewer than two runs
   bool operator==(const Spread&) const = default;
 };

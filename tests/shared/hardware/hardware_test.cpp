@@ -77,6 +77,13 @@ TEST_CASE("a kernel takes the longer of arithmetic and memory, and its launches"
   CHECK(kernel_time(profile, compute, NumberFormat::fp32).count() == doctest::Approx(145e-6));
   CHECK(kernel_time(profile, compute, NumberFormat::bf16).count() ==
         doctest::Approx(15.4e-6));  // ten times the peak
+  // A core waits for the operands: 80,000 bytes at 0.8e9 B/s are 100 us more; a GPU has them beside.
+  Kernel fed = compute;
+  fed.bytes = Bytes(80'000);
+  CHECK(kernel_time(profile, fed, NumberFormat::fp32).count() == doctest::Approx(145e-6));
+  HardwareProfile core = profile;
+  core.products_wait = true;
+  CHECK(kernel_time(core, fed, NumberFormat::fp32).count() == doctest::Approx(245e-6));
   // 800,000 bytes at 0.8e9 B/s: 1 ms; three launches.
   const Kernel memory{.kind = KernelKind::elementwise, .bytes = Bytes(800'000), .launches = 3};
   CHECK(kernel_time(profile, memory, NumberFormat::fp32).count() == doctest::Approx(1.003e-3));

@@ -208,4 +208,7 @@ TEST_CASE("step_error is no smaller than the repeatability and what remains") {
   CHECK(result.runs[0].repeatability == doctest::Approx(0.075 / 1.15));
   CHECK(result.runs[0].after == doctest::Approx(-0.15 / 1.15).epsilon(1e-5));
   CHECK(result.profile.step_error == doctest::Approx(0.15 / 1.15).epsilon(1e-5));
+  // A layout that was not measured: what is off in those that were, ln(1.1304) at 90 % (1.6449
+  // deviations) = 0.0745, and one layout error of 0.04 beside it.
+  CHECK(*result.profile.certainty.residual == doctest::Approx(0.0846).epsilon(1e-3));
 }

@@ -69,8 +69,12 @@ TEST_CASE("records give back the machine that made them") {
          << ", \"seconds\": " << time << "}\n";
   }
   text << "{\"record\": \"attention\", \"flops\": 16e9, \"seconds\": " << 1 + 7e-6
-       << "}\n";                          // 16 GFLOP/s
+       << "}\n";  // 16 GFLOP/s
+  text << "{\"record\": \"attention\", \"backward\": true, \"flops\": 16e9, \"seconds\": "
+       << 2 + 7e-6 << "}\n";              // half as fast
   for (double bytes : {1e5, 1e6, 1e7}) {  // 5 GB/s read and written, 1 us a call
+    text << "{\"record\": \"pass\", \"bytes\": " << bytes << ", \"seconds\": " << bytes / 2e9 + 3e-6
+         << "}\n";  // 2 GB/s, 3 us a call
     text << "{\"record\": \"memcpy\", \"bytes\": " << bytes
          << ", \"seconds\": " << 2 * bytes / 5e9 + 1e-6 << "}\n";
     // 500 us and 1 GB/s
@@ -78,7 +82,8 @@ TEST_CASE("records give back the machine that made them") {
          << ", \"seconds\": " << bytes / 1e9 + 500e-6 << "}\n";
     for (int ranks : {2, 4}) {  // 220 us a hop, 0.5 GB/s
       text << "{\"record\": \"all_reduce\", \"ranks\": " << ranks << ", \"bytes\": " << bytes
-           << ", \"seconds\": " << 2 * (ranks - 1) * (220e-6 + bytes / ranks / 0.5e9) << "}\n";
+           << ", \"seconds\": " << 2 * (ranks - 1) * (220e-6 + bytes / ranks / 0.5e9)
+           << ", \"processor_seconds\": " << bytes / ranks / 0.5e9 << "}\n";
     }
   }
   const HardwareProfile fitted = fit_machine(
@@ -87,12 +92,16 @@ TEST_CASE("records give back the machine that made them") {
   CHECK(fitted.gemm_half_size == doctest::Approx(32).epsilon(1e-6));
   CHECK(fitted.dispatch.count() == doctest::Approx(7e-6).epsilon(1e-6));
   CHECK(fitted.attention_efficiency == doctest::Approx(0.2).epsilon(1e-6));
-  CHECK(fitted.memory_efficiency == doctest::Approx(5.0 / 8).epsilon(1e-6));
+  CHECK(fitted.attention_backward == doctest::Approx(0.5).epsilon(1e-6));
+  CHECK(fitted.memory_efficiency == doctest::Approx(2.0 / 8).epsilon(1e-6));
+  CHECK(fitted.optimizer_bytes_efficiency == doctest::Approx(5.0 / 8).epsilon(1e-6));
   CHECK(fitted.message_latency.count() ==
         doctest::Approx(480e-6).epsilon(1e-6));  // 20 us are the link's
   CHECK(fitted.message_efficiency == doctest::Approx(0.5).epsilon(1e-6));
   CHECK(fitted.collective_latency.count() == doctest::Approx(200e-6).epsilon(1e-6));
   CHECK(fitted.collective_efficiency == doctest::Approx(0.25).epsilon(1e-6));
+  // Of 10 MB over two ranks: 10 ms of processor in 20.44 ms.
+  CHECK(fitted.stack.taken_inside == doctest::Approx(0.01 / 0.02044).epsilon(1e-6));
   CHECK(fitted.software == "torch 9");
   CHECK(fitted.name == "this-machine");
   CHECK(fitted.op_overhead == prior.op_overhead);
@@ -124,7 +133,8 @@ TEST_CASE("bad records are refused by line and key") {
                    "{\"record\": \"all_reduce\", \"ranks\": 1, \"bytes\": 4, \"seconds\": 1}") ==
         "m.jsonl:2: /ranks: an all-reduce needs 2 ranks or more" + hint);
   CHECK(message_of(head + "{\"record\": \"warp\"}") ==
-        "m.jsonl:2: /record: \"warp\" is not one of gemm, attention, memcpy, message, all_reduce" +
+        "m.jsonl:2: /record: \"warp\" is not one of gemm, attention, memcpy, pass, message, "
+        "all_reduce" +
             hint);
   CHECK(message_of(head + "{\"record\": \"memcpy\", \"byt") ==
         "m.jsonl:2: the file ends in the middle, after 25 bytes" + hint);

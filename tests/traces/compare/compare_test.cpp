@@ -196,6 +196,9 @@ TEST_CASE("quantiles interpolate linearly") {
   CHECK(five.p75.count() == 4);
   CHECK(five.p10.count() == doctest::Approx(1.4));
   CHECK(five.p90.count() == doctest::Approx(4.6));
+  // Of 1, 2, 3, 4, 25: p10 1.4, p90 16.6.
+  CHECK(spread({Seconds(25), Seconds(1), Seconds(3), Seconds(2), Seconds(4)}).mean.count() ==
+        doctest::Approx((1.4 + 2 + 3 + 4 + 16.6) / 5));
   CHECK(five.repeatability() == doctest::Approx(1.0 / 3));
   CHECK(spread({Seconds(2)}).repeatability() == 0);
   CHECK(spread({}) == traces::Spread{});
