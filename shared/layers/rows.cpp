@@ -37,16 +37,6 @@ WorkSize layer_size(const Module& module, int layer, const WorkSize& size) {
   return inside;
 }
 
-std::int64_t causal_pairs(const Module& module, std::int64_t from, std::int64_t to) {
-  if (module.sliding_window == 0) return 0;
-  const std::int64_t window = module.sliding_window;
-  const auto before = [&](std::int64_t rows) {
-    const std::int64_t growing = std::min(rows, window);
-    return growing * (growing + 1) / 2 + (rows - growing) * window;
-  };
-  return before(to) - before(from);
-}
-
 std::int64_t window_pairs(const Module& module, std::int64_t patches) {
   if (module.window == 0) return 0;
   const std::int64_t side = square_side(patches), window = module.window;

@@ -1,8 +1,8 @@
 // How many rows and query-key pairs the layers of a module work on. WorkSize counts what enters a
 // module; some layers see more rows, or fewer pairs. n patches an image:
 //   class token  from patch_embedding to the last block, one row more an image: (n + 1)² pairs
-//   windows      blocks that do not see whole images: Σ over windows of (its patches)² pairs; whole
-//                samples: Σ over rows of the rows that each sees, min(its position, the window)
+//   windows      blocks that do not see whole images: Σ over windows of (its patches)² pairs (those
+//                of a language module are counted with its mask, shared/program/work.cpp)
 // Images are squares, cut into windows from the upper left; those at the right and lower edges may
 // be smaller. Source: own count.
 #pragma once
@@ -23,9 +23,6 @@ WorkSize layer_size(const Module& module, int layer, const WorkSize& size);
 bool sees_all(const Module& module, int block);
 // Of one image; 0 for a module without windows.
 std::int64_t window_pairs(const Module& module, std::int64_t patches);
-// Of rows [from, to) of a sample, each seeing itself and those before it in the sliding window; 0
-// for a module without one.
-std::int64_t causal_pairs(const Module& module, std::int64_t from, std::int64_t to);
 // Patches along a side of a square image.
 std::int64_t square_side(std::int64_t patches);
 

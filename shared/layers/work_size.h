@@ -23,7 +23,8 @@ enum class CollectiveKind : std::uint8_t {
 struct WorkSize {
   std::int64_t tokens = 0;  // rows of the packed axis, without class tokens (shared/layers/rows.h)
   std::int64_t pairs =
-      0;  // query-key pairs that attend, summed over sequences: n² bidirectional, n(n+1)/2 causal
+      0;  // query-key pairs that attend, summed over sequences: n² bidirectional, n(n+1)/2 causal,
+          // those of the mask else (shared/layers/token_mask.h)
   std::int64_t text_tokens = 0;  // language: rows that come from the embedding table
   std::int64_t loss_tokens = 0;  // language: rows with a label
   std::int32_t sequences = 0;    // images, or samples for language

@@ -79,6 +79,8 @@ const char* name(TokenAssignment tokens) {
       return "zigzag";
     case TokenAssignment::balanced:
       return "balanced";
+    case TokenAssignment::random:
+      return "random";
   }
   return "?";
 }

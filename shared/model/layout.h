@@ -36,9 +36,9 @@ enum class Recompute : std::uint8_t { none, selective, full };
 constexpr Recompute last_of(Recompute) { return Recompute::full; }
 // How the tokens of a sequence module's work are dealt to its context-parallel ranks: equal runs;
 // 2·cp equal runs, the first and the last to the first rank and so on; blocks of tokens, so that
-// attention and linear work together are even.
-enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced };
-constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::balanced; }
+// attention and linear work together are even; blocks by chance, as many to each.
+enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced, random };
+constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::random; }
 // What an encoder's ranks divide among them: samples with their images, or images one by one.
 enum class Spread : std::uint8_t { samples, images };
 constexpr Spread last_of(Spread) { return Spread::images; }

@@ -176,6 +176,24 @@ const char* name(Activation activation) {
   return "?";
 }
 
+const char* name(Mask mask) {
+  switch (mask) {
+    case Mask::causal:
+      return "causal";
+    case Mask::isolated:
+      return "isolated";
+    case Mask::modality:
+      return "modality";
+    case Mask::embedded:
+      return "embedded";
+    case Mask::prefix:
+      return "prefix";
+    case Mask::documents:
+      return "documents";
+  }
+  return "?";
+}
+
 const char* name(RouterScores scores) {
   switch (scores) {
     case RouterScores::softmax:

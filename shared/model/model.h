@@ -41,6 +41,18 @@ constexpr Norm last_of(Norm) { return Norm::layer; }
 enum class Mixer : std::uint8_t { full, window, linear, convolution };
 constexpr Mixer last_of(Mixer) { return Mixer::convolution; }
 
+// Which rows of a sample a row of the language module sees in blocks that attend
+// (shared/program/sample_mask.h says it row by row; samples and windows bound them all):
+//   causal     itself and all before it
+//   isolated   text likewise; an image or clip sees itself alone, both ways
+//   modality   text likewise; images see all images of the sample both ways, clips all clips
+//   embedded   as causal, and an image or clip sees all of itself (Gemma 3, arXiv 2503.19786)
+//   prefix     as causal, and rows before the first labelled one see each other (PaliGemma, arXiv
+//              2407.07726)
+//   documents  as causal inside documents: a text item ends one
+enum class Mask : std::uint8_t { causal, isolated, modality, embedded, prefix, documents };
+constexpr Mask last_of(Mask) { return Mask::documents; }
+
 // Of a gated feed-forward part, gate g and up u: u·silu(g); u·gelu(g), in Gemma's form by tanh; GPT-OSS'
 // (u + 1)·g·σ(1.702 g) with g at most 7 and u in [−7, 7]. Without a gate it is GELU by erf.
 enum class Activation : std::uint8_t { silu, gelu, clamped };
@@ -156,6 +168,7 @@ struct Module {
   // Unlike blocks of a language module (block_at()): mixers by block, repeated over the stack;
   // empty: all full.
   std::vector<Mixer> mixers = {};
+  Mask mask = Mask::causal;
   int sliding_window = 0;        // Mixer::window: rows that a row sees, itself included
   double local_rope_theta = 0;   // of these blocks; 0: rope_theta
   bool attention_sinks = false;  // a learned logit of every head beside its scores, of no value
@@ -230,6 +243,7 @@ const char* name(LayerKind kind);  // shared/layers/layer_table.h
 const char* name(Trainable trainable);
 const char* name(Norm norm);
 const char* name(Mixer mixer);
+const char* name(Mask mask);
 const char* name(Activation activation);
 const char* name(RouterScores scores);
 const char* name(AttentionKind kind);

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <utility>
 
 #include "shared/error.h"
 #include "shared/layers/expand_layer.h"
-#include "shared/plan/tokens.h"
+#include "shared/program/sample_mask.h"
 
 namespace polyphony {
 namespace {
@@ -149,15 +150,14 @@ class Assignment {
   }
 
   std::vector<std::vector<Interval>> deal_rows(const ModuleLayout& grid,
-                                               const std::vector<std::uint32_t>& samples) const {
-    std::vector<std::int64_t> lengths;
-    for (const std::uint32_t s : samples)
-      lengths.push_back(language_rows(model_, batch_.samples[s]));
+                                               const std::vector<std::uint32_t>& samples) {
+    const Module& language = model_.modules[language_module(model_).value];
     const auto policy = grid.cp == 1 ? TokenAssignment::contiguous : grid.tokens;
-    const double linear = policy == TokenAssignment::balanced
-                              ? linear_pairs(model_.modules[language_module(model_).value])
-                              : 0;
-    return deal_tokens(policy, lengths, grid.cp, linear);
+    if (policy == TokenAssignment::balanced && !costs_) costs_ = token_costs(language);
+    TokenMask mask;
+    for (const std::uint32_t s : samples) add_sample(mask, model_, batch_.samples[s]);
+    return deal_tokens(policy, mask, language.sliding_window, grid.cp,
+                       costs_.value_or(TokenCosts{}));
   }
 
   template <class T>
@@ -171,33 +171,35 @@ class Assignment {
   const Plan& plan_;
   const Batch& batch_;
   WorkTable table_;
+  std::optional<TokenCosts> costs_;
   std::array<bool, static_cast<std::size_t>(Modality::latent) + 1> taken_{};  // by the branch
 };
 
 }  // namespace
 
-double linear_pairs(const Module& module) {
+TokenCosts token_costs(const Module& module) {
   constexpr std::int64_t kMany = 1 << 16;  // tokens: no share of an expert is rounded away
-  WorkSize tokens{.tokens = kMany, .sequences = 1, .samples = 1, .gathered = kMany};
-  WorkSize pairs = tokens;
-  pairs.pairs = kMany;
+  const WorkSize tokens{.tokens = kMany, .sequences = 1, .samples = 1, .gathered = kMany};
+  WorkSize pairs = tokens, window_pairs = tokens;
+  pairs.pairs = window_pairs.window_pairs = kMany;
   const std::vector<LayerKind> stack = layers(module);
   const LayerRange all{0, static_cast<std::uint16_t>(stack.size())};
-  double rest = 0, attending = 0;
+  TokenCosts costs{0, 0, 0};
   for (int layer = 0; layer < all.end;) {
     const int next = end_of_alike(module, all, layer, pairs, {});
     if (stack[static_cast<std::size_t>(layer)] == LayerKind::decoder_block) {
       const auto flops = [&](const WorkSize& size) {
         return total_flops(expand_layer(module, all, layer, Phase::forward, size, {})).value *
-               (next - layer);
+               (next - layer) / kMany;
       };
-      rest += flops(tokens);
-      attending += flops(pairs) - flops(tokens);
+      const double rest = flops(tokens);
+      costs.token += rest;
+      costs.pair += flops(pairs) - rest;
+      costs.window_pair += flops(window_pairs) - rest;
     }
     layer = next;
   }
-  POLYPHONY_CHECK(attending > 0, module.name << " has no block that attends");
-  return rest / attending;
+  return costs;
 }
 
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch) {

@@ -7,13 +7,13 @@
 #pragma once
 
 #include "shared/plan/plan.h"
+#include "shared/plan/tokens.h"
 #include "shared/program/work.h"
 
 namespace polyphony {
 
-// Query-key pairs that cost as many FLOPs as the rest that a language module's blocks do for one
-// token, experts and routers included.
-double linear_pairs(const Module& module);
+// What balanced deals of tokens weigh: of the forwards of a language module's blocks.
+TokenCosts token_costs(const Module& module);
 
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch);
 

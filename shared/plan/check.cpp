@@ -48,6 +48,10 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
       precision != NumberFormat::bf16)
     return refuse(std::string("precision ") + name(precision) +
                   " is simulation only; the executor runs fp64, fp32 and bf16");
+  for (const Module& module : scenario.model.modules)
+    if (module.mask != Mask::causal)
+      return refuse(std::string("mask ") + name(module.mask) +
+                    " is simulation only; the executor runs causal ones");
   return {};
 }
 

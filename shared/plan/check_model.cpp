@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "shared/plan/checks.h"
 #include "shared/program/work.h"
 
@@ -85,6 +87,12 @@ Verdict check_model(const Model& model) {
     languages += module.kind == ModuleKind::language ? 1 : 0;
     if (module.class_token && module.window > 0)
       return refuse(module.name + ": a class token belongs to no window; use one or the other");
+    if (module.mask != Mask::causal &&
+        std::any_of(module.mixers.begin(), module.mixers.end(), [](Mixer mixer) {
+          return mixer == Mixer::linear || mixer == Mixer::convolution;
+        }))
+      return refuse(module.name + ": a running state and a convolution see all rows before, " +
+                    "whatever the mask; leave out mask, or these mixers");
     if (module.key_value_rank > 0 && module.qk_norm)
       return refuse(module.name + ": latent attention has no norms of heads");
     if (module.rotary_dim > 0 && !module.rope_sections.empty())

@@ -183,8 +183,11 @@ class Folding {
   }
   bool leads() const { return layout_.bridge == Bridge::leader; }
   bool contexts_alike() const {
-    return scenario_.model.modules.size() == 1 &&
-           language_.grid.tokens != TokenAssignment::contiguous;
+    const std::vector<Module>& modules = scenario_.model.modules;
+    const TokenAssignment tokens = language_.grid.tokens;
+    return modules.size() == 1 &&
+           (tokens == TokenAssignment::balanced ||
+            (tokens == TokenAssignment::zigzag && modules[0].mask == Mask::causal));
   }
 
   const Scenario& scenario_;

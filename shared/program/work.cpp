@@ -5,6 +5,7 @@
 
 #include "shared/error.h"
 #include "shared/layers/rows.h"
+#include "shared/program/sample_mask.h"
 
 namespace polyphony {
 namespace {
@@ -41,8 +42,7 @@ void add_item(const Model& model, ModuleId module, const Sample& sample, const I
 }
 
 // The tokens of one sample that lie in `rows`, a list of intervals of the packed axis; `first` is
-// where the sample begins on it. A row attends to itself and all before it in its sample: rows
-// [from, to) to to(to + 1)/2 − from(from + 1)/2. Own count.
+// where the sample begins on it.
 void add_tokens(const Model& model, const Sample& sample, std::int64_t first, const Interval* rows,
                 std::size_t count, WorkSize& size) {
   const auto inside = [&](std::int64_t begin, std::int64_t end, auto visit) {
@@ -52,12 +52,16 @@ void add_tokens(const Model& model, const Sample& sample, std::int64_t first, co
     }
   };
   const std::int64_t length = language_rows(model, sample);
-  const Module& language = model.modules[language_module(model).value];
+  const std::int64_t window = model.modules[language_module(model).value].sliding_window;
+  TokenMask mask;
+  add_sample(mask, model, sample);
+  const std::vector<Rectangle> all = rectangles(mask);
+  const std::vector<Rectangle> near = window > 0 ? rectangles(mask, window) : all;
   const std::int64_t before = size.tokens;
   inside(first, first + length, [&](std::int64_t from, std::int64_t to) {
     size.tokens += to - from;
-    size.pairs += to * (to + 1) / 2 - from * (from + 1) / 2;
-    size.window_pairs += causal_pairs(language, from, to);
+    size.pairs += pairs(all, {from, to});
+    if (window > 0) size.window_pairs += pairs(near, {from, to});
   });
   if (size.tokens > before) ++size.sequences;
   std::int64_t at = first;

@@ -109,6 +109,13 @@ constexpr ModuleField kFields[] = {
      "sliding window, linear attention by the gated delta rule, or a gated short convolution; all "
      "full when absent",
      nullptr, is_set<&Module::mixers>},
+    {"mask", &Module::mask, 0, 0, kLanguage,
+     "which rows of its sample a row sees: causal when absent; isolated: images and clips see "
+     "themselves alone, both ways; modality: all images, or clips, each other; embedded: "
+     "themselves "
+     "both ways and all before; prefix: rows before the first label each other; documents: causal "
+     "in documents, each of which ends with a text item",
+     nullptr, is_set<&Module::mask>},
     {"sliding_window", &Module::sliding_window, 0, kMostTokens, kLanguage,
      "tokens that a token sees in blocks with a window, itself included", nullptr,
      is_set<&Module::sliding_window>},

@@ -13,9 +13,10 @@
 namespace polyphony {
 
 struct ModuleField {
-  using Member = std::variant<int Module::*, bool Module::*, double Module::*,
-                              std::vector<int> Module::*, std::vector<Mixer> Module::*,
-                              Norm Module::*, Activation Module::*, RouterScores Module::*>;
+  using Member =
+      std::variant<int Module::*, bool Module::*, double Module::*, std::vector<int> Module::*,
+                   std::vector<Mixer> Module::*, Norm Module::*, Mask Module::*,
+                   Activation Module::*, RouterScores Module::*>;
   const char* key;
   Member member;
   std::int64_t least, most;  // numbers, inclusive

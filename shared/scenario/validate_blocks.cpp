@@ -116,6 +116,10 @@ void check_mixers(const Refusal& refuse, const Module& m, const std::string& whe
   needs("short_conv", !convolution && m.short_conv != 0, "no block of \"mixers\" is a convolution");
   if (convolution) check_sizes(refuse, where, {{"short_conv", m.short_conv, 64}});
   needs("linear_key_heads", !linear && m.linear_key_heads != 0, "no block of \"mixers\" is linear");
+  if (m.mask != Mask::causal && (linear || convolution))
+    refuse(where + "/mask",
+           "a running state and a convolution see all rows before, whatever the mask",
+           "leave the key out, or remove \"linear\" and \"convolution\" from \"mixers\"");
   if (!linear) return;
   check_sizes(refuse, where,
               {{"linear_key_heads", m.linear_key_heads, kMostWidth},

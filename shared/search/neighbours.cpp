@@ -125,8 +125,10 @@ class Steps {
   void change_rows(std::size_t m) {
     const ModuleLayout& grid = from_.modules[m];
     step(m, [&](ModuleLayout& to) { to.sp = !to.sp; });
-    for (int deal = 0; grid.cp > 1 && deal <= static_cast<int>(last_of(TokenAssignment{})); ++deal)
-      step(m, [&](ModuleLayout& to) { to.tokens = static_cast<TokenAssignment>(deal); });
+    if (grid.cp > 1)
+      for (const TokenAssignment deal :
+           {TokenAssignment::contiguous, TokenAssignment::zigzag, TokenAssignment::balanced})
+        step(m, [&](ModuleLayout& to) { to.tokens = deal; });
     for (int spread = 0; spread <= static_cast<int>(last_of(Spread{})); ++spread)
       step(m, [&](ModuleLayout& to) { to.spread = static_cast<Spread>(spread); });
   }

@@ -141,7 +141,7 @@ class Drawn {
     to.sp = to.tp > 1 && draws_.chance(50);
     draw_experts(module, to);
     draw_state(module, to);
-    if (to.cp > 1) to.tokens = draws_.any<TokenAssignment>();
+    if (to.cp > 1) to.tokens = static_cast<TokenAssignment>(draws_.below(3));  // none by chance
     if (layout_.placement != Placement::homogeneous && ModuleId(m) != language_ &&
         draws_.chance(20))
       to.spread = Spread::images;

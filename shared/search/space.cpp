@@ -91,6 +91,11 @@ class Grids {
         placement_(placement),
         virtual_stages_(virtual_stages),
         pipelined_(pipelined),
+        // Halves that mirror each other are even of a triangle of pairs alone.
+        even_deal_(scenario.model.modules[language_module(scenario.model).value].mask ==
+                           Mask::causal
+                       ? TokenAssignment::zigzag
+                       : TokenAssignment::balanced),
         rejections_(rejections) {}
 
   std::vector<ModuleLayout> on(const RankRange& ranks) {
@@ -177,7 +182,7 @@ class Grids {
         for (const Recompute recompute : choice(search_.recompute, all_of<Recompute>())) {
           grid.recompute = recompute;
           for (const TokenAssignment tokens :
-               grid.cp > 1 ? choice(search_.tokens, {TokenAssignment::zigzag})
+               grid.cp > 1 ? choice(search_.tokens, {even_deal_})
                            : only(search_.tokens, TokenAssignment::contiguous)) {
             grid.tokens = tokens;
             for (const Spread spread : choice(search_.spread, {Spread::samples})) {
@@ -204,6 +209,7 @@ class Grids {
   const ModuleSearch& search_;
   Placement placement_;
   bool virtual_stages_, pipelined_;
+  TokenAssignment even_deal_;
   Rejections& rejections_;
   std::vector<ModuleLayout> found_;
 };

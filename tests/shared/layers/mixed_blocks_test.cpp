@@ -7,6 +7,7 @@
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
 #include "shared/model/presets.h"
+#include "shared/program/work.h"
 
 namespace polyphony {
 namespace {
@@ -84,14 +85,14 @@ TEST_CASE("unlike blocks: what each is follows from the pattern, repeated") {
   CHECK(block_at(deepseek, 3) == BlockKind{AttentionKind::latent, FeedForwardKind::experts});
 }
 
-TEST_CASE("sliding windows: pairs of rows, whole and in parts") {
+TEST_CASE("sliding windows: pairs of rows") {
   Module m = preset("gpt-oss-20b");
   m.sliding_window = 3;
-  CHECK(causal_pairs(m, 0, 2) == 1 + 2);
-  CHECK(causal_pairs(m, 0, 5) == 1 + 2 + 3 + 3 + 3);
-  CHECK(causal_pairs(m, 2, 5) == 9);
-  WorkSize size = one_sample(5);
-  size.window_pairs = causal_pairs(m, 0, 5);
+  const Model model{{m}, {}};
+  const Batch batch{{{0, {{Modality::text, 5, 0}}}}};
+  const std::uint32_t first = 0;
+  const WorkSize size = work_size(model, ModuleId(0), batch, &first, 1);
+  CHECK(size.window_pairs == 1 + 2 + 3 + 3 + 3);
   CHECK(layer_size(m, 1, size).pairs == 12);
   CHECK(layer_size(m, 2, size).pairs == 15);
   // 4 flops a pair and number of the 64 heads' 64.

@@ -100,10 +100,15 @@ TEST_SUITE("balance") {
     CHECK(language_blocks(make_plan(scenario, layout)) == std::vector<std::size_t>{1 + 5, 7 + 1});
   }
 
-  // Of one token, 2 FLOPs a weight: q and out 2 · 96 · 96, k and v 2 · 96 · 48, SwiGLU 3 · 96 · 256
-  // = 101,376 weights; of one pair, 4 · 96 FLOPs.
-  TEST_CASE("a deal of tokens counts experts and routers") {
+  // Of one token and block, 2 FLOPs a weight: q and out 2 · 96 · 96, k and v 2 · 96 · 48, SwiGLU
+  // 3 · 96 · 256 = 101,376 weights; of one pair, 4 · 96 FLOPs.
+  TEST_CASE("a deal of tokens counts experts and routers, and windows apart") {
     Module language = examples::small_on_cpu(1, 1).model.modules.back();
+    const auto linear_pairs = [](const Module& module) {
+      const TokenCosts costs = token_costs(module);
+      CHECK(costs.pair == doctest::Approx(384.0 * module.layers));
+      return costs.token / costs.pair;
+    };
     CHECK(linear_pairs(language) == doctest::Approx(2 * 101376.0 / 384));
     // Two of four experts as wide as half of it each, and the router.
     language.experts = 4;
@@ -113,6 +118,14 @@ TEST_SUITE("balance") {
     CHECK(linear_pairs(language) == doctest::Approx(2 * (101376.0 + 96 * 4) / 384));
     language.experts_per_token = 4;
     CHECK(linear_pairs(language) == doctest::Approx(2 * (101376.0 + 3 * 96 * 256 + 96 * 4) / 384));
+    language.layers = 4;
+    language.mixers = {Mixer::window, Mixer::full, Mixer::window, Mixer::window};
+    language.sliding_window = 8;
+    CHECK(token_costs(language).pair == doctest::Approx(384));
+    CHECK(token_costs(language).window_pair == doctest::Approx(3 * 384));
+    language.mixers = {Mixer::window};  // no block sees all
+    CHECK(token_costs(language).pair == 0);
+    CHECK(token_costs(language).window_pair == doctest::Approx(4 * 384));
   }
 }
 

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "shared/plan/assign.h"
-#include "shared/plan/tokens.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/small_diffusion.h"
 
@@ -18,6 +17,13 @@ WorkSize size_of(const Model& model, std::size_t module, const std::vector<Sampl
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < samples.size(); ++i) all.push_back(i);
   return work_size(model, ModuleId(module), batch, all.data(), all.size());
+}
+
+TokenMask packed(const std::vector<std::int64_t>& lengths) {
+  TokenMask mask;
+  for (const std::int64_t tokens : lengths)
+    mask.add(tokens, mask.groups, true, {mask.groups, mask.groups + 1});
+  return mask;
 }
 
 // The work item of each context-parallel rank, for the language module alone.
@@ -117,7 +123,7 @@ TEST_CASE("balanced deal: 32 tokens of one sample over two ranks, token by token
   // 16 blocks a rank: one token each, of cost 1 to 32. The dearest first to the rank with the
   // least: 32 | 31 30 | 29 28 | 27 26 | 25 …, so that after each four both have as much: the costs
   // that leave 0 or 1 over 4 go to the first rank. 16 tokens and 32·33/2/2 = 264 pairs each.
-  const auto dealt = deal_tokens(TokenAssignment::balanced, {32}, 2, 0);
+  const auto dealt = deal_tokens(TokenAssignment::balanced, packed({32}), 0, 2, {});
   REQUIRE(dealt.size() == 2);
   for (const auto& intervals : dealt) {
     std::int64_t tokens = 0, pairs = 0;
@@ -133,7 +139,8 @@ TEST_CASE("balanced deal: 32 tokens of one sample over two ranks, token by token
   CHECK(dealt[0][1] == Interval{3, 5});
   CHECK(dealt[0].back() == Interval{31, 32});
   // Two samples of 16 beside linear work that dwarfs attention: as many tokens each.
-  for (const auto& intervals : deal_tokens(TokenAssignment::balanced, {16, 16}, 2, 1e6)) {
+  for (const auto& intervals :
+       deal_tokens(TokenAssignment::balanced, packed({16, 16}), 0, 2, TokenCosts{1, 0, 1e6})) {
     std::int64_t tokens = 0;
     for (const Interval& interval : intervals) tokens += interval.size();
     CHECK(tokens == 16);

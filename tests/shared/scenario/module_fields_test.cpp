@@ -60,6 +60,7 @@ TEST_CASE("last_of() is the last enumerator that has a name") {
   CHECK(is_last(last_of(Trainable{})));
   CHECK(is_last(last_of(Norm{})));
   CHECK(is_last(last_of(Mixer{})));
+  CHECK(is_last(last_of(Mask{})));
   CHECK(is_last(last_of(Activation{})));
   CHECK(is_last(last_of(RouterScores{})));
   CHECK(is_last(last_of(Placement{})));

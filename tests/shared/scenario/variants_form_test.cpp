@@ -1,6 +1,7 @@
 // Keys of the dense families' variants: read, refused, printed and read again.
 #include <doctest/doctest.h>
 
+#include "shared/plan/plan.h"
 #include "shared/scenario/scenario_json.h"
 #include "tests/shared/support/scenario_files.h"
 
@@ -89,6 +90,20 @@ TEST_CASE("short convolutions are said block by block") {
             .find("key \"short_conv\" is missing") != std::string::npos);
   CHECK(test::refusal(with_model(R"({"language": {"short_conv": 3}})"))
             .find("/short_conv: no block of \"mixers\" is a convolution") != std::string::npos);
+}
+
+TEST_CASE("masks are said by name, and not of blocks that carry a state") {
+  const Scenario scenario = read(R"({"language": {"mask": "isolated"}})");
+  CHECK(scenario.model.modules[2].mask == Mask::isolated);
+  check_round_trip(scenario);
+  CHECK(check_runnable(scenario, {})->reason.find("mask isolated is simulation only") == 0);
+  CHECK(test::refusal(with_model(R"({"language": {"mask": "diagonal"}})")).find("/mask") !=
+        std::string::npos);
+  CHECK(test::refusal(with_model(
+                          R"({"language": {"mixers": ["convolution", "full"], "short_conv": 3,
+                                           "mask": "prefix"}})"))
+            .find("/mask: a running state and a convolution see all rows before") !=
+        std::string::npos);
 }
 
 TEST_CASE("patches are joined in squares") {
