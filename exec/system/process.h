@@ -10,7 +10,7 @@ namespace polyphony::exec {
 // measured). A paced rank sleeps most of its time, and must go on when its time is over, not when the
 // others' slices are. Else this rank's share of the cores as compute threads, never more than the process
 // may run on. Call it first: threads started later inherit it.
-void share_cores(int local_ranks, bool paced);
+void share_cores(int local_ranks, bool paced = false);
 // Of the host's steady clock (CLOCK_MONOTONIC), which stands still while the machine is suspended
 // and runs on while this process is stopped (SIGSTOP).
 Seconds steady_now();

@@ -17,10 +17,10 @@ TEST_CASE("a process bound to one core computes with one thread") {
   CPU_ZERO(&one);
   CPU_SET(core, &one);
   REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-  share_cores(1, false);
+  share_cores(1);
   CHECK(at::get_num_threads() == 1);
   REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
-  share_cores(1, false);
+  share_cores(1);
   CHECK(at::get_num_threads() == CPU_COUNT(&before));
   at::set_num_threads(threads);
 }
