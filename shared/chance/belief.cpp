@@ -81,6 +81,7 @@ LayoutDistance layout_distance(const Layout& a, const Layout& b) {
   count(a.placement != b.placement);
   count(a.schedule != b.schedule);
   count(a.encoder_microbatches != b.encoder_microbatches);
+  count(a.encoder_order != b.encoder_order);
   LayoutDistance most;
   for (std::size_t m = 0; m < a.modules.size(); ++m) {
     const ModuleLayout &x = a.modules[m], &y = b.modules[m];

@@ -85,6 +85,18 @@ const char* name(TokenAssignment tokens) {
   return "?";
 }
 
+const char* name(EncoderOrder order) {
+  switch (order) {
+    case EncoderOrder::in_turn:
+      return "in-turn";
+    case EncoderOrder::phases:
+      return "phases";
+    case EncoderOrder::interleaved:
+      return "interleaved";
+  }
+  return "?";
+}
+
 const char* name(Bridge bridge) {
   switch (bridge) {
     case Bridge::sharded:
@@ -152,6 +164,7 @@ std::string describe(const ModuleLayout& layout) {
   if (layout.shard_ranks > 0) text += " over " + std::to_string(layout.shard_ranks);
   if (layout.recompute != Recompute::none)
     text += std::string(" recompute ") + name(layout.recompute) + range_text(layout);
+  if (layout.ahead > 0) text += " ahead " + std::to_string(layout.ahead);
   if (!layout.blocks.empty()) text += " blocks " + runs_text(layout.blocks);
   return text;
 }
@@ -171,6 +184,7 @@ std::string brief(const ModuleLayout& layout) {
     text += layout.recompute == Recompute::full ? " rc" : " sel";
   if (!layout.recompute_blocks.empty()) text += range_text(layout).substr(3);
   if (!layout.blocks.empty()) text += "*";
+  if (layout.ahead > 0) text += "+" + std::to_string(layout.ahead);
   return text;
 }
 
@@ -189,6 +203,8 @@ std::string brief(const Model& model, const Layout& layout) {
   if (layout.modules[last].pp > 1) text += std::string(" ") + schedule_name(layout);
   text += " x" + std::to_string(layout.microbatches);
   if (layout.encoder_microbatches > 0) text += "/" + std::to_string(layout.encoder_microbatches);
+  if (layout.encoder_order != EncoderOrder::in_turn)
+    text += layout.encoder_order == EncoderOrder::phases ? " ph" : " il";
   return text;
 }
 
@@ -212,6 +228,8 @@ std::string describe(const Model& model, const Layout& layout) {
             range_text(encoder);
   if (layout.encoder_microbatches > 0)
     text += "  encoder x" + std::to_string(layout.encoder_microbatches);
+  if (layout.encoder_order != EncoderOrder::in_turn)
+    text += std::string("  encoder ") + name(layout.encoder_order);
   if (layout.bridge != Bridge::sharded) text += std::string("  bridge ") + name(layout.bridge);
   return text;
 }

@@ -42,6 +42,14 @@ constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::ran
 // What an encoder's ranks divide among them: samples with their images, or images one by one.
 enum class Spread : std::uint8_t { samples, images };
 constexpr Spread last_of(Spread) { return Spread::images; }
+// What encoders on the language module's ranks run when.
+//   in_turn      per encoder work item its forward, the language module's order of the microbatches that
+//                it feeds, its backward: the pipeline runs empty between them
+//   phases       all forwards, the language module's order, all backwards
+//   interleaved  encoder stages are the first virtual stages of one pipeline of both: schedule
+//                interleaved, in groups of pp microbatches
+enum class EncoderOrder : std::uint8_t { in_turn, phases, interleaved };
+constexpr EncoderOrder last_of(EncoderOrder) { return EncoderOrder::interleaved; }
 // Rows between grids: from every tensor-parallel rank straight to where they are wanted; or from
 // the first tensor-parallel rank to the first, which passes them on to the others. Under sequence
 // parallelism every rank has rows of its own: each sends them to the first of the others, which
@@ -68,6 +76,7 @@ struct ModuleLayout {
   // Transformer blocks per (virtual) stage; empty: balanced by cost. Homogeneous: the language
   // module's list counts the blocks of the whole chain, encoders first.
   std::vector<int> blocks;
+  int ahead = 0;  // an encoder with ranks of its own: forwards more than its schedule's warm-up
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
@@ -81,9 +90,11 @@ struct Layout {
   Placement placement = Placement::homogeneous;
   std::vector<ModuleLayout> modules;  // by ModuleId; projectors carry their source's grid
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  int microbatches = 1;          // per data-parallel lane of the language module and step
-  int encoder_microbatches = 0;  // colocated: encoder work items a step; 0: as many as microbatches
-                                 // when the language pp is 1, else 1 (the whole step, three phases)
+  int microbatches = 1;  // per data-parallel lane of the language module and step
+  // Encoder work items a step; 0: as many as microbatches, but one for encoders that run in turn with a
+  // language pipeline on their ranks.
+  int encoder_microbatches = 0;
+  EncoderOrder encoder_order = EncoderOrder::in_turn;
   Bridge bridge = Bridge::sharded;
   // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
   // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
@@ -104,6 +115,7 @@ const char* name(Recompute recompute);
 std::optional<Recompute> recompute_of(Recipe recipe);
 const char* name(TokenAssignment tokens);
 const char* name(Spread spread);
+const char* name(EncoderOrder order);
 const char* name(Bridge bridge);
 // Of the schedule, or that the layout has turns of its own.
 const char* schedule_name(const Layout& layout);
@@ -114,7 +126,7 @@ std::string describe(const Model& model, const Layout& layout);
 // The same in few words, for tables: "apart  64:TP4s PP2 Z1 | TP8s PP7 Z1 1f1b x128". s: sequence
 // parallelism; V: virtual stages; Z1, Z2, Z3: shard optimizer, gradients, full (ZeRO's stages), /8:
 // over 8 ranks; rc, sel: recompute full, selective; *: blocks of its own; 64: ranks of its own; x128/4: microbatches,
-// encoder work items.
+// encoder work items, ph, il: encoder order phases, interleaved; +4: ahead.
 std::string brief(const Model& model, const Layout& layout);
 
 }  // namespace polyphony

@@ -42,10 +42,6 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
       break;
   }
   const ModuleId language = language_module(model);
-  if (ModuleId(b) == language && one.pp > 1)
-    return refuse(first +
-                  ": a colocated encoder runs whole on every rank; use pp 1 (its pipeline would "
-                  "stagger the ranks)");
   if (ModuleId(a) == language)
     return refuse(second + ": cannot share the ranks of " + first +
                   ", which feeds it, but in a homogeneous layout; give it ranks of its own");
@@ -54,9 +50,17 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
     return refuse(second + ": cannot share the ranks of " + first +
                   ", whose rows it waits for through " + model.modules[language.value].name +
                   ", but in a homogeneous layout; give it ranks of its own");
-  if (ModuleId(b) != language && one.pp != other.pp)
-    return refuse(first + ": encoders on the same ranks need the same pp; " + second + " has pp " +
-                  number(other.pp));
+  if (ModuleId(b) != language && (one.pp != other.pp || one.vpp != other.vpp))
+    return refuse(first + ": encoders on the same ranks need the same pp and vpp; " + second +
+                  " has pp " + number(other.pp) + ", vpp " + number(other.vpp));
+  if (ModuleId(b) == language && other.pp % one.pp != 0)
+    return refuse(first + ": its pp " + number(one.pp) + " must divide that of " + second +
+                  " on the same ranks, " + number(other.pp) +
+                  "; nearest legal: " + nearest_divisors(other.pp, one.pp));
+  if (ModuleId(b) == language && layout.encoder_order == EncoderOrder::interleaved &&
+      one.pp != other.pp)
+    return refuse(first + ": encoder_order interleaved makes one pipeline with " + second +
+                  "; use its pp, " + number(other.pp) + ", or encoder_order phases");
   return {};
 }
 
@@ -155,9 +159,15 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
       if (model.modules[other].kind != ModuleKind::projector)
         if (Verdict verdict = check_pair(model, layout, m, other)) return verdict;
     const bool apart = layout.placement != Placement::homogeneous;
-    if (apart && ModuleId(m) != language && grid.vpp > 1)
+    if (apart && language < ModuleId(m) && grid.vpp > 1)
       return refuse(model.modules[m].name +
-                    ": virtual stages (vpp) are for the language module; use vpp 1");
+                    ": virtual stages (vpp) are for encoders and the language module; use vpp 1");
+    const bool own =
+        apart && ModuleId(m) < language && !same_ranks(grid, layout.modules[language.value]);
+    if (grid.ahead < 0) return refuse(model.modules[m].name + ": ahead must not be negative");
+    if (grid.ahead > 0 && !own)
+      return refuse(model.modules[m].name +
+                    ": ahead is for an encoder with ranks of its own; leave it out");
     if (grid.spread == Spread::images && (ModuleId(m) == language || !apart))
       return refuse(model.modules[m].name +
                     ": spread \"images\" is for an encoder with a grid of its own; leave it out");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "shared/plan/checks.h"
 
@@ -7,28 +8,60 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-// Encoder work items, where an encoder has the language module's ranks too; else 0.
-int shared_works(const Model& model, const Layout& layout, ModuleId language) {
+// Encoders that have the language module's ranks too, and those with ranks of their own.
+struct Encoders {
+  std::vector<ModuleId> beside, apart;
+};
+Encoders encoders_of(const Model& model, const Layout& layout, ModuleId language) {
   const ModuleLayout& grid = layout.modules[language.value];
-  if (layout.placement == Placement::homogeneous) return 0;
-  for (std::size_t m = 0; m < language.value; ++m)
-    if (model.modules[m].kind != ModuleKind::projector &&
-        layout.modules[m].first_rank == grid.first_rank && layout.modules[m].ranks == grid.ranks)
-      return layout.encoder_microbatches > 0 ? layout.encoder_microbatches
-             : grid.pp == 1                  ? layout.microbatches
-                                             : 1;
-  return 0;
+  Encoders found;
+  for (std::size_t m = 0; m < language.value && layout.placement != Placement::homogeneous; ++m) {
+    if (model.modules[m].kind == ModuleKind::projector) continue;
+    const ModuleLayout& own = layout.modules[m];
+    const bool same = own.first_rank == grid.first_rank && own.ranks == grid.ranks;
+    (same ? found.beside : found.apart).emplace_back(m);
+  }
+  return found;
 }
 
-Verdict check_schedule(const Model& model, const Layout& layout, ModuleId language, int works) {
+Verdict check_schedule(const Model& model, const Layout& layout, ModuleId language,
+                       const Encoders& encoders) {
   const ModuleLayout& grid = layout.modules[language.value];
   int after = 0;  // stages of what the language module feeds
   if (layout.placement != Placement::homogeneous)
     for (std::size_t m = language.value + 1; m < model.modules.size(); ++m)
       after = std::max(after, layout.modules[m].pp);
-  const int flush = works > 0 ? layout.microbatches / works : layout.microbatches;
-  if (!layout.turns.empty()) return {};  // check_own_turns() looks at them
-  const std::string why = schedule(layout.schedule).refusal({grid.pp, grid.vpp, flush, after});
+  const bool own_turns = !layout.turns.empty();  // check_own_turns() looks at them
+  for (const ModuleId id : encoders.apart) {
+    const ModuleLayout& own = layout.modules[id.value];
+    if (own.vpp == 1) continue;
+    const std::string who = model.modules[id.value].name + ": ";
+    if (own_turns) return refuse(who + "turns of the layout's own need encoders of vpp 1");
+    const int works = encoder_works(layout, own, grid);
+    if (const std::string why =
+            schedule(ScheduleKind::interleaved).refusal({own.pp, own.vpp, works});
+        !why.empty())
+      return refuse(who + "virtual stages run schedule interleaved, which " + why);
+  }
+  const std::string order = std::string("encoder_order ") + name(layout.encoder_order);
+  if (encoders.beside.empty() && layout.encoder_order != EncoderOrder::in_turn)
+    return refuse(order + " is for encoders on the language module's ranks; leave it out");
+  if (layout.encoder_order == EncoderOrder::interleaved) {
+    if (own_turns || (layout.schedule != ScheduleKind::one_f_one_b &&
+                      layout.schedule != ScheduleKind::interleaved))
+      return refuse(order + " goes with schedules 1f1b and interleaved, not " +
+                    schedule_name(layout) + "; use encoder_order phases");
+    const Pipeline both{grid.pp, grid.vpp + layout.modules[encoders.beside.front().value].vpp,
+                        layout.microbatches, after};
+    if (const std::string why = schedule(ScheduleKind::interleaved).refusal(both); !why.empty())
+      return refuse(order + " " + why);
+  }
+  if (own_turns) return {};
+  const bool flushes = !encoders.beside.empty() && layout.encoder_order == EncoderOrder::in_turn;
+  const int works =
+      flushes ? encoder_works(layout, layout.modules[encoders.beside.front().value], grid) : 1;
+  const std::string why =
+      schedule(layout.schedule).refusal({grid.pp, grid.vpp, layout.microbatches / works, after});
   if (why.empty()) return {};
   return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);
 }
@@ -48,17 +81,17 @@ Verdict check_work(const Scenario& scenario, const Layout& layout) {
                   number(std::max(1, scenario.data.global_batch / language.dp())) +
                   " microbatches");
   if (layout.encoder_microbatches < 0) return refuse("encoder_microbatches must not be negative");
-  const int shared = shared_works(model, layout, id);
+  const Encoders encoders = encoders_of(model, layout, id);
   if (layout.encoder_microbatches > 0) {
-    if (shared == 0)
-      return refuse("encoder_microbatches applies to colocated layouts only; leave it out");
+    if (encoders.beside.empty() && encoders.apart.empty())
+      return refuse("encoder_microbatches is for encoders with grids of their own; leave it out");
     if (layout.microbatches % layout.encoder_microbatches != 0)
       return refuse("encoder_microbatches " + number(layout.encoder_microbatches) +
                     " does not divide " + number(layout.microbatches) +
                     " microbatches; nearest legal: " +
                     nearest_divisors(layout.microbatches, layout.encoder_microbatches));
   }
-  return check_schedule(model, layout, id, shared);
+  return check_schedule(model, layout, id, encoders);
 }
 
 }  // namespace polyphony::checks

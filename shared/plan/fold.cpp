@@ -33,9 +33,18 @@ class Folding {
 
   // Empty: it folds.
   std::optional<std::string> run() {
-    for (const Branch& branch : plan_.branches)
+    for (const Branch& branch : plan_.branches) {
       if (spans_stages(branch) && stage_width() % cell(branch.grid) != 0)
         return "lanes of an encoder lie across pipeline stages";
+      if (!spans_stages(branch) && same_ranks(branch.grid, language_.grid) &&
+          branch.grid.pp != language_.grid.pp)
+        return "pipelines of unlike depths share their ranks";
+      // Its lanes hold runs of several microbatches, which are of several lanes of each.
+      const bool whole = same_ranks(branch.grid, language_.grid) && branch.grid.pp == 1;
+      if (branch.microbatches < language_.microbatches && !whole &&
+          std::max(branch.grid.dp(), language_.grid.dp()) > 1)
+        return "works of an encoder feed several microbatches of several lanes";
+    }
     aligned_ = std::all_of(plan_.branches.begin(), plan_.branches.end(),
                            [&](const Branch& branch) { return is_aligned(branch); });
     const bool dealt =

@@ -137,6 +137,7 @@ struct Port {
   const ChunkLink* link = nullptr;
   const Crossing* crossing = nullptr;         // null: local
   std::vector<BufferId> forwards, backwards;  // by microbatch
+  std::vector<OpId> sent;                     // likewise, forward; invalid: nothing is sent
   StreamId streams[2][3];                     // by direction (backward), then Way
 };
 
@@ -182,6 +183,8 @@ struct Task {
   std::size_t role = 0, chunk = 0;
   TurnKind turn = TurnKind::forward;
   int microbatch = 0;
+  int after_sent =
+      -1;  // a forward: the microbatch whose rows have to have left the stage before it
 };
 
 class RankLowering {
@@ -205,7 +208,7 @@ class RankLowering {
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Task> tasks();
 
-  void forward(Role& role, ChunkState& chunk, int microbatch);
+  void forward(Role& role, ChunkState& chunk, int microbatch, int after_sent);
   void backward(Role& role, ChunkState& chunk, int microbatch);
   void weight(Role& role, ChunkState& chunk, int microbatch);
   // Fully sharded parameters: `position` among the tasks decides when they are gathered and freed.

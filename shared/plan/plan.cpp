@@ -174,10 +174,10 @@ std::vector<Stage> make_stages(const Model& model, const Layout& layout, const L
 }
 
 int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
-  const bool shares = grid.first_rank == language.first_rank && grid.ranks == language.ranks;
-  if (!shares) return layout.microbatches;
   if (layout.encoder_microbatches > 0) return layout.encoder_microbatches;
-  return language.pp == 1 ? layout.microbatches : 1;
+  const bool shares = grid.first_rank == language.first_rank && grid.ranks == language.ranks;
+  const bool in_turn = shares && layout.encoder_order == EncoderOrder::in_turn;
+  return in_turn && language.pp > 1 ? 1 : layout.microbatches;
 }
 
 int cell_ranks(const ModuleLayout& grid) {

@@ -103,8 +103,7 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts&
 // another.
 Layout with_blocks(Layout layout, const Plan& plan);
 
-// Work items a step of an encoder's branch on `grid`: one that shares the ranks of the language
-// module may take several microbatches at once.
+// Work items a step of an encoder's branch on `grid`: each may feed several microbatches.
 int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language);
 
 // Neighbours that compute together: the tensor-, context- and expert-parallel ranks of one sequence.

@@ -27,7 +27,7 @@ void RankLowering::emit() {
       for (const ParamGroupId params : gathers(chunk)) freed_after_.push_back(gathered_.at(params));
     switch (task.turn) {
       case TurnKind::forward:
-        forward(role, chunk, task.microbatch);
+        forward(role, chunk, task.microbatch, task.after_sent);
         break;
       case TurnKind::backward:
       case TurnKind::backward_input:
@@ -97,6 +97,7 @@ void RankLowering::join_ports(Role& role) {
       if (!local) port.crossing = &b_.crossings_[static_cast<std::size_t>(b_.crossing_of_[i])];
       port.forwards.resize(microbatches);
       port.backwards.resize(microbatches);
+      port.sent.resize(microbatches);
       return &port;
     };
     Port* port = add();
@@ -242,8 +243,15 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   return result;
 }
 
+// Where nothing has a backward, what a stage made of the work has left it by the backward's turn: that
+// bounds how far ahead such a stage runs, and what it holds for those that have not taken it yet.
 std::vector<Task> RankLowering::tasks() {
   std::vector<Task> list;
+  std::vector<int> last_sent(roles_.size(), -1);  // by role
+  const auto none_visited = [](const Role& role) {
+    return std::none_of(role.chunks.begin(), role.chunks.end(),
+                        [](const ChunkState& chunk) { return chunk.visited; });
+  };
   const auto role_of = [&](const Turn& turn) {
     std::size_t r = 0;
     while (roles_[r].branch != turn.branch || roles_[r].stage != turn.stage) ++r;
@@ -256,7 +264,7 @@ std::vector<Task> RankLowering::tasks() {
     if (turn.kind == TurnKind::forward) {
       role.recipes[static_cast<std::size_t>(turn.work)] = turn.recipe;
       for (std::size_t c = 0; c < role.chunks.size(); ++c)
-        list.push_back({r, c, TurnKind::forward, microbatch});
+        list.push_back({r, c, TurnKind::forward, microbatch, c == 0 ? last_sent[r] : -1});
       continue;
     }
     if (!b_.training_) continue;
@@ -264,6 +272,7 @@ std::vector<Task> RankLowering::tasks() {
     for (std::size_t c = role.chunks.size(); c-- > 0;)
       if (returns_gradient(turn) ? role.chunks[c].visited : role.chunks[c].trained)
         list.push_back({r, c, turn.kind, microbatch});
+    if (returns_gradient(turn) && none_visited(role)) last_sent[r] = microbatch;
   }
   return list;
 }

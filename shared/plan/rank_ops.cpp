@@ -177,6 +177,7 @@ void RankLowering::depart(const Role& role, Port& port, bool backward, int micro
   const Side& end = side(port, backward, true);
   const std::size_t i = entry(role, microbatch, end);
   const OpId sent = add_exchange(port, backward, Way::send, end.messages[i], op, end.buffers[i]);
+  if (!backward) port.sent[static_cast<std::size_t>(microbatch)] = sent;
   if (b_.stack_.blocking_messages && !backward) sent_.push_back(sent);
 }
 
@@ -186,7 +187,7 @@ OpId RankLowering::slot_after(const std::vector<OpId>& turns) const {
   return turns.size() < slots ? OpId{} : turns[turns.size() - slots];
 }
 
-void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
+void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch, int after_sent) {
   const auto m = static_cast<std::size_t>(microbatch);
   std::vector<BufferUse>& uses = uses_;
   std::vector<OpId>& received = waits_;
@@ -196,6 +197,9 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch) {
   for (Port* port : chunk.inputs)
     received.push_back(arrive(role, *port, false, microbatch, slot, uses,
                               chunk.visited ? &chunk.arrived[m] : nullptr));
+  for (const ChunkState& other : role.chunks)
+    for (const Port* port : other.outputs)
+      if (after_sent >= 0) received.push_back(port->sent[static_cast<std::size_t>(after_sent)]);
   if (chunk.visited) {
     const ChunkBytes& sizes = bytes(role, chunk, microbatch);
     chunk.tapes[m] = b_.add_buffer(rank_, BufferKind::tape, sizes.tape);

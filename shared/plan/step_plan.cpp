@@ -31,6 +31,7 @@ class Orders {
  public:
   Orders(const Layout& layout, const Plan& plan)
       : row_(schedule(layout.schedule)),
+        encoders_(layout.encoder_order),
         turns_(layout.turns),
         plan_(plan),
         language_(plan.branches[plan.language]) {}
@@ -64,8 +65,9 @@ class Orders {
     return after;
   }
   // How many times a step the language module's pipeline runs empty: once per work item of an
-  // encoder that has its ranks too.
+  // encoder that runs in turn with it.
   int flushes() const {
+    if (encoders_ != EncoderOrder::in_turn) return 1;
     for (std::size_t b = 0; b < plan_.language; ++b)
       if (plan_.branches[b].grid.first_rank == language_.grid.first_rank)
         return plan_.branches[b].microbatches;
@@ -129,8 +131,13 @@ class Orders {
       if (!turns_.empty()) return feeding(branch, mine.index);
       const Turns first =
           row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
-      const int lead = forward_lead(first, 0, 0);
-      return one_and_one(lead + branch.grid.pp - mine.index, branch.microbatches, mine.index);
+      const int lead = forward_lead(first, 0, 0),
+                fed = language_.microbatches / branch.microbatches;
+      const ScheduleKind kind =
+          branch.grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+      return schedule(kind).order(
+          pipeline(branch, branch.microbatches, (lead + fed - 1) / fed + 1 + branch.grid.ahead),
+          mine.index);
     }
     if (mine.branch == plan_.language) return of_language(mine.index, branch.microbatches);
     if (!turns_.empty() && flushes() == 1) return fed(mine.index);
@@ -142,24 +149,53 @@ class Orders {
     return turns;
   }
 
-  // Per encoder work item its forward, the language module's order of the microbatches it feeds, its
-  // backward.
+  // Encoders before the language module on their ranks; `mine` ends with the language module.
   Turns with_encoders(const std::vector<Carried>& mine) const {
-    const int works = plan_.branches[mine.front().branch].microbatches,
-              fed = language_.microbatches / works;
+    if (encoders_ == EncoderOrder::interleaved) return interleaved(mine);
+    const int groups = flushes(), fed = language_.microbatches / groups;
     const Turns group = of_language(mine.back().index, fed);
     Turns turns;
-    for (int e = 0; e < works; ++e) {
+    for (int g = 0; g < groups; ++g) {
+      for (std::size_t i = 0; i + 1 < mine.size(); ++i) add_phase(mine[i], true, g, groups, turns);
+      for (const Turn& turn : group) turns.push_back(of(plan_.language, turn, g * fed));
+      for (std::size_t i = mine.size() - 1; i-- > 0;) add_phase(mine[i], false, g, groups, turns);
+    }
+    return turns;
+  }
+
+  // All forwards of an encoder's works of one of `groups`, or all backwards.
+  void add_phase(const Carried& mine, bool forwards, int group, int groups, Turns& turns) const {
+    const Branch& branch = plan_.branches[mine.branch];
+    const int works = branch.microbatches / groups;
+    for (const Turn& turn : schedules::gpipe(pipeline(branch, works, 0), mine.index))
+      if (is_forward(turn) == forwards) turns.push_back(of(mine.branch, turn, group * works));
+  }
+
+  // One pipeline, whose first virtual stages are the encoders'. A work of several microbatches runs
+  // forward with the first of them, backward with the last.
+  Turns interleaved(const std::vector<Carried>& mine) const {
+    const Branch& encoder = plan_.branches[mine.front().branch];
+    const int before = static_cast<int>(encoder.grid.pp * encoder.grid.vpp),
+              fed = language_.microbatches / encoder.microbatches;
+    Pipeline both = pipeline(language_, language_.microbatches, after_language());
+    both.virtual_stages += encoder.grid.vpp;
+    Turns turns;
+    for (Turn turn : schedules::interleaved(both, mine.back().index)) {
+      if (turn.stage >= before) {
+        turn.stage = static_cast<std::uint16_t>(turn.stage - before);
+        turns.push_back(of(plan_.language, turn, 0));
+        continue;
+      }
+      if (turn.work % fed != (is_forward(turn) ? 0 : fed - 1)) continue;
+      turn.work /= fed;
       for (std::size_t i = 0; i + 1 < mine.size(); ++i)
-        turns.push_back(of(mine[i].branch, make_turn(TurnKind::forward, 0, e), 0));
-      for (const Turn& turn : group) turns.push_back(of(plan_.language, turn, e * fed));
-      for (std::size_t i = mine.size() - 1; i-- > 0;)
-        turns.push_back(of(mine[i].branch, make_turn(TurnKind::backward, 0, e), 0));
+        turns.push_back(of(mine[is_forward(turn) ? i : mine.size() - 2 - i].branch, turn, 0));
     }
     return turns;
   }
 
   const Schedule& row_;
+  const EncoderOrder encoders_;
   const std::vector<Turns>& turns_;  // the layout's own; empty: the schedule's
   const Plan& plan_;
   const Branch& language_;

@@ -33,9 +33,8 @@ struct StepPlan {
 
 // The layout's own: its schedule's orders.
 //   Encoders with ranks of their own run as far ahead as the language module's first rank asks.
-//   Encoders on the language module's ranks: per encoder work item their forward, the language
-//   module's order of the microbatches it feeds, their backward. What the language module feeds runs
-//   Schedule::following.
+//   Encoders on the language module's ranks: as Layout::encoder_order says. What the language module
+//   feeds runs Schedule::following.
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch);
 

@@ -38,18 +38,19 @@ auto fields(const Model& value) {
 }
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, spread, first_rank, ranks, blocks] = value;
+               tokens, spread, first_rank, ranks, blocks, ahead] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
-                  expert_tp, tokens, spread, first_rank, ranks, blocks);
+                  expert_tp, tokens, spread, first_rank, ranks, blocks, ahead);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;
   return std::tie(kind, overlapped, branch, stage, work, recipe);
 }
 auto fields(const Layout& value) {
-  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, bridge, turns] =
-      value;
-  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, bridge, turns);
+  const auto& [placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
+               bridge, turns] = value;
+  return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
+                  bridge, turns);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

@@ -51,6 +51,7 @@ struct Search {
   std::vector<ScheduleKind> schedule;
   std::vector<int> microbatch;                 // samples per microbatch and language lane
   std::vector<int> encoder_microbatches = {};  // colocated before a pipeline; as in a layout
+  std::vector<EncoderOrder> encoder_order = {};
   std::vector<Bridge> bridge = {};
   bool operator==(const Search&) const = default;
 };

@@ -122,7 +122,9 @@ const ObjectForm& grid_form() {
        {"spread", choice_form(enum_names<Spread>()),
         "what an encoder's ranks divide: samples, or single images"},
        {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
-        "transformer blocks per stage; balanced when absent"}},
+        "transformer blocks per stage; balanced when absent"},
+       {"ahead", integer_form(0, kMostSamples),
+        "an encoder with ranks of its own: forwards more than its schedule's warm-up"}},
       {}};
   return form;
 }
@@ -138,7 +140,10 @@ const ObjectForm& layout_form() {
        {"microbatches", integer_form(1, kMostSamples),
         "per data-parallel lane of the language module and step"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
-        "colocated: encoder work items per step; 0: chosen"},
+        "encoder work items per step; 0: chosen"},
+       {"encoder_order", choice_form(enum_names<EncoderOrder>()),
+        "when encoders on the language module's ranks run: in turn with it, all forwards before it "
+        "and backwards after it, or interleaved"},
        {"bridge", choice_form(enum_names<Bridge>()),
         "how rows go between grids; leader: by way of each one's first tensor-parallel rank"}},
       {object_form(grid_form())}};

@@ -52,6 +52,7 @@ ModuleLayout read_grid(const JsonValue& value) {
   if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
   if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);
+  value.read("ahead", grid.ahead);
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
   if (ranks.is_object()) {
@@ -233,6 +234,8 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
     }
   value.read("microbatches", layout.microbatches);
   value.read("encoder_microbatches", layout.encoder_microbatches);
+  if (value.has("encoder_order"))
+    layout.encoder_order = enum_named<EncoderOrder>(value.at("encoder_order").text());
   if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);

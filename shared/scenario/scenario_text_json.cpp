@@ -172,6 +172,7 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
   if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
   if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
+  if (grid.ahead > 0) json["ahead"] = grid.ahead;
   return json;
 }
 
@@ -182,6 +183,8 @@ Json layout_json(const Layout& layout, const Model& model) {
   for (const Turns& turns : layout.turns) json["turns"].push_back(to_text(turns));
   json["microbatches"] = layout.microbatches;
   if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
+  if (layout.encoder_order != EncoderOrder::in_turn)
+    json["encoder_order"] = name(layout.encoder_order);
   if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
   if (layout.placement == Placement::homogeneous) {
     const ModuleLayout& all = layout.modules.back();

@@ -33,6 +33,7 @@ void visit_choices(Searched& search, Visit visit) {
   visit("microbatch", search.microbatch, "samples per microbatch and language lane");
   visit("encoder_microbatches", search.encoder_microbatches,
         "colocated before a pipeline: encoder work items a step; 0: one");
+  visit("encoder_order", search.encoder_order, "when encoders on the language module's ranks run");
   visit("bridge", search.bridge, "how rows go between grids");
 }
 

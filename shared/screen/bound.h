@@ -45,7 +45,7 @@ struct PartBound {
   Seconds step{};   // its busiest rank's work
   Seconds least{};  // the work of any of its ranks
   Bytes memory{};   // of its worst rank
-  Bytes always{};   // what some rank holds of it at any moment: where it has one stage, all do
+  Bytes always{};   // what each of its ranks holds of it at any moment
 };
 
 // Screens many layouts of one scenario on one batch; remembers what layouts have in common. Not for

@@ -74,6 +74,7 @@ void LayoutMemory::start(const LayoutView& view) {
 
 void LayoutMemory::add_part(const LayoutView& view, std::size_t branch, PartBound& part) {
   start(view);
+  bool any = false;
   for (const RankMoments& rank : *view.ranks) {
     if (std::none_of(rank.stages.begin(), rank.stages.end(),
                      [&](const StageOfBranch& of) { return of.branch == branch; }))
@@ -82,7 +83,8 @@ void LayoutMemory::add_part(const LayoutView& view, std::size_t branch, PartBoun
     Bytes always{};
     for (std::size_t i = 0; i < rank.stages.size(); ++i) always += stages_[i].fixed;
     part.memory = std::max(part.memory, most);
-    part.always = std::max(part.always, always);
+    part.always = any ? std::min(part.always, always) : always;
+    any = true;
   }
 }
 

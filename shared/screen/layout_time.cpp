@@ -1,6 +1,7 @@
 #include "shared/screen/layout_time.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace polyphony {
 namespace {
@@ -176,38 +177,60 @@ Seconds LayoutTimes::end_of_paths(const LayoutView& view) const {
   return std::max(end, end_of_branch(view, language, inside));
 }
 
-// Encoders on the language module's ranks: every rank runs theirs before and after each part of its
-// own work. Which of their columns share a rank with the busiest is not looked at: the smallest work
-// stands for all.
-Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
-  Seconds one{}, first{}, last{}, most_before{}, most_after{}, reductions{}, reduction{};
-  int works = 0;
-  for (std::size_t b = view.language; b-- > 0;) {
-    const BranchView& branch = view.branches[b];
-    if (branch.grid->first_rank != view.branches[view.language].grid->first_rank) continue;
-    const StageCost& cost = timed_[b].stages.front().cost;
-    works = branch.works;
-    one += cost.times.forward + cost.times.backward;
-    first += cost.times.forward;
-    last += cost.times.backward;
-    if (coupled(view, b)) {
-      most_before = std::max(most_before, cost.times.full_forward);
-      most_after = std::max(most_after, cost.times.full_backward);
-    }
-    reductions += cost.reductions;
-    reduction = cost.reduction;  // of the first, whose backward is last
+// One work of each encoder that a rank has beside its stages of the language module.
+LayoutTimes::Beside LayoutTimes::beside(const LayoutView& view, const RankMoments& rank) const {
+  Beside found;
+  for (std::size_t i = rank.stages.size(); i-- > 0;) {
+    const StageOfBranch of = rank.stages[i];
+    if (of.branch >= view.language) continue;
+    const StageCost& cost = timed_[of.branch].stages[of.stage].cost;
+    found.works = view.branches[of.branch].works;
+    found.forward += cost.times.forward;
+    found.backward += cost.times.backward;
+    found.reduction = cost.reduction;  // of the first stage of the first, whose backward is last
   }
-  if (works == 0) return Seconds(0);
-  const Seconds before = std::max(first, most_before), after = std::max(last, most_after);
-  Seconds end = end_of_branch(view, view.language, {.before = before}) + reductions;
-  // The first stage's ranks run all work items one after another: encoders, the whole pipeline,
-  // encoders.
-  end = std::max(end, end_of_fills(view, before, works) + one * (works - 1) + after + reduction);
+  return found;
+}
+
+// Encoders on the language module's ranks: every rank runs theirs before and after each part of its
+// own work, or between. Which of their columns share a rank with the busiest is not looked at: the
+// smallest work stands for all.
+Seconds LayoutTimes::end_on_shared(const LayoutView& view) const {
+  std::optional<Beside> first;  // the least of ranks that have the language module's first stage
+  Seconds end{};
   for (const RankMoments& rank : *view.ranks) {
     const RankWork work = on_rank(rank, view.language);
-    if (work.stages > 0) end = std::max(end, work.lane + one * works + reduction);
+    const Beside own = beside(view, rank);
+    if (work.stages == 0 || own.works == 0) continue;
+    end = std::max(end, work.lane + (own.forward + own.backward) * own.works + own.reduction);
+    const StageOfBranch start{static_cast<std::uint16_t>(view.language), 0};
+    if (!std::binary_search(rank.stages.begin(), rank.stages.end(), start)) continue;
+    if (!first) first = own;
+    first->forward = std::min(first->forward, own.forward);
+    first->backward = std::min(first->backward, own.backward);
+    first->reduction = std::min(first->reduction, own.reduction);
   }
-  return end;
+  if (!first) return Seconds(0);
+  const EncoderOrder order = view.layout->encoder_order;
+  const int works = first->works, fills = order == EncoderOrder::in_turn ? works : 1;
+  // Works of an encoder that surely run before the language module's first, and after its last.
+  const int around = order == EncoderOrder::interleaved ? 0 : works / fills;
+  Seconds before = first->forward * around, after = first->backward * around, reductions{};
+  for (std::size_t b = 0; b < view.language; ++b) {
+    if (view.branches[b].grid->first_rank != view.branches[view.language].grid->first_rank)
+      continue;
+    const TimedBranch& branch = timed_[b];
+    if (branch.stages.size() == 1) reductions += branch.stages.front().cost.reductions;
+    if (!coupled(view, b)) continue;
+    const TimedStage& last = branch.stages.back();
+    before = std::max(before, branch.path);
+    if (last.unbroken) after = std::max(after, last.through + last.cost.times.full_backward);
+  }
+  end = std::max(end, end_of_branch(view, view.language, {.before = before}) + reductions);
+  // The first stage's ranks run all parts one after another: encoders, the whole pipeline, encoders.
+  return std::max(end, end_of_fills(view, before, fills) +
+                           (first->forward + first->backward) * (fills - 1) + after +
+                           first->reduction);
 }
 
 void LayoutTimes::start(const LayoutView& view) {

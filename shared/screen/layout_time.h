@@ -57,6 +57,11 @@ class LayoutTimes {
   Seconds end_of_branch(const LayoutView& view, std::size_t branch, const Around& around) const;
   Seconds end_of_fills(const LayoutView& view, Seconds before, int fills) const;
   Seconds end_of_paths(const LayoutView& view) const;
+  struct Beside {
+    Seconds forward{}, backward{}, reduction{};
+    int works = 0;
+  };
+  Beside beside(const LayoutView& view, const RankMoments& rank) const;
   Seconds end_on_shared(const LayoutView& view) const;
   bool coupled(const LayoutView& view, std::size_t branch) const;
 

@@ -154,8 +154,14 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
     all_shared = all_shared && shared;
     any_shared = any_shared || shared;
   }
-  if (!layout.turns.empty()) return works;
-  if (any_shared && !all_shared) return works;
+  const bool in_turn = layout.encoder_order == EncoderOrder::in_turn;
+  const bool unlike =
+      std::any_of(view_.branches.begin(), view_.branches.end(), [&](const BranchView& branch) {
+        return &branch != &view_.branches[view_.language] &&
+               (branch.grid->vpp > 1 || (!any_shared && branch.works != layout.microbatches));
+      });
+  if (!layout.turns.empty() || unlike) return works;
+  if (any_shared && (!all_shared || !in_turn)) return works;
   if (any_shared) {  // every part is the same
     for (std::size_t b = 0; b < view_.language; ++b) works[b] = 1;
     works[view_.language] = layout.microbatches / view_.branches.front().works;
@@ -163,7 +169,7 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
   if (layout.schedule == ScheduleKind::gpipe) return works;
   const int pp = view_.branches[view_.language].grid->pp, now = works[view_.language];
   int most = 4 * pp + 8;
-  for (const BranchView& branch : view_.branches) most += 2 * branch.grid->pp;
+  for (const BranchView& branch : view_.branches) most += 2 * branch.grid->pp + branch.grid->ahead;
   const int few = (most + pp - 1) / pp * pp + now % pp;  // interleaved: in groups of pp
   if (now <= few) return works;
   for (int& of : works)
@@ -215,13 +221,15 @@ PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<in
 const PipelineRanks& LayoutViews::ranks_of(const Layout& layout) {
   const std::vector<int> works = few_works(layout);
   if (!layout.turns.empty()) return own_ranks_ = make_ranks(layout, works);
-  key_ = {static_cast<int>(layout.schedule), static_cast<int>(view_.language)};
+  key_ = {static_cast<int>(layout.schedule), static_cast<int>(layout.encoder_order),
+          static_cast<int>(view_.language)};
   for (std::size_t b = 0; b < view_.branches.size(); ++b) {
     const BranchView& branch = view_.branches[b];
     int first = 0;  // branch with the same ranks
     while (!same_ranks(*view_.branches[static_cast<std::size_t>(first)].grid, *branch.grid))
       ++first;
-    key_.insert(key_.end(), {branch.grid->pp, branch.grid->vpp, works[b], first});
+    key_.insert(key_.end(),
+                {branch.grid->pp, branch.grid->vpp, branch.grid->ahead, works[b], first});
   }
   return ranks_.get(key_, [&] { return make_ranks(layout, works); });
 }

@@ -20,6 +20,7 @@ void copy_grid(const ModuleLayout& from, ModuleLayout& to) {
   to.shard_ranks = from.shard_ranks;
   to.tokens = from.tokens;
   to.spread = from.spread;
+  to.ahead = from.ahead;
   to.first_rank = from.first_rank;
   to.ranks = from.ranks;
 }

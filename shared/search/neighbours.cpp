@@ -37,9 +37,11 @@ class Steps {
       change_state(m);
       change_rows(m);
       change_blocks(m);
+      change_ahead(m);
     }
     change_schedule();
     change_works();
+    change_encoder_order();
     change_ranks();
     return std::move(found_);
   }
@@ -184,6 +186,30 @@ class Steps {
       layout.bridge = bridge;
       keep_works(std::move(layout));
     }
+  }
+
+  // Encoders on the language module's ranks: another order, whole on every rank or along its pipeline.
+  void change_encoder_order() {
+    for (int order = 0; order <= static_cast<int>(last_of(EncoderOrder{})); ++order)
+      for (const bool pipelined : {false, true}) {
+        Layout layout = from_;
+        layout.encoder_order = static_cast<EncoderOrder>(order);
+        for (std::size_t m = 0; m < model_.modules.size(); ++m) {
+          ModuleLayout& grid = layout.modules[m];
+          if (homogeneous_ || m == language_ || !shares_ranks(grid, of_language(from_))) continue;
+          grid.pp = pipelined ? of_language(from_).pp : 1;
+          grid.vpp = 1;
+          if (!mend(grid)) return;
+        }
+        follow_lanes(layout);
+        keep_works(std::move(layout));
+      }
+  }
+
+  void change_ahead(std::size_t m) {
+    const int ahead = from_.modules[m].ahead;
+    for (const int more : {0, ahead - 1, ahead + 1, ahead / 2, ahead * 2})
+      if (m < language_ && more >= 0) step(m, [&](ModuleLayout& to) { to.ahead = more; });
   }
 
   // More or fewer ranks for each group that is not the language module's, which has the others.

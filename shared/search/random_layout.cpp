@@ -136,8 +136,7 @@ class Drawn {
       if (module.heads % tp == 0) sizes.push_back(tp);
     to.tp = draws_.pick(sizes);
     if (draws_.chance(25)) to.cp = draws_.pick(divisors(to.ranks / to.tp, 8));
-    if (!shares)
-      to.pp = draws_.pick(divisors(to.ranks / (to.tp * to.cp), std::min(64, module.layers)));
+    draw_pipeline(m, shares, to);
     to.sp = to.tp > 1 && draws_.chance(50);
     draw_experts(module, to);
     draw_state(module, to);
@@ -145,6 +144,31 @@ class Drawn {
     if (layout_.placement != Placement::homogeneous && ModuleId(m) != language_ &&
         draws_.chance(20))
       to.spread = Spread::images;
+  }
+
+  // Encoders on the same ranks have one pp and vpp; on the language module's ranks pp divides its.
+  void draw_pipeline(std::size_t m, bool shares, ModuleLayout& to) {
+    const Module& module = model_.modules[m];
+    std::vector<int> depths =
+        divisors(to.ranks / (to.tp * to.cp), std::min(shares ? 8 : 64, module.layers));
+    const ModuleLayout* partner = nullptr;  // an encoder on its ranks that is drawn already
+    for (std::size_t other = 0; other < m; ++other)
+      if (layout_.placement != Placement::homogeneous &&
+          model_.modules[other].kind != ModuleKind::projector &&
+          grid(other).first_rank == to.first_rank)
+        partner = &grid(other);
+    if (partner && ModuleId(m) != language_) {
+      if (to.ranks % (to.tp * to.cp * partner->pp) == 0) to.pp = partner->pp;
+      to.vpp = partner->vpp;
+      return;
+    }
+    if (partner && partner->pp > 1)
+      std::erase_if(depths, [&](int depth) { return depth % partner->pp != 0; });
+    if (depths.empty()) depths.push_back(1);
+    if (!shares || draws_.chance(50)) to.pp = draws_.pick(depths);
+    const bool encoder = layout_.placement != Placement::homogeneous && ModuleId(m) < language_;
+    if (encoder && to.pp > 1 && 2 * to.pp <= module.layers && draws_.chance(20)) to.vpp = 2;
+    if (encoder && !shares && draws_.chance(25)) to.ahead = 1 + draws_.below(4);
   }
 
   void draw_experts(const Module& module, ModuleLayout& to) {
@@ -222,9 +246,13 @@ class Drawn {
     layout_.microbatches = share / draws_.pick(sizes);
     if (layout_.schedule == ScheduleKind::dualpipe_v)
       layout_.microbatches = std::max(layout_.microbatches, std::min(share, 2 * of.pp));
-    if (layout_.schedule == ScheduleKind::interleaved)
+    if (shares_language()) layout_.encoder_order = draws_.any<EncoderOrder>();
+    if (layout_.encoder_order == EncoderOrder::interleaved && of.vpp == 1)
+      layout_.schedule = ScheduleKind::one_f_one_b;
+    if (layout_.schedule == ScheduleKind::interleaved ||
+        layout_.encoder_order == EncoderOrder::interleaved)
       layout_.microbatches = std::max(of.pp, layout_.microbatches / of.pp * of.pp);
-    if (shares_language() && draws_.chance(60))
+    if (layout_.placement != Placement::homogeneous && draws_.chance(shares_language() ? 60 : 25))
       layout_.encoder_microbatches =
           draws_.pick(divisors(layout_.microbatches, layout_.microbatches));
     if (of.pp * of.vpp > 1 && draws_.chance(20)) split(of, chain_blocks());

@@ -13,7 +13,7 @@ auto key_of(const ModuleLayout& grid) {
   return std::tuple(grid.tp * grid.cp * grid.pp * grid.vpp, grid.pp, grid.vpp, grid.tp, grid.cp,
                     grid.ep, grid.expert_tp, grid.sp, grid.recompute, grid.shard, grid.shard_ranks,
                     grid.tokens, grid.spread, grid.first_rank, grid.ranks, grid.recompute_blocks,
-                    grid.blocks);
+                    grid.blocks, grid.ahead);
 }
 
 // Puts it into its place by listed_before(); kept no longer than `most`.
@@ -33,8 +33,8 @@ void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds
 bool simpler(const Layout& a, const Layout& b) {
   const auto whole = [](const Layout& layout) {
     return std::tuple(layout.placement, layout.schedule == ScheduleKind::one_f_one_b ? 0 : 1,
-                      layout.schedule, layout.bridge, layout.encoder_microbatches,
-                      layout.microbatches);
+                      layout.schedule, layout.bridge, layout.encoder_order,
+                      layout.encoder_microbatches, layout.microbatches);
   };
   if (whole(a) != whole(b)) return whole(a) < whole(b);
   for (std::size_t m = a.modules.size(); m-- > 0;)
@@ -243,7 +243,9 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
       const std::int64_t large = list.too_large;
       if (fate == Fate::open) combine(task, drive, 0, least);
       if (fate == Fate::beaten) slow.push_back(work);
-      if ((fate == Fate::too_large && drive.encoder_microbatches == 0) ||
+      const bool alone =
+          drive.encoder_microbatches == 0 && drive.encoder_order == EncoderOrder::in_turn;
+      if ((fate == Fate::too_large && alone) ||
           (Space::one_grid(division) && list.too_large > large))
         full = drive.schedule;
     }

@@ -70,8 +70,9 @@ class Lister {
 
  private:
   // An encoder's grids that are worth combining, by all that they depend on, whoever asks first:
-  // division, owner, works, the language module's pp, and that of the encoder whose ranks it shares.
-  using FrontKey = std::tuple<std::size_t, std::size_t, int, int, int, int>;
+  // division, owner, works and their order, the language module's pp, pp and vpp of the encoder whose ranks
+  // it shares.
+  using FrontKey = std::tuple<std::size_t, std::size_t, int, int, EncoderOrder, int, int, int>;
   struct Grids {
     std::vector<std::vector<ModuleLayout>> by_owner;
   };

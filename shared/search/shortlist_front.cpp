@@ -33,7 +33,7 @@ const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t 
   const std::vector<ModuleLayout>& all = grids_[task.unit.division].by_owner[owner];
   if (task.options.encoders == 0 || Space::one_grid(task.division)) {
     const auto [known, added] =
-        fronts_.try_emplace(FrontKey{task.unit.division, owner, 0, 0, 0, 0});
+        fronts_.try_emplace(FrontKey{task.unit.division, owner, 0, 0, {}, 0, 0, 0});
     if (added)
       for (const ModuleLayout& grid : all) known->second.push_back({grid, {}});
     return known->second;
@@ -43,21 +43,21 @@ const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t 
   std::vector<ModuleLayout> tried = task.grids;
   ModuleLayout& language = tried[space_.language()];
   language = plain(language);
-  // Encoders on the same ranks have one pp: those before it have chosen, those after it follow.
-  int shared_pp = 0;
+  // Encoders on the same ranks have one pp and vpp: those before it have chosen, those after it follow.
+  int shared_pp = 0, shared_vpp = 0;
   bool shares = ranks[owner] == ranks[space_.language()];
   std::vector<std::size_t> following;
   for (std::size_t o = 0; o < tried.size(); ++o) {
     if (o == owner || o == space_.language() || ranks[o] != ranks[owner]) continue;
     shares = true;
     if (o < owner)
-      shared_pp = tried[o].pp;
+      shared_pp = tried[o].pp, shared_vpp = tried[o].vpp;
     else
       following.push_back(o);
   }
-  const auto [known, added] =
-      fronts_.try_emplace(FrontKey{task.unit.division, owner, drive.microbatches,
-                                   drive.encoder_microbatches, language.pp, shared_pp});
+  const auto [known, added] = fronts_.try_emplace(
+      FrontKey{task.unit.division, owner, drive.microbatches, drive.encoder_microbatches,
+               drive.encoder_order, language.pp, shared_pp, shared_vpp});
   if (!added) return known->second;
   std::vector<Encoder> found;
   Drive plain_drive = drive;
@@ -68,6 +68,7 @@ const std::vector<Lister::Encoder>& Lister::front(const Task& task, std::size_t 
     for (const std::size_t o : following) {
       tried[o] = plain(ranks[o]);
       tried[o].pp = grid.pp;
+      tried[o].vpp = grid.vpp;
     }
     const Layout layout = space_.assemble(task.division, tried, plain_drive);
     if (check_layout(scenario_, layout)) continue;

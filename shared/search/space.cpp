@@ -144,8 +144,7 @@ class Grids {
         for (const int odd : {3, 5, 6, 10, 12}) stages.push_back(odd);
         std::sort(stages.begin(), stages.end());
       }
-      for (const int vpp :
-           virtual_stages_&& pp > 1 ? choice(search_.vpp, stages) : only(search_.vpp, 1)) {
+      for (const int vpp : pp > 1 ? choice(search_.vpp, stages) : only(search_.vpp, 1)) {
         grid.vpp = vpp;
         experts(grid);
       }
@@ -311,7 +310,7 @@ void Space::divide(Placement placement, std::size_t owner, int first, int left,
 std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t owner,
                                        Rejections& rejections) const {
   const ModuleId id = owners_[owner];
-  // An encoder before a pipeline on the same ranks runs whole on each of them.
+  // An encoder before a pipeline on the same ranks runs whole on each of them, if its list says no more.
   const bool pipelined = !shares_language_ranks(division, owner);
   const std::vector<Module>& modules = scenario_.model.modules;
   int blocks = modules[id.value].layers;
@@ -321,6 +320,15 @@ std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t own
   return Grids(scenario_, modules[id.value], blocks, search_.modules[id.value], division.placement,
                owner == language_, pipelined, rejections)
       .on(division.ranks[owner]);
+}
+
+// Encoder work items; 0: what the layout takes for them.
+std::vector<int> Space::encoder_parts(bool pipelined, bool flushes, int microbatches) const {
+  if (!pipelined) return {0};
+  std::vector<int> works{0};
+  if (flushes) works = powers_of_two(1, std::min(microbatches, kMostEncoderWorks));
+  std::erase_if(works, [&](int parts) { return parts > 0 && microbatches % parts != 0; });
+  return choice(search_.encoder_microbatches, works);
 }
 
 std::vector<Drive> Space::drives(const Division& division, const ModuleLayout& language,
@@ -343,26 +351,23 @@ std::vector<Drive> Space::drives(const Division& division, const ModuleLayout& l
   const bool pipeline = language.pp * language.vpp > 1;
   for (const ScheduleKind kind : pipeline ? choice(search_.schedule, all_schedules())
                                           : only(search_.schedule, ScheduleKind::one_f_one_b)) {
-    for (const int microbatches : without_repeats(counts)) {
-      std::vector<int> works{0};
-      if (shared && language.pp > 1) {
-        works = powers_of_two(1, std::min(microbatches, kMostEncoderWorks));
-        std::erase_if(works, [&](int parts) { return microbatches % parts != 0; });
-        works = choice(search_.encoder_microbatches, works);
-      }
-      for (const int parts : works) {
-        const int flush =
-            shared && language.pp > 1 ? microbatches / std::max(1, parts) : microbatches;
-        const std::string why = schedule(kind).refusal({language.pp, language.vpp, flush});
-        if (!why.empty()) {
-          rejections.add(division.placement, std::string("schedule ") + name(kind) + " " + why);
-          continue;
+    for (const int microbatches : without_repeats(counts))
+      for (const EncoderOrder order : shared
+                                          ? choice(search_.encoder_order, {EncoderOrder::in_turn})
+                                          : std::vector<EncoderOrder>{EncoderOrder::in_turn}) {
+        const bool flushes = shared && language.pp > 1 && order == EncoderOrder::in_turn;
+        for (const int parts : encoder_parts(shared && language.pp > 1, flushes, microbatches)) {
+          const int flush = flushes ? microbatches / std::max(1, parts) : microbatches;
+          const std::string why = schedule(kind).refusal({language.pp, language.vpp, flush});
+          if (!why.empty()) {
+            rejections.add(division.placement, std::string("schedule ") + name(kind) + " " + why);
+            continue;
+          }
+          for (const Bridge bridge : one_grid(division) ? std::vector<Bridge>{Bridge::sharded}
+                                                        : choice(search_.bridge, {Bridge::sharded}))
+            drives.push_back({kind, microbatches, parts, order, bridge});
         }
-        for (const Bridge bridge : one_grid(division) ? std::vector<Bridge>{Bridge::sharded}
-                                                      : choice(search_.bridge, {Bridge::sharded}))
-          drives.push_back({kind, microbatches, parts, bridge});
       }
-    }
   }
   return drives;
 }
@@ -375,6 +380,7 @@ Layout Space::assemble(const Division& division, const std::vector<ModuleLayout>
   layout.schedule = drive.schedule;
   layout.microbatches = drive.microbatches;
   layout.encoder_microbatches = drive.encoder_microbatches;
+  layout.encoder_order = drive.encoder_order;
   layout.bridge = drive.bridge;
   layout.modules.resize(model.modules.size());
   const bool one = one_grid(division);
@@ -401,7 +407,9 @@ bool Space::allows(const Layout& layout) const {
   const ModuleLayout& language = layout.modules[owners_[language_].value];
   const int share = std::max(1, scenario_.data.global_batch / language.dp());
   const auto is_asked = [&](int microbatch) { return share / microbatch == layout.microbatches; };
-  if (!in(search_.placement, layout.placement) || !in(search_.bridge, layout.bridge)) return false;
+  if (!in(search_.placement, layout.placement) || !in(search_.bridge, layout.bridge) ||
+      !in(search_.encoder_order, layout.encoder_order))
+    return false;
   if (language.pp * language.vpp > 1 && !in(search_.schedule, layout.schedule)) return false;
   if (!search_.microbatch.empty() &&
       std::none_of(search_.microbatch.begin(), search_.microbatch.end(), is_asked))

@@ -12,15 +12,17 @@
 //   cp          powers of two up to 64
 //   pp          divisors of the remaining ranks, up to 64, that are powers of two or leave a dp that
 //               is one; an encoder on the language module's ranks has 1
-//   vpp         of the language module: 2 for V-shaped schedules, 2, 3, 4, … 16 for interleaved
+//   vpp         of the language module: 2 for V-shaped schedules, 2, 3, 4, … 16 for interleaved;
+//               of others 1
 //   ep          powers of two and the number of experts; expert_tp tp, or 1 under sequence
 //               parallelism
 //   sp shard recompute schedule    all
 //   microbatch  powers of two, up to a lane's share of the batch
 //   encoder_microbatches    colocated before a pipeline: powers of two up to 64
+//   encoder_order    in-turn
 //   shard_ranks tokens spread bridge    what is best as a rule (the whole group, zigzag, samples,
-//               sharded); a sweep varies them, splits into stages and ranges of recomputed blocks
-//               round the best (sim/sweep/contest.h)
+//               sharded); a sweep varies them, the encoder order, how far encoders run ahead, splits
+//               into stages and ranges of recomputed blocks round the best (sim/sweep/contest.h)
 // Equal layouts come once: what has no meaning on a grid (sp with tp 1, a schedule with pp 1) has
 // one value there. All ranks of the cluster are used. The order of lists changes the order of
 // layouts, and nothing else.
@@ -69,6 +71,7 @@ struct Drive {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   int microbatches = 1;
   int encoder_microbatches = 0;
+  EncoderOrder encoder_order = EncoderOrder::in_turn;
   Bridge bridge = Bridge::sharded;
 };
 
@@ -99,6 +102,7 @@ class Space {
 
  private:
   bool shares_language_ranks(const Division& division, std::size_t owner) const;
+  std::vector<int> encoder_parts(bool pipelined, bool flushes, int microbatches) const;
   void divide(Placement placement, std::size_t owner, int first, int left,
               std::vector<RankRange>& ranks, std::vector<Division>& found,
               Rejections& rejections) const;

@@ -67,6 +67,7 @@ void add_grid(const std::string& whose, bool experts, const ModuleLayout& from,
   words.add(whose + "VPP", from.vpp, to.vpp);
   words.add(whose + "DP", from.dp(), to.dp());
   words.add(whose + "spread", from.spread, to.spread);
+  words.add(whose + "ahead", from.ahead, to.ahead);
   words.add(whose + "shard", from.shard, to.shard);
   if (to.shard != Shard::none) {
     const auto over = [](const ModuleLayout& grid) {
@@ -102,6 +103,7 @@ std::vector<std::string> changes(const Model& model, const Layout& from, const L
   words.add("microbatches", from.microbatches, to.microbatches);
   if (from.encoder_microbatches != to.encoder_microbatches)
     words.found.push_back("encoder work items " + works_text(from) + " -> " + works_text(to));
+  words.add("encoder order", from.encoder_order, to.encoder_order);
   words.add("bridge", from.bridge, to.bridge);
   return words.found;
 }

@@ -60,6 +60,7 @@ void add_layout(const Model& model, const Layout& layout, Row& row) {
   add("schedule", schedule_name(layout));
   add("microbatches", layout.microbatches);
   add("encoder_microbatches", layout.encoder_microbatches);
+  add("encoder_order", name(layout.encoder_order));
   add("bridge", name(layout.bridge));
   for (std::size_t m = 0; m < layout.modules.size(); ++m) {
     if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
@@ -81,6 +82,7 @@ void add_layout(const Model& model, const Layout& layout, Row& row) {
     add(module + "recompute_blocks", grid.recompute_blocks);
     add(module + "tokens", name(grid.tokens));
     add(module + "spread", name(grid.spread));
+    add(module + "ahead", grid.ahead);
     add(module + "blocks", grid.blocks);
   }
 }

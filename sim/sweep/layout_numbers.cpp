@@ -12,6 +12,7 @@ void visit_numbers(Whole& layout, Visit visit) {
   visit(layout.schedule);
   visit(layout.microbatches);
   visit(layout.encoder_microbatches);
+  visit(layout.encoder_order);
   visit(layout.bridge);
 }
 template <class Grid, class Visit>
@@ -30,6 +31,7 @@ void visit_grid(Grid& grid, Visit visit) {
   visit(grid.spread);
   visit(grid.first_rank);
   visit(grid.ranks);
+  visit(grid.ahead);
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 // The orders of encoders before a language module: 1F1B of pipelines that join is, on every rank, the
-// published closed form.
+// published closed form; encoders pipelined on the language module's ranks, by hand and of many shapes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
 
+#include "shared/plan/lower.h"
 #include "shared/plan/step_plan.h"
+#include "shared/program/verify.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/schedule/turn_text.h"
+#include "tests/shared/support/example_models.h"
 
 namespace polyphony {
 namespace {
@@ -45,7 +51,155 @@ Turns closed_form(std::size_t branch, int stage, int stages_to_go, int microbatc
   return turns;
 }
 
+// An encoder and a language module on the same ranks.
+Plan on_same_ranks(const ModuleLayout& encoder, const ModuleLayout& language, int works,
+                   int microbatches) {
+  Plan plan;
+  plan.branches.push_back({encoder, {}, works});
+  plan.branches.push_back({language, {}, microbatches});
+  plan.language = 1;
+  return plan;
+}
+ModuleLayout deep(int pp, int vpp = 1) {
+  ModuleLayout grid;
+  grid.pp = grid.ranks = pp;
+  grid.vpp = vpp;
+  return grid;
+}
+// "eF0.0 F0.0": e stands before turns of the encoder.
+std::string text(const Turns& turns) {
+  std::string text;
+  for (const Turn& turn : turns)
+    text += (text.empty() ? "" : " ") + std::string(turn.branch == 0 ? "e" : "") + to_text({turn});
+  return text;
+}
+std::string order(EncoderOrder encoders, const Plan& plan, int rank,
+                  ScheduleKind schedule = ScheduleKind::one_f_one_b) {
+  Layout layout{.placement = Placement::colocated, .modules = {}, .schedule = schedule};
+  layout.encoder_order = encoders;
+  return text(turns_of(layout, plan, rank));
+}
+
+// Vision and projector, language; four encoder blocks, six of the language module.
+Layout colocated(const ModuleLayout& encoder, const ModuleLayout& language) {
+  return {.placement = Placement::colocated, .modules = {encoder, encoder, language}};
+}
+
 }  // namespace
+
+TEST_CASE("encoders pipelined on the language module's ranks: all forwards first") {
+  const Plan plan = on_same_ranks(deep(2), deep(2), 2, 2);
+  CHECK(order(EncoderOrder::phases, plan, 0) == "eF0.0 eF0.1 F0.0 F0.1 B0.0 B0.1 eB0.0 eB0.1");
+  CHECK(order(EncoderOrder::phases, plan, 1) == "eF1.0 eF1.1 F1.0 B1.0 F1.1 B1.1 eB1.0 eB1.1");
+  // One work of two microbatches; two virtual stages, one after another.
+  CHECK(order(EncoderOrder::phases, on_same_ranks(deep(2), deep(2), 1, 2), 1) ==
+        "eF1.0 F1.0 B1.0 F1.1 B1.1 eB1.0");
+  CHECK(order(EncoderOrder::phases, on_same_ranks(deep(2, 2), deep(2), 1, 1), 0) ==
+        "eF0.0 eF2.0 F0.0 B0.0 eB2.0 eB0.0");
+  // In turn: the language module's pipeline runs empty after each.
+  CHECK(order(EncoderOrder::in_turn, plan, 0) == "eF0.0 F0.0 B0.0 eB0.0 eF0.1 F0.1 B0.1 eB0.1");
+}
+
+TEST_CASE("encoders pipelined on the language module's ranks: interleaved") {
+  const Plan plan = on_same_ranks(deep(2), deep(2), 4, 4);
+  CHECK(order(EncoderOrder::interleaved, plan, 1) ==
+        "eF1.0 eF1.1 F1.0 B1.0 F1.1 B1.1 eF1.2 eB1.0 eF1.3 eB1.1 F1.2 B1.2 F1.3 B1.3 eB1.2 eB1.3");
+  // Works of two microbatches: with the first forward, with the last back.
+  CHECK(order(EncoderOrder::interleaved, on_same_ranks(deep(2), deep(2), 2, 4), 1) ==
+        "eF1.0 F1.0 B1.0 F1.1 B1.1 eF1.1 eB1.0 F1.2 B1.2 F1.3 B1.3 eB1.1");
+  // Two virtual stages of each: four of one pipeline.
+  const Plan both = on_same_ranks(deep(2, 2), deep(2, 2), 2, 2);
+  CHECK(order(EncoderOrder::interleaved, both, 1, ScheduleKind::interleaved) ==
+        "eF1.0 eF1.1 eF3.0 eF3.1 F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 B1.0 B1.1 eB3.0 eB3.1 eB1.0 eB1.1");
+}
+
+TEST_CASE("encoders of every depth, order and number of works lower to sound Programs") {
+  int sound = 0;
+  for (const int pp : {1, 2, 4})
+    for (const int encoder_pp : {1, 2, 4})
+      for (const int encoder_vpp : {1, 2})
+        for (const int vpp : {1, 3})
+          for (const int works : {0, 2, 4})
+            for (const EncoderOrder encoders :
+                 {EncoderOrder::in_turn, EncoderOrder::phases, EncoderOrder::interleaved})
+              for (const bool apart : {false, true}) {
+                Scenario scenario = examples::small_on_cpu(8, 8);
+                scenario.model.modules[2].layers = 12;
+                scenario.model.modules[0].layers = 8;
+                Layout layout = colocated(deep(encoder_pp, encoder_vpp), deep(pp, vpp));
+                layout.schedule = vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+                layout.microbatches = 4;
+                layout.encoder_microbatches = works;
+                layout.encoder_order = encoders;
+                if (apart) {
+                  layout.placement = Placement::non_colocated;
+                  layout.modules[0].ahead = layout.modules[1].ahead = works;
+                  layout.modules[2].first_rank = encoder_pp;
+                } else {
+                  for (ModuleLayout& grid : layout.modules) grid.ranks = std::max(pp, encoder_pp);
+                }
+                if (check_layout(scenario, layout)) continue;
+                CAPTURE(describe(scenario.model, layout));
+                const Plan plan = make_plan(scenario, layout);
+                const Batch batch = typical_batch(scenario);
+                const StepPlan step = make_step_plan(scenario, layout, plan, batch);
+                CHECK(check_turns(scenario.model, plan, step).empty());
+                const std::vector<Fault> faults =
+                    verify(lower(scenario, layout, plan, step, batch));
+                CHECK_MESSAGE(faults.empty(), faults.front().text);
+                ++sound;
+              }
+  CHECK(sound > 100);
+}
+
+TEST_CASE("what encoders cannot have is refused, with what they can") {
+  const Scenario scenario = examples::small_on_cpu(4, 12);
+  const auto refused = [&](Layout layout) {
+    for (std::size_t m = 0; m < 3; ++m)
+      if (layout.placement == Placement::colocated) layout.modules[m].ranks = 4;
+    const auto why = check_layout(scenario, layout);
+    return why ? why->reason : "";
+  };
+  Layout layout = colocated(deep(4), deep(2));
+  layout.microbatches = 3;
+  CHECK(refused(layout) ==
+        "vision: its pp 4 must divide that of language on the same ranks, 2; nearest legal: 2");
+  layout = colocated(deep(1), deep(2));
+  layout.microbatches = 3;
+  layout.encoder_order = EncoderOrder::interleaved;
+  CHECK(refused(layout) ==
+        "vision: encoder_order interleaved makes one pipeline with language; use its pp, 2, or "
+        "encoder_order phases");
+  layout.modules[0] = layout.modules[1] = deep(2);
+  CHECK(
+      refused(layout) ==
+      "encoder_order interleaved takes microbatches in groups of pp 2; 3 are no multiple, nearest "
+      "legal: 2 or 4");
+  layout.schedule = ScheduleKind::zero_bubble;
+  CHECK(refused(layout) ==
+        "encoder_order interleaved goes with schedules 1f1b and interleaved, not zero-bubble; use "
+        "encoder_order phases");
+  layout.modules[0].ahead = layout.modules[1].ahead = 1;
+  CHECK(refused(layout) == "vision: ahead is for an encoder with ranks of its own; leave it out");
+  layout = colocated(deep(2, 2), deep(2));
+  layout.placement = Placement::non_colocated;
+  layout.modules[2].first_rank = 2;
+  layout.microbatches = 3;
+  CHECK(refused(layout) ==
+        "vision: virtual stages run schedule interleaved, which takes microbatches in groups of pp "
+        "2; 3 are no multiple, nearest legal: 2 or 4");
+  layout.microbatches = 4;
+  CHECK(refused(layout) == "");
+  layout.encoder_order = EncoderOrder::phases;
+  CHECK(refused(layout) ==
+        "encoder_order phases is for encoders on the language module's ranks; leave it out");
+  layout = colocated(deep(1), deep(2));
+  layout.placement = Placement::homogeneous;
+  layout.modules[0] = layout.modules[1] = deep(2);
+  layout.encoder_microbatches = 1;
+  CHECK(refused(layout) ==
+        "encoder_microbatches is for encoders with grids of their own; leave it out");
+}
 
 TEST_CASE("1f1b of encoders that join is the published closed form") {
   constexpr int kDeepest = 4, kMostEncoders = 4, kMostMicrobatches = 12;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "shared/plan/plan.h"
+#include "shared/scenario/scenario_json.h"
 #include "shared/search/neighbours.h"
 #include "shared/search/random_layout.h"
 #include "tests/shared/support/example_models.h"
@@ -61,6 +62,19 @@ TEST_CASE("random layouts: legal, the same again, of every coordinate") {
   features["images"] = any_grid([](const Grid& g) { return g.spread == Spread::images; });
   features["blocks"] = any_grid([](const Grid& g) { return !g.blocks.empty(); });
   features["leader"] = [](const Layout& layout) { return layout.bridge == Bridge::leader; };
+  features["encoder pp"] = [](const Layout& layout) {
+    return layout.placement == Placement::colocated && layout.modules[0].pp > 1;
+  };
+  features["encoder vpp"] = [](const Layout& layout) {
+    return layout.placement != Placement::homogeneous && layout.modules[0].vpp > 1;
+  };
+  features["ahead"] = any_grid([](const Grid& g) { return g.ahead > 0; });
+  for (int o = 0; o <= static_cast<int>(last_of(EncoderOrder{})); ++o)
+    features[std::string("encoder order ") + name(static_cast<EncoderOrder>(o))] =
+        [o](const Layout& layout) { return layout.encoder_order == static_cast<EncoderOrder>(o); };
+  features["works apart"] = [](const Layout& layout) {
+    return layout.placement == Placement::non_colocated && layout.encoder_microbatches > 1;
+  };
   features["works"] = [](const Layout& layout) { return layout.encoder_microbatches > 1; };
   std::map<std::string, int> seen;
   constexpr int kDraws = 400;
@@ -88,6 +102,15 @@ TEST_CASE("random layouts of every kind of module") {
     ++found;
     CHECK_FALSE(check_layout(scenario, *layout));
     CHECK(layout->placement != Placement::colocated);  // what a language module feeds
+    Scenario with = scenario;
+    with.layout = layout;
+    with.search.reset();
+    const std::string text = resolved_text(with);
+    Layout again = *read_scenario(text, "scenarios/tiny_all.json", test::file_text).layout;
+    for (std::size_t m = 0; m < again.modules.size(); ++m)
+      if (grid_owner(scenario.model, ModuleId(m)) != ModuleId(m))  // its owner's
+        again.modules[m] = layout->modules[m];
+    CHECK(again == *layout);
   }
   CHECK(found == 60);
 }
@@ -140,6 +163,30 @@ TEST_CASE("neighbours: what follows a change of tp") {
   const std::vector<Layout> sharded = neighbours(scenario, wanted);
   for (ModuleLayout& module : wanted.modules) module.shard_ranks = 2;
   CHECK(std::find(sharded.begin(), sharded.end(), wanted) != sharded.end());
+}
+
+TEST_CASE(
+    "neighbours: encoders that run ahead, in another order, along the language module's pipeline") {
+  const Scenario scenario = small_with_experts();
+  ModuleLayout encoder, language;
+  encoder.ranks = language.ranks = language.first_rank = 8;
+  language.pp = 2;
+  Layout layout{.placement = Placement::non_colocated,
+                .modules = {encoder, encoder, language},
+                .microbatches = 4};
+  Layout wanted = layout;
+  wanted.modules[0].ahead = wanted.modules[1].ahead = 1;
+  std::vector<Layout> around = neighbours(scenario, layout);
+  CHECK(std::find(around.begin(), around.end(), wanted) != around.end());
+  layout.placement = Placement::colocated;
+  layout.modules[2].first_rank = 0;
+  around = neighbours(scenario, layout);
+  for (const EncoderOrder order : {EncoderOrder::phases, EncoderOrder::interleaved}) {
+    wanted = layout;
+    wanted.modules[0].pp = wanted.modules[1].pp = 2;
+    wanted.encoder_order = order;
+    CHECK(std::find(around.begin(), around.end(), wanted) != around.end());
+  }
 }
 
 }  // namespace polyphony
