@@ -198,9 +198,13 @@ void add_rotation(SequencePlan& plan, const Tensor& angles, torch::Dtype dtype) 
   }
 }
 
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device) {
+  return make_plan(lengths, true, device);
+}
+
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor& angles,
                          torch::Dtype dtype) {
-  SequencePlan plan = make_plan(lengths, true, angles.device());
+  SequencePlan plan = plan_causal(lengths, angles.device());
   add_rotation(plan, angles, dtype);
   return plan;
 }

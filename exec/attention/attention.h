@@ -21,6 +21,7 @@
 namespace polyphony::exec {
 
 struct ContextPlan;  // exec/attention/context_attention.h
+class HeadExchange;  // exec/attention/head_exchange.h
 
 // Made once per forward, shared by all its blocks.
 struct SequencePlan {
@@ -39,11 +40,16 @@ struct SequencePlan {
   bool causal = false;
   std::int64_t window = 0;  // of a causal plan: rows that a row sees, itself included; 0: all
   std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
+  // Set (context parallelism by heads): the above is of the rows of all ranks, which are turned before they
+  // leave theirs; `own`: this rank's, as one sequence.
+  std::shared_ptr<const HeadExchange> heads;
+  Bucket own;
 };
 
 // Bidirectional, without RoPE.
 SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device device);
-// Causal, turned by `angles` [T, D/2] (exec/attention/rotary.h), rows in packed order.
+// Causal, not turned; turned by `angles` [T, D/2] (exec/attention/rotary.h), rows in packed order.
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device);
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
                          torch::Dtype dtype);
 // Turns q and k by `angles`, of all rows in packed order; of a bucket's rows.

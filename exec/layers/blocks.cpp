@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "exec/attention/context_attention.h"
+#include "exec/attention/head_exchange.h"
 #include "exec/attention/rotary.h"
 #include "exec/attention/window.h"
 #include "exec/autograd/glu.h"
@@ -218,10 +219,25 @@ Tensor window_angles(const Module& module, const WorkInput& data) {
                      own > 0 ? own : module.rope_theta);
 }
 
+// Of a language module's blocks that see `window` rows, or all (0).
+SequencePlan plan_text(const WorkInput& data, const Tensor& angles, torch::Dtype dtype,
+                       InnerGroup& context, ContextAttention way, std::int64_t window) {
+  SequencePlan plan;
+  if (context.size() == 1)
+    plan = plan_causal(data.lengths, angles, dtype);
+  else if (way == ContextAttention::ulysses)
+    plan = plan_exchange(data, context, angles, dtype);
+  else
+    plan.context = plan_context(data, context, angles, dtype, window);
+  plan.window = window;
+  return plan;
+}
+
 }  // namespace
 
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
-                            const torch::TensorOptions& format, InnerGroup& context) {
+                            const torch::TensorOptions& format, InnerGroup& context,
+                            ContextAttention way) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
   switch (module.kind) {
     case ModuleKind::vision: {
@@ -235,12 +251,7 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
     case ModuleKind::audio:
       return plan_images(data.audio_lengths, format.device());
     case ModuleKind::language:
-      if (context.size() > 1) {
-        SequencePlan plan;
-        plan.context = plan_context(data, context, whole_angles(module, data), dtype);
-        return plan;
-      }
-      return plan_causal(data.lengths, whole_angles(module, data), dtype);
+      return plan_text(data, whole_angles(module, data), dtype, context, way, 0);
     case ModuleKind::diffusion:
       return plan_images(data.latent_lengths, format.device());
     case ModuleKind::projector:
@@ -251,18 +262,11 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
 }
 
 SequencePlan plan_windows(const Module& module, const WorkInput& data,
-                          const torch::TensorOptions& format, InnerGroup& context) {
+                          const torch::TensorOptions& format, InnerGroup& context,
+                          ContextAttention way) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
-  if (module.kind == ModuleKind::language && module.sliding_window > 0) {
-    const Tensor angles = window_angles(module, data);
-    SequencePlan plan;
-    if (context.size() > 1)
-      plan.context = plan_context(data, context, angles, dtype, module.sliding_window);
-    else
-      plan = plan_causal(data.lengths, angles, dtype);
-    plan.window = module.sliding_window;
-    return plan;
-  }
+  if (module.kind == ModuleKind::language && module.sliding_window > 0)
+    return plan_text(data, window_angles(module, data), dtype, context, way, module.sliding_window);
   if (module.window == 0) return {};
   SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
   if (module.rotary)

@@ -118,8 +118,9 @@ struct Chunk::Impl {
         module,
         data,
         pass,
-        has_blocks ? plan_sequences(module, data, anchor.options(), groups.context)
-                   : SequencePlan{},
+        has_blocks
+            ? plan_sequences(module, data, anchor.options(), groups.context, options.cp_attention)
+            : SequencePlan{},
         inputs,
         options.input_edges,
         own,
@@ -128,7 +129,9 @@ struct Chunk::Impl {
         choices,
         first_edge,
         module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs) : LatentPlan{},
-        has_blocks ? plan_windows(module, data, anchor.options(), groups.context) : SequencePlan{}};
+        has_blocks
+            ? plan_windows(module, data, anchor.options(), groups.context, options.cp_attention)
+            : SequencePlan{}};
   }
 
   LatentPlan plan_items(const Pass& pass, const std::shared_ptr<const SequenceRows>& own,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/attention/context_attention.h"
+#include "exec/attention/head_exchange.h"
 #include "exec/attention/qk_norm.h"
 #include "exec/autograd/recompute.h"
 
@@ -49,11 +50,33 @@ struct Beside {
   Tensor sinks, gates;  // undefined: none
 };
 
+// Heads for rows, and back; selective recomputation runs again what is between.
+Recomputed exchanged_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
+                               const SequencePlan& plan, const HeadShape& heads,
+                               const Beside& beside) {
+  const InnerGroup& context = frame.pass.groups->context;
+  HeadShape mine = heads;
+  mine.kv_heads /= context.size();
+  std::vector<Tensor> inputs = {exchange_heads(qkv, plan, heads)};
+  const std::int64_t queries = mine.kv_heads * mine.group;
+  if (beside.sinks.defined())
+    inputs.push_back(beside.sinks.narrow(0, context.index() * queries, queries));
+  const auto run = [&plan, mine](const std::vector<Tensor>& x) {
+    return attention(x[0], plan, mine, x.size() > 1 ? x[1] : Tensor());
+  };
+  const Tensor out =
+      own_rows(plan.heads, frame.again(layer) != Recompute::selective
+                               ? run(inputs)
+                               : recomputed(frame.pass.anchor.detach(), inputs, run).output);
+  return {beside.gates.defined() ? Gated::apply(out, beside.gates) : out, {}};
+}
+
 // Selective recomputation runs it again, but for the gathering of keys.
 Recomputed core_attention(const Frame& frame, const Layer& layer, const Tensor& qkv,
                           const HeadShape& heads, const Beside& beside) {
   const bool slides = block_at(frame.module, layer.position - 1).attention == AttentionKind::window;
   const SequencePlan& plan = slides ? frame.windows : frame.sequences;
+  if (plan.heads) return exchanged_attention(frame, layer, qkv, plan, heads, beside);
   std::vector<Tensor> inputs = {qkv};
   if (plan.context) {
     const GatheredHeads gathered = gather_keys(qkv, *plan.context, heads);

@@ -37,7 +37,7 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
                    const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
                    const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
-  Seconds total{}, host{}, products{};
+  Seconds total{}, host{}, products{}, attention{};
   bool routed = false;
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel kernel = masked(inside.kernels[i], module, profile.stack);
@@ -46,6 +46,7 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
         kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
     total += time;
     if (kernel.kind == KernelKind::gemm) products += time;
+    if (kernel.kind == KernelKind::attention) attention += time;
     host += launch_time(profile, kernel);
     routed |= kernel.experts;
   }
@@ -66,7 +67,7 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
   if (routed && phase == Phase::forward && context.ep > 1 && profile.stack.one_copy &&
       !profile.counts_on_device)
     total += profile.stack.routing;
-  Seconds tensor{}, beside{};
+  Seconds tensor{}, beside{}, passed{};
   const SoftwareStack& stack = profile.stack;
   const double taken = rings.tensor.nodes > 1 ? stack.taken_between : stack.taken_inside;
   for (const InnerCollective& collective : inside.collectives) {
@@ -74,7 +75,10 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
                        : collective.group == GroupKind::expert ? rings.expert
                                                                : rings.tensor;
-    Seconds& sum = !over_tensor ? total : collective.beside_weights ? beside : tensor;
+    Seconds& sum = collective.beside_attention ? passed
+                   : !over_tensor              ? total
+                   : collective.beside_weights ? beside
+                                               : tensor;
     sum += ring_time(ring, collective.kind, collective.bytes);
   }
   if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
@@ -86,8 +90,10 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
     beside = both.exposed + both.delayed;
     products -= std::min(products, weights);
   }
+  const Overlap round = overlap(passed, attention,
+                                rings.context.nodes > 1 ? stack.taken_between : stack.taken_inside);
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
-  return total + beside + both.exposed + both.delayed;
+  return total + beside + round.exposed + round.delayed + both.exposed + both.delayed;
 }
 
 Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {

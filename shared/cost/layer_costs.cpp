@@ -25,7 +25,9 @@ WorkSize mean_work(const WorkSize& batch, int lanes, int contexts) {
           .gathered = of_lane(batch.gathered),
           .condition = of_rank(batch.condition),
           .cross_pairs = of_rank(batch.cross_pairs),
-          .window_pairs = of_rank(batch.window_pairs)};
+          .window_pairs = of_rank(batch.window_pairs),
+          .gathered_pairs = of_lane(batch.gathered_pairs),
+          .gathered_window_pairs = of_lane(batch.gathered_window_pairs)};
 }
 
 // `count` ranks of the grid's first stage, `stride` apart.

@@ -29,19 +29,14 @@ constexpr BlockPart attention() {
   BlockPart part = common<Part>();
   part.again = [](const LayerKernels& layer) { Part(layer).again(); };
   part.again_bytes = Part::again_bytes;
+  part.refused = Part::refused;
   return part;
 }
 
 constexpr BlockPart kSelfAttention = attention<SelfAttention>();
-template <class Part>
-constexpr BlockPart limited() {
-  BlockPart part = attention<Part>();
-  part.refused = Part::refused;
-  return part;
-}
-constexpr BlockPart kLatentAttention = limited<LatentAttention>();
-constexpr BlockPart kLinearAttention = limited<LinearAttention>();
-constexpr BlockPart kShortConvolution = limited<ShortConvolution>();
+constexpr BlockPart kLatentAttention = attention<LatentAttention>();
+constexpr BlockPart kLinearAttention = attention<LinearAttention>();
+constexpr BlockPart kShortConvolution = attention<ShortConvolution>();
 constexpr BlockPart kFeedForward = common<FeedForward>();
 constexpr BlockPart kExperts = [] {
   BlockPart part = common<Experts>();

@@ -43,7 +43,8 @@ struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};
   GroupKind group = GroupKind::tensor;
-  bool beside_weights = false;  // a framework may run it beside the layer's weight gradients
+  bool beside_weights = false;    // a framework may run it beside the layer's weight gradients
+  bool beside_attention = false;  // it runs beside the attention of the keys that came before
   // What is moved; how it may be scheduled does not count.
   bool operator==(const InnerCollective& other) const {
     return kind == other.kind && bytes == other.bytes && group == other.group;
@@ -63,6 +64,7 @@ struct ChunkContext {
   int tp = 1;
   bool sp = false;
   int cp = 1;
+  ContextAttention cp_attention = ContextAttention::all_gather;
   int ep = 1;
   int expert_tp = 1;  // tensor-parallel ranks of one expert: tp, or 1
   Recompute recompute = Recompute::none;

@@ -30,10 +30,12 @@ WorkSize layer_size(const Module& module, int layer, const WorkSize& size) {
   WorkSize inside = size;
   if (module.kind == ModuleKind::diffusion || layer < 1 || layer > module.layers) return inside;
   inside.tokens = rows_leaving(module, layer, size);
-  if (!sees_all(module, layer - 1))
+  if (!sees_all(module, layer - 1)) {
     inside.pairs = size.window_pairs;
-  else if (module.class_token)  // Σ (n + 1)²
+    inside.gathered_pairs = size.gathered_window_pairs;
+  } else if (module.class_token) {  // Σ (n + 1)²
     inside.pairs = size.pairs + 2 * size.tokens + size.sequences;
+  }
   return inside;
 }
 

@@ -16,18 +16,35 @@ void fused(LayerParameters& add, const std::string& suffix, std::int64_t columns
   parameter.head_dim = m.head_dim;
 }
 
-std::int64_t query_bytes(const LayerBytes& bytes) {
+bool uses(const LayerBytes& bytes, ContextAttention attention) {
+  return bytes.context.cp > 1 && bytes.module.kind == ModuleKind::language &&
+         bytes.context.cp_attention == attention;
+}
+
+// Of `heads` heads, of the rows that this rank has of them while it attends.
+std::int64_t head_rows(const LayerBytes& bytes, std::int64_t heads) {
+  return uses(bytes, ContextAttention::ulysses) ? bytes.size.gathered * (heads / bytes.context.cp)
+                                                : bytes.size.tokens * heads;
+}
+
+// The output matrix's input.
+std::int64_t output_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
   return bytes.element() * bytes.size.tokens * (m.heads / bytes.context.tp) * m.head_dim;
+}
+
+std::int64_t query_bytes(const LayerBytes& bytes) {
+  const Module& m = bytes.module;
+  return bytes.element() * head_rows(bytes, m.heads / bytes.context.tp) * m.head_dim;
 }
 
 // Keys and values: of all contexts, where they are gathered.
 std::int64_t key_bytes(const LayerBytes& bytes) {
   const Module& m = bytes.module;
-  const bool gathers = bytes.context.cp > 1 && m.kind == ModuleKind::language;
   const std::int64_t heads = std::max(1, m.kv_heads / bytes.context.tp);
-  return bytes.element() * 2 * heads * m.head_dim *
-         (gathers ? bytes.size.gathered : bytes.size.tokens);
+  return bytes.element() * 2 * m.head_dim *
+         (uses(bytes, ContextAttention::all_gather) ? bytes.size.gathered * heads
+                                                    : head_rows(bytes, heads));
 }
 
 // q, k and v before the norms of heads, and their scales.
@@ -66,20 +83,60 @@ void SelfAttention::rotate() {
 // One attention kernel per sequence: packed sequences do not see each other.
 void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k_like) {
   const double width = static_cast<double>(query_width());
-  const double flops = flops_per_pair_and_width * static_cast<double>(size_.pairs) * width;
+  // By heads: all pairs of the group, for a share of the heads.
+  const double pairs = exchanges() ? static_cast<double>(size_.gathered_pairs) / context_.cp
+                                   : static_cast<double>(size_.pairs);
   const std::int64_t bytes =
-      (size_.tokens * q_like * query_width() + key_rows() * k_like * key_width()) * element();
-  add(KernelKind::attention, flops, bytes, std::max(1, size_.sequences),
-      mean_keys(size_.pairs, size_.tokens), flops_per_pair_and_width > 4 ? 2 : 1, module_.head_dim);
+      (query_rows() * q_like * query_width() + key_rows() * k_like * key_width()) * element();
+  const int sequences = exchanges() ? size_.samples : size_.sequences;
+  // Passed round: every block of keys is a call of its own.
+  const std::int64_t keys = exchanges() ? mean_keys(size_.gathered_pairs, size_.gathered)
+                                        : mean_keys(size_.pairs, size_.tokens);
+  const int blocks = rings() ? context_.cp : 1;
+  add(KernelKind::attention, flops_per_pair_and_width * pairs * width, bytes,
+      blocks * std::max(1, sequences), keys / blocks, flops_per_pair_and_width > 4 ? 2 : 1,
+      module_.head_dim);
 }
 
 // Keys and values of the group's ranks, by sample.
-void SelfAttention::move_keys(CollectiveKind kind) {
-  if (!context()) return;
-  const std::int64_t width = 2 * key_width();
-  passes(size_.tokens * width, 2, 1);  // as rows, or back
-  out_.collectives.push_back({kind, Bytes(size_.gathered * width * element()), GroupKind::context});
-  passes(size_.gathered * width, 2, 1);  // brought into order, or back
+void SelfAttention::bring_keys() {
+  const std::int64_t width = 2 * key_width(), elements = size_.gathered * width;
+  passes(size_.tokens * width, 2, 1);  // as rows
+  if (rings()) return;                 // they go round while it attends
+  out_.collectives.push_back(
+      {CollectiveKind::all_gather, Bytes(elements * element()), GroupKind::context});
+  passes(elements, 2, 1);  // brought into order
+}
+
+void SelfAttention::return_keys() {
+  const std::int64_t width = 2 * key_width(), elements = size_.gathered * width;
+  passes(size_.tokens * width, 2, 1);  // as rows
+  if (rings()) return;
+  out_.collectives.push_back(
+      {CollectiveKind::reduce_scatter, Bytes(elements * element()), GroupKind::context});
+  passes(elements, 2, 1);  // out of order
+}
+
+// Every rank's keys and values come by, or their gradients with them: as many bytes as gathered.
+void SelfAttention::pass_round(std::int64_t each) {
+  if (rings())
+    out_.collectives.push_back({CollectiveKind::all_gather,
+                                Bytes(size_.gathered * 2 * key_width() * each), GroupKind::context,
+                                false, true});
+}
+
+// What each block but the first gives is added to what those before it gave.
+void SelfAttention::merge_blocks(std::int64_t elements, std::int64_t each) {
+  if (rings())
+    add(KernelKind::elementwise, 0, (context_.cp - 1) * elements * 3 * each, context_.cp - 1);
+}
+
+void SelfAttention::exchange_heads(std::int64_t width) {
+  const std::int64_t moved = size_.gathered * (width / context_.cp);
+  passes(size_.tokens * width, 2, 1);  // by the rank that it goes to, or came from
+  out_.collectives.push_back(
+      {CollectiveKind::all_to_all, Bytes(moved * element()), GroupKind::context});
+  passes(moved, 2, 1);  // brought into order, or out of it
 }
 
 void SelfAttention::head_norm() {
@@ -102,17 +159,23 @@ void SelfAttention::head_norm_backward() {
 
 void SelfAttention::again() {
   if (!context()) rotate();
+  pass_round(element());
   attention(4, 2, 2);  // reads q, k, v; writes the output
+  merge_blocks(size_.tokens * query_width(), wide_element());
 }
 
 void SelfAttention::forward() {
   forward_column(qkv());
   head_norm();
-  if (context()) {
-    rotate();
-    move_keys(CollectiveKind::all_gather);
+  if (context()) rotate();
+  if (exchanges()) {
+    passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // as rows
+    exchange_heads(query_width() + 2 * key_width());
+  } else if (context()) {
+    bring_keys();
   }
   again();
+  if (exchanges()) exchange_heads(query_width());
   if (module_.attention_gate)
     passes(size_.tokens * query_width(), 5, 2);  // sigmoid (2), product (3)
   forward_row(out());
@@ -122,8 +185,18 @@ void SelfAttention::backward_input() {
   input_gradient_row(out());
   // Of the output (3); of the gate: dy∘output (3), through the sigmoid (3).
   if (module_.attention_gate) passes(size_.tokens * query_width(), 9, 3);
+  if (exchanges()) exchange_heads(query_width());
+  pass_round(element());
+  pass_round(wide_element());
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
-  move_keys(CollectiveKind::reduce_scatter);
+  merge_blocks(size_.tokens * query_width(), wide_element());
+  merge_blocks(size_.tokens * 2 * key_width(), wide_element());
+  if (exchanges()) {
+    exchange_heads(query_width() + 2 * key_width());
+    passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // as heads
+  } else if (context()) {
+    return_keys();
+  }
   rotate();
   head_norm_backward();
   if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
@@ -138,25 +211,39 @@ void SelfAttention::backward_weight() {
   weight_gradient(qkv());
 }
 
+std::string SelfAttention::refused(const Module& module, const ModuleLayout& layout) {
+  const int heads = std::max(1, module.kv_heads / layout.tp);
+  if (module.kind != ModuleKind::language || layout.cp == 1 || heads % layout.cp == 0 ||
+      layout.cp_attention != ContextAttention::ulysses)
+    return "";
+  return "cp " + std::to_string(layout.cp) + " does not divide the " + std::to_string(heads) +
+         " key/value heads of a tensor-parallel rank, which cp_attention ulysses exchanges; use a "
+         "cp that does, less tp, or another cp_attention";
+}
+
 std::int64_t SelfAttention::again_bytes(const LayerBytes& bytes) {
   return query_bytes(bytes) +
-         bytes.wide() * bytes.size.tokens * (bytes.module.heads / bytes.context.tp);
+         bytes.wide() * head_rows(bytes, bytes.module.heads / bytes.context.tp);
 }
 
 std::int64_t SelfAttention::tape(const LayerBytes& bytes) {
   const std::int64_t inputs = bytes.matrix_input() + bytes.low_rank(2);
   if (!bytes.reaches_attention()) return inputs;
   std::int64_t kept = query_bytes(bytes);
+  const bool selective = bytes.recompute == Recompute::selective,
+             exchanges = uses(bytes, ContextAttention::ulysses),
+             wants = bytes.trains() || bytes.adapts();
   // Without tokens here nothing attends to what the context group gathers.
-  const bool selective = bytes.recompute == Recompute::selective;
-  if (bytes.size.tokens > 0 || selective) {
+  if (bytes.size.tokens > 0 || selective || exchanges) {
     kept += key_bytes(bytes);
     if (bytes.module.attention_sinks)
       kept += bytes.wide() * (bytes.module.heads / bytes.context.tp);
   }
   if (bytes.module.qk_norm) kept += head_norm_bytes(bytes);
   if (bytes.module.attention_gate)
-    kept += ((bytes.trains() || bytes.adapts()) && !selective ? 2 : 1) * query_bytes(bytes);
+    kept += (wants && (!selective || exchanges) ? 2 : 1) * output_bytes(bytes);
+  // Back from the other ranks, what attention gave is another array than what it keeps.
+  if (exchanges && (wants || bytes.module.attention_gate)) kept += output_bytes(bytes);
   return inputs + kept + (selective ? 0 : again_bytes(bytes));
 }
 

@@ -9,7 +9,10 @@
 //               selective recomputation without the last two. LoRA 2·e·T·r more. Norms of heads
 //               T·(e·(A·D + 2·K·D)/t + w·(A + K)/t): q, k, v before them, scales. A gate e·T·A·D/t,
 //               and the gated output beside the output where the output matrix wants it
-//   Keys and values of the context group's ranks are gathered by sample, their gradients scattered.
+//   Context parallelism, n ranks (ContextAttention): keys and values are gathered by sample, their gradients
+//   scattered; heads are exchanged, all of q, k, v there and the output back, G/n rows taking the place of T
+//   and G in the tape, and e·T·A·D/t more for the output matrix where it wants its input; or keys and
+//   values go round, G·2·K·D/t as own rows again, back with their gradients in w bytes.
 //   Sinks, w·A/t of the tape, move nothing: they join the log-sum-exp.
 // Source: own derivation; what a pass reads and writes, own count of what exec/ does.
 #pragma once
@@ -32,6 +35,7 @@ class SelfAttention : public LayerKernels {
   static std::int64_t tape(const LayerBytes& bytes);
   // Of it, what selective recomputation does without.
   static std::int64_t again_bytes(const LayerBytes& bytes);
+  static std::string refused(const Module& module, const ModuleLayout& layout);
 
  private:
   std::int64_t query_width() const {
@@ -51,10 +55,23 @@ class SelfAttention : public LayerKernels {
             biased() || module_.qkv_bias, low_rank()};
   }
   Linear out() const { return {size_.tokens, query_width(), hidden(), biased(), low_rank()}; }
-  std::int64_t key_rows() const { return context() ? size_.gathered : size_.tokens; }
+  bool exchanges() const { return context() && context_.cp_attention == ContextAttention::ulysses; }
+  bool rings() const { return context() && context_.cp_attention == ContextAttention::ring; }
+  // Rows that this rank attends for, with all of its heads: by heads, its share of the group's.
+  std::int64_t query_rows() const {
+    return exchanges() ? (size_.gathered + context_.cp - 1) / context_.cp : size_.tokens;
+  }
+  std::int64_t key_rows() const {
+    return exchanges() ? query_rows() : context() ? size_.gathered : size_.tokens;
+  }
   void rotate();
   void attention(double flops_per_pair_and_width, int q_like, int k_like);
-  void move_keys(CollectiveKind kind);
+  void bring_keys();
+  void return_keys();
+  void pass_round(std::int64_t each);
+  // Rows of `width`, for those of the group with a share of the heads; or back.
+  void exchange_heads(std::int64_t width);
+  void merge_blocks(std::int64_t elements, std::int64_t element);
   // RMSNorm of q and k, their heads side by side; v is copied.
   void head_norm();
   void head_norm_backward();

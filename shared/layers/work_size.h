@@ -34,6 +34,8 @@ struct WorkSize {
   std::int64_t cross_pairs = 0;  // diffusion: pairs of a token and such a row, by item
   std::int64_t window_pairs =
       0;  // as pairs, in blocks that attend inside windows (shared/layers/rows.h)
+  // language: pairs and window_pairs of all context-parallel ranks together
+  std::int64_t gathered_pairs = 0, gathered_window_pairs = 0;
   auto operator<=>(const WorkSize&) const = default;
 };
 

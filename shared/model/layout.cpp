@@ -97,6 +97,18 @@ const char* name(EncoderOrder order) {
   return "?";
 }
 
+const char* name(ContextAttention attention) {
+  switch (attention) {
+    case ContextAttention::all_gather:
+      return "all-gather";
+    case ContextAttention::ulysses:
+      return "ulysses";
+    case ContextAttention::ring:
+      return "ring";
+  }
+  return "?";
+}
+
 const char* name(Bridge bridge) {
   switch (bridge) {
     case Bridge::sharded:
@@ -154,6 +166,8 @@ std::string describe(const ModuleLayout& layout) {
   if (layout.cp > 1) text += " CP" + std::to_string(layout.cp);
   if (layout.cp > 1 && layout.tokens != TokenAssignment::contiguous)
     text += std::string(" ") + name(layout.tokens);
+  if (layout.cp > 1 && layout.cp_attention != ContextAttention::all_gather)
+    text += std::string(" ") + name(layout.cp_attention);
   if (layout.ep > 1) text += " EP" + std::to_string(layout.ep);
   if (layout.expert_tp > 0) text += " experts TP" + std::to_string(layout.expert_tp);
   text += " PP" + std::to_string(layout.pp);

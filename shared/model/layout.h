@@ -39,6 +39,11 @@ constexpr Recompute last_of(Recompute) { return Recompute::full; }
 // attention and linear work together are even; blocks by chance, as many to each.
 enum class TokenAssignment : std::uint8_t { contiguous, zigzag, balanced, random };
 constexpr TokenAssignment last_of(TokenAssignment) { return TokenAssignment::random; }
+// How context-parallel ranks attend: keys and values of all are gathered; heads are exchanged for rows, so
+// that each attends for some heads to whole sequences (Ulysses); keys and values are passed round, and
+// what each block of them gives is merged (ring).
+enum class ContextAttention : std::uint8_t { all_gather, ulysses, ring };
+constexpr ContextAttention last_of(ContextAttention) { return ContextAttention::ring; }
 // What an encoder's ranks divide among them: samples with their images, or images one by one.
 enum class Spread : std::uint8_t { samples, images };
 constexpr Spread last_of(Spread) { return Spread::images; }
@@ -70,6 +75,7 @@ struct ModuleLayout {
   std::vector<int> recompute_blocks;  // first and last+1 of the blocks it holds for; empty: all
   int expert_tp = 0;                  // 0: tp
   TokenAssignment tokens = TokenAssignment::contiguous;
+  ContextAttention cp_attention = ContextAttention::all_gather;
   Spread spread = Spread::samples;
   int first_rank = 0;
   int ranks = 1;
@@ -114,6 +120,7 @@ const char* name(Recompute recompute);
 // What a forward's recipe says; empty: what the layout does.
 std::optional<Recompute> recompute_of(Recipe recipe);
 const char* name(TokenAssignment tokens);
+const char* name(ContextAttention attention);
 const char* name(Spread spread);
 const char* name(EncoderOrder order);
 const char* name(Bridge bridge);

@@ -42,7 +42,7 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   return checks::check_own_turns(scenario, layout);
 }
 
-std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
+std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout) {
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)
@@ -52,6 +52,10 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
     if (module.mask != Mask::causal)
       return refuse(std::string("mask ") + name(module.mask) +
                     " is simulation only; the executor runs causal ones");
+  for (const ModuleLayout& grid : layout.modules)
+    if (grid.cp > 1 && grid.cp_attention == ContextAttention::ring)
+      return refuse(
+          "cp_attention ring is simulation only; the executor runs all-gather and ulysses");
   return {};
 }
 

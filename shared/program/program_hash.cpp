@@ -38,9 +38,9 @@ auto fields(const Model& value) {
 }
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, spread, first_rank, ranks, blocks, ahead] = value;
+               tokens, cp_attention, spread, first_rank, ranks, blocks, ahead] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
-                  expert_tp, tokens, spread, first_rank, ranks, blocks, ahead);
+                  expert_tp, tokens, cp_attention, spread, first_rank, ranks, blocks, ahead);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;
@@ -62,9 +62,9 @@ auto fields(const Group& value) {
 }
 auto fields(const WorkSize& value) {
   const auto& [tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
-               cross_pairs, window_pairs] = value;
+               cross_pairs, window_pairs, gathered_pairs, gathered_window_pairs] = value;
   return std::tie(tokens, pairs, text_tokens, loss_tokens, sequences, samples, gathered, condition,
-                  cross_pairs, window_pairs);
+                  cross_pairs, window_pairs, gathered_pairs, gathered_window_pairs);
 }
 auto fields(const Work& value) {
   const auto& [branch, lane, context, index, samples, items, rows] = value;

@@ -57,6 +57,8 @@ void add_tokens(const Model& model, const Sample& sample, std::int64_t first, co
   add_sample(mask, model, sample);
   const std::vector<Rectangle> all = rectangles(mask);
   const std::vector<Rectangle> near = window > 0 ? rectangles(mask, window) : all;
+  size.gathered_pairs += pairs(all, {0, length});
+  if (window > 0) size.gathered_window_pairs += pairs(near, {0, length});
   const std::int64_t before = size.tokens;
   inside(first, first + length, [&](std::int64_t from, std::int64_t to) {
     size.tokens += to - from;

@@ -42,6 +42,7 @@ struct ModuleSearch {
   std::vector<Shard> shard;
   std::vector<int> shard_ranks;  // 0: the whole data-parallel group
   std::vector<TokenAssignment> tokens;
+  std::vector<ContextAttention> cp_attention;
   std::vector<Spread> spread;
   bool operator==(const ModuleSearch&) const = default;
 };

@@ -119,6 +119,8 @@ const ObjectForm& grid_form() {
         "first and last + 1 of the blocks it holds for; all when absent"},
        {"expert_tp", integer_form(0, kMostRanks), "ranks that cut one expert: tp, or 1; 0: tp"},
        {"tokens", choice_form(enum_names<TokenAssignment>()), "how cp ranks divide a sequence"},
+       {"cp_attention", choice_form(enum_names<ContextAttention>()),
+        "how cp ranks attend: keys gathered, heads exchanged, or keys passed round"},
        {"spread", choice_form(enum_names<Spread>()),
         "what an encoder's ranks divide: samples, or single images"},
        {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),

@@ -50,6 +50,8 @@ ModuleLayout read_grid(const JsonValue& value) {
   value.read("recompute_blocks", grid.recompute_blocks);
   value.read("expert_tp", grid.expert_tp);
   if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
+  if (value.has("cp_attention"))
+    grid.cp_attention = enum_named<ContextAttention>(value.at("cp_attention").text());
   if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);
   value.read("ahead", grid.ahead);

@@ -170,6 +170,8 @@ Json grid_json(const ModuleLayout& grid) {
   if (!grid.recompute_blocks.empty()) json["recompute_blocks"] = grid.recompute_blocks;
   if (grid.expert_tp != 0) json["expert_tp"] = grid.expert_tp;
   if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
+  if (grid.cp_attention != ContextAttention::all_gather)
+    json["cp_attention"] = name(grid.cp_attention);
   if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
   if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
   if (grid.ahead > 0) json["ahead"] = grid.ahead;

@@ -23,6 +23,7 @@ void visit_module_choices(Searched& search, Visit visit) {
   visit("shard", search.shard, "what is sharded over the data-parallel ranks");
   visit("shard_ranks", search.shard_ranks, "ranks a shard group spans; 0: all data-parallel ones");
   visit("tokens", search.tokens, "how tokens are dealt to context parallel ranks");
+  visit("cp_attention", search.cp_attention, "how context parallel ranks attend");
   visit("spread", search.spread, "what an encoder's ranks divide: samples, or single images");
 }
 

@@ -14,12 +14,14 @@ ModuleLayout LayerCut::grid() const {
   grid.expert_tp = expert_tp;
   grid.sp = sp;
   grid.recompute = recompute;
+  grid.cp_attention = cp_attention;
   grid.ranks = tp * cp * ep;
   return grid;
 }
 
 void LayerCut::add_to(Key& key) const {
-  key.insert(key.end(), {tp, cp, ep, expert_tp, static_cast<int>(sp), static_cast<int>(recompute)});
+  key.insert(key.end(), {tp, cp, ep, expert_tp, static_cast<int>(sp), static_cast<int>(recompute),
+                         static_cast<int>(cp_attention)});
 }
 
 LayerRange recomputed_range(const ModuleLayout& layout) {

@@ -22,13 +22,15 @@ struct LayerCut {
         ep(grid.ep),
         expert_tp(grid.experts_tp()),
         sp(grid.sp && grid.tp > 1),
-        recompute(grid.recompute) {}
+        recompute(grid.recompute),
+        cp_attention(grid.cp_attention) {}
   ModuleLayout grid() const;  // one of those that are cut so
   void add_to(Key& key) const;
 
   int tp, cp, ep, expert_tp;
   bool sp;
   Recompute recompute;
+  ContextAttention cp_attention;
 };
 
 // A run of one module's layers on a stage, cut where edges enter or leave; where gradients are

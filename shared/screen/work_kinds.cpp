@@ -20,7 +20,9 @@ WorkSize combine(const WorkSize& a, const WorkSize& b, Function function) {
           function(a.gathered, b.gathered),
           function(a.condition, b.condition),
           function(a.cross_pairs, b.cross_pairs),
-          function(a.window_pairs, b.window_pairs)};
+          function(a.window_pairs, b.window_pairs),
+          function(a.gathered_pairs, b.gathered_pairs),
+          function(a.gathered_window_pairs, b.gathered_window_pairs)};
 }
 
 }  // namespace

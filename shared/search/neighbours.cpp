@@ -131,6 +131,8 @@ class Steps {
       for (const TokenAssignment deal :
            {TokenAssignment::contiguous, TokenAssignment::zigzag, TokenAssignment::balanced})
         step(m, [&](ModuleLayout& to) { to.tokens = deal; });
+    for (int way = 0; grid.cp > 1 && way <= static_cast<int>(last_of(ContextAttention{})); ++way)
+      step(m, [&](ModuleLayout& to) { to.cp_attention = static_cast<ContextAttention>(way); });
     for (int spread = 0; spread <= static_cast<int>(last_of(Spread{})); ++spread)
       step(m, [&](ModuleLayout& to) { to.spread = static_cast<Spread>(spread); });
   }

@@ -141,6 +141,7 @@ class Drawn {
     draw_experts(module, to);
     draw_state(module, to);
     if (to.cp > 1) to.tokens = static_cast<TokenAssignment>(draws_.below(3));  // none by chance
+    if (to.cp > 1) to.cp_attention = draws_.any<ContextAttention>();
     if (layout_.placement != Placement::homogeneous && ModuleId(m) != language_ &&
         draws_.chance(20))
       to.spread = Spread::images;

@@ -184,9 +184,14 @@ class Grids {
                grid.cp > 1 ? choice(search_.tokens, {even_deal_})
                            : only(search_.tokens, TokenAssignment::contiguous)) {
             grid.tokens = tokens;
-            for (const Spread spread : choice(search_.spread, {Spread::samples})) {
-              grid.spread = spread;
-              keep(grid);
+            for (const ContextAttention attention :
+                 grid.cp > 1 ? choice(search_.cp_attention, {ContextAttention::all_gather})
+                             : only(search_.cp_attention, ContextAttention::all_gather)) {
+              grid.cp_attention = attention;
+              for (const Spread spread : choice(search_.spread, {Spread::samples})) {
+                grid.spread = spread;
+                keep(grid);
+              }
             }
           }
         }
@@ -394,6 +399,7 @@ Layout Space::assemble(const Division& division, const std::vector<ModuleLayout>
     grid.ep = 1;  // the language module's alone
     grid.expert_tp = 0;
     grid.tokens = TokenAssignment::contiguous;
+    grid.cp_attention = ContextAttention::all_gather;
     const ModuleSearch& own = search_.modules[owner.value];
     if (own.recompute.size() == 1) grid.recompute = own.recompute.front();
   }
@@ -432,7 +438,9 @@ bool Space::allows(const Layout& layout) const {
         !in(lists.expert_tp, grid.expert_tp) || (grid.tp > 1 && !in(lists.sp, grid.sp)) ||
         (shards && !in(lists.shard, grid.shard)) ||
         (grid.shard != Shard::none && !in(lists.shard_ranks, grid.shard_ranks)) ||
-        (grid.cp > 1 && !in(lists.tokens, grid.tokens)) || !in(lists.spread, grid.spread))
+        (grid.cp > 1 && !in(lists.tokens, grid.tokens)) ||
+        (grid.cp > 1 && !in(lists.cp_attention, grid.cp_attention)) ||
+        !in(lists.spread, grid.spread))
       return false;
     if (!one && o != language_ && layout.placement != Placement::colocated &&
         !in(lists.ranks, grid.ranks))
@@ -451,6 +459,7 @@ Layout at_rest(const Scenario& scenario, Layout layout) {
     if (copies == 1) grid.shard = Shard::none;
     if (grid.shard == Shard::none || grid.shard_ranks == copies) grid.shard_ranks = 0;
     if (grid.cp == 1) grid.tokens = TokenAssignment::contiguous;
+    if (grid.cp == 1) grid.cp_attention = ContextAttention::all_gather;
     if (grid.recompute_blocks == std::vector<int>{0, model.modules[m].layers})
       grid.recompute_blocks.clear();
     if (grid.pp * grid.vpp == 1) grid.blocks.clear();

@@ -59,6 +59,8 @@ void add_grid(const std::string& whose, bool experts, const ModuleLayout& from,
   words.add(whose + "sequence parallelism", from.sp, to.sp);
   words.add(whose + "CP", from.cp, to.cp);
   if (from.cp > 1 && to.cp > 1) words.add(whose + "tokens", from.tokens, to.tokens);
+  if (from.cp > 1 && to.cp > 1)
+    words.add(whose + "attention over CP", from.cp_attention, to.cp_attention);
   if (experts) {
     words.add(whose + "EP", from.ep, to.ep);
     words.add(whose + "experts TP", from.experts_tp(), to.experts_tp());

@@ -81,6 +81,7 @@ void add_layout(const Model& model, const Layout& layout, Row& row) {
     add(module + "recompute", name(grid.recompute));
     add(module + "recompute_blocks", grid.recompute_blocks);
     add(module + "tokens", name(grid.tokens));
+    add(module + "cp_attention", name(grid.cp_attention));
     add(module + "spread", name(grid.spread));
     add(module + "ahead", grid.ahead);
     add(module + "blocks", grid.blocks);

@@ -86,10 +86,14 @@ std::vector<Outcome> run_grid(const std::vector<Stage>& stages, int tp,
   return outcomes;
 }
 
-std::vector<Stage> language(std::vector<Stage> stages, bool sequence_parallel = false) {
+std::vector<Stage> language(std::vector<Stage> stages, ContextAttention way,
+                            bool sequence_parallel = false) {
   std::erase_if(stages,
                 [](const Stage& stage) { return stage.module.kind != ModuleKind::language; });
-  for (Stage& stage : stages) stage.options.sequence_parallel = sequence_parallel;
+  for (Stage& stage : stages) {
+    stage.options.sequence_parallel = sequence_parallel;
+    stage.options.cp_attention = way;
+  }
   return stages;
 }
 
@@ -174,11 +178,14 @@ TEST_SUITE("context parallel") {
     for (const Named& named : deals()) {
       CAPTURE(named.name);
       const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-      for (const auto& stages :
-           {language(whole_model(torch::kFloat64)), language(cut_model(torch::kFloat64))}) {
-        const auto ranks = run_grid(stages, 1, shares, wanted.image);
-        check_grid(ranks, 1, false, shares, wanted);
-        check_predicted(ranks, 1, work, shares, wanted);
+      for (const ContextAttention way : ways(4, named.ranks)) {
+        CAPTURE(name(way));
+        for (const auto& stages : {language(whole_model(torch::kFloat64), way),
+                                   language(cut_model(torch::kFloat64), way)}) {
+          const auto ranks = run_grid(stages, 1, shares, wanted.image);
+          check_grid(ranks, 1, false, shares, wanted);
+          check_predicted(ranks, 1, work, shares, wanted);
+        }
       }
     }
   }
@@ -190,10 +197,13 @@ TEST_SUITE("context parallel") {
       for (const Named& named : deals()) {
         CAPTURE(named.name);
         const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-        const auto stages = language(whole_model(torch::kFloat64), sequence_parallel);
-        const auto ranks = run_grid(stages, 2, shares, wanted.image);
-        check_grid(ranks, 2, sequence_parallel, shares, wanted);
-        check_predicted(ranks, 2, work, shares, wanted);
+        for (const ContextAttention way : ways(2, named.ranks)) {
+          CAPTURE(name(way));
+          const auto stages = language(whole_model(torch::kFloat64), way, sequence_parallel);
+          const auto ranks = run_grid(stages, 2, shares, wanted.image);
+          check_grid(ranks, 2, sequence_parallel, shares, wanted);
+          check_predicted(ranks, 2, work, shares, wanted);
+        }
       }
     }
   }
@@ -207,20 +217,24 @@ TEST_SUITE("context parallel") {
                                             {1, Recompute::selective},
                                             {2, Recompute::none},
                                             {2, Recompute::full}}) {
-          auto stages = language(cut_model(torch::kFloat32), tp > 1);
-          for (Stage& stage : stages) stage.options.recompute = recompute;
-          const auto ranks = run_grid(stages, tp, shares, image);
-          for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-            const WorkSize& size = shares[rank / static_cast<std::size_t>(tp)].work.language;
-            for (std::size_t i = 0; i < stages.size(); ++i) {
-              ChunkContext context = context_of(stages[i], tp);
-              context.cp = named.ranks;
-              const auto expected = [&](Phase phase) {
-                return expand(stages[i].module, stages[i].layers, phase, size, context).collectives;
-              };
-              CHECK((ranks[rank].forward[i] == expected(Phase::forward)));
-              CHECK((ranks[rank].backward[i] == expected(Phase::backward)));
-              CHECK((ranks[rank].split[i] == expected(Phase::backward_input)));
+          for (const ContextAttention way : ways(4 / tp, named.ranks)) {
+            auto stages = language(cut_model(torch::kFloat32), way, tp > 1);
+            for (Stage& stage : stages) stage.options.recompute = recompute;
+            const auto ranks = run_grid(stages, tp, shares, image);
+            for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+              const WorkSize& size = shares[rank / static_cast<std::size_t>(tp)].work.language;
+              for (std::size_t i = 0; i < stages.size(); ++i) {
+                ChunkContext context = context_of(stages[i], tp);
+                context.cp = named.ranks;
+                context.cp_attention = way;
+                const auto expected = [&](Phase phase) {
+                  return expand(stages[i].module, stages[i].layers, phase, size, context)
+                      .collectives;
+                };
+                CHECK((ranks[rank].forward[i] == expected(Phase::forward)));
+                CHECK((ranks[rank].backward[i] == expected(Phase::backward)));
+                CHECK((ranks[rank].split[i] == expected(Phase::backward_input)));
+              }
             }
           }
         }
@@ -234,16 +248,19 @@ TEST_SUITE("context parallel") {
     for (const Named& named : deals()) {
       CAPTURE(named.name);
       const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-      const auto kept = run_grid(language(whole_model(torch::kFloat64)), 1, shares, image);
-      for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
-        auto stages = language(whole_model(torch::kFloat64));
-        stages.front().options.recompute = recompute;
-        const auto ranks = run_grid(stages, 1, shares, image);
-        for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-          CHECK(torch::equal(ranks[rank].input_gradient, kept[rank].input_gradient));
-          for (std::size_t i = 0; i < kept[rank].gradients.size(); ++i) {
-            CHECK(torch::equal(ranks[rank].gradients[i], kept[rank].gradients[i]));
-            CHECK(torch::equal(ranks[rank].again[i], kept[rank].gradients[i]));
+      for (const ContextAttention way : ways(4, named.ranks)) {
+        CAPTURE(name(way));
+        const auto kept = run_grid(language(whole_model(torch::kFloat64), way), 1, shares, image);
+        for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+          auto stages = language(whole_model(torch::kFloat64), way);
+          stages.front().options.recompute = recompute;
+          const auto ranks = run_grid(stages, 1, shares, image);
+          for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+            CHECK(torch::equal(ranks[rank].input_gradient, kept[rank].input_gradient));
+            for (std::size_t i = 0; i < kept[rank].gradients.size(); ++i) {
+              CHECK(torch::equal(ranks[rank].gradients[i], kept[rank].gradients[i]));
+              CHECK(torch::equal(ranks[rank].again[i], kept[rank].gradients[i]));
+            }
           }
         }
       }
@@ -268,5 +285,23 @@ TEST_SUITE("context parallel") {
     CHECK((expand(tiny_language(), {1, 2}, Phase::backward, size, context).collectives ==
            std::vector<InnerCollective>{
                summed, {CollectiveKind::reduce_scatter, moved, GroupKind::context}, summed}));
+  }
+
+  TEST_CASE("heads move there and back each way") {
+    // As above on 2 context ranks: of 100 tokens q, k and v there, the output back, of half
+    // of the 4 query and 2 key/value heads of 6.
+    const WorkSize size{.tokens = 32, .sequences = 1, .gathered = 100};
+    const ChunkContext context{.tp = 2,
+                               .cp = 2,
+                               .cp_attention = ContextAttention::ulysses,
+                               .precision = NumberFormat::fp64};
+    const InnerCollective there{CollectiveKind::all_to_all, Bytes(100 * (2 + 1 + 1) * 6 * 8),
+                                GroupKind::context},
+        back{CollectiveKind::all_to_all, Bytes(100 * 2 * 6 * 8), GroupKind::context},
+        summed{CollectiveKind::all_reduce, Bytes(32 * 16 * 8)};
+    CHECK((expand(tiny_language(), {1, 2}, Phase::forward, size, context).collectives ==
+           std::vector<InnerCollective>{there, back, summed, summed}));
+    CHECK((expand(tiny_language(), {1, 2}, Phase::backward, size, context).collectives ==
+           std::vector<InnerCollective>{summed, back, there, summed}));
   }
 }

@@ -172,15 +172,19 @@ TEST_SUITE("tape") {
         setups.push_back({named.name, module, {1, 3}, {}, {}, {}});
       setups = spread(setups, torch::kFloat32);
       for (Setup& setup : setups) setup.context.cp = named.ranks;
-      CHECK(differences(named.ranks, setups,
-                        [&](auto&, Setup& mine, Communicators& groups, Seat& seat) {
-                          const Share& share = shares[static_cast<std::size_t>(seat.tensor)];
-                          mine.input = share.work.input;
-                          mine.size = share.work.language;
-                          mine.inputs = {{mine.size.tokens, 16}};
-                          groups = {.context = groups.tensor};
-                          seat = {.tensor = 0, .context = seat.tensor};
-                        }) == "");
+      for (const ContextAttention way : ways(4, named.ranks)) {
+        CAPTURE(name(way));
+        for (Setup& setup : setups) setup.context.cp_attention = setup.options.cp_attention = way;
+        CHECK(differences(named.ranks, setups,
+                          [&](auto&, Setup& mine, Communicators& groups, Seat& seat) {
+                            const Share& share = shares[static_cast<std::size_t>(seat.tensor)];
+                            mine.input = share.work.input;
+                            mine.size = share.work.language;
+                            mine.inputs = {{mine.size.tokens, 16}};
+                            groups = {.context = groups.tensor};
+                            seat = {.tensor = 0, .context = seat.tensor};
+                          }) == "");
+      }
     }
   }
 }

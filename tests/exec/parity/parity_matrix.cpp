@@ -92,6 +92,12 @@ std::vector<Feature> make_features() {
                     l.cp = 3;
                     l.tokens = TokenAssignment::balanced;
                   }),
+      on_language("cp2 ulysses",
+                  [](ModuleLayout& l) {
+                    l.cp = 2;
+                    l.tokens = TokenAssignment::zigzag;
+                    l.cp_attention = ContextAttention::ulysses;
+                  }),
       on_language("pp2", [](ModuleLayout& l) { l.pp = 2; }),
       on_language("interleaved",
                   [](ModuleLayout& l) {

@@ -1,4 +1,5 @@
 #include "tests/exec/parity/parity_memory.h"
+#include "exec/runner/agreed_names.h"
 
 #include <algorithm>
 #include <map>
@@ -64,11 +65,14 @@ Bytes uneven_load(const Program& program, const Compute& what, const OpTraffic& 
       element * ((trained ? module.hidden : 0) +
                  (trained ? 3 : 2) * module.expert_ffn / context.expert_tp) +
       2 * 8;
+  const GroupId experts = program.params[what.params.value].expert;
+  if (!experts.valid()) return {};
+  const std::string name = group_names(program)[experts.value];
   std::int64_t bytes = 0;
   bool there = true;  // and back, by turns
   int layer = what.layers.begin;
   for (const GroupCall& call : traffic.calls) {
-    if (call.kind != CollectiveKind::all_to_all) continue;
+    if (call.kind != CollectiveKind::all_to_all || call.group != name) continue;
     if (there) {
       while (layers(module)[static_cast<std::size_t>(layer)] != LayerKind::decoder_block ||
              block_at(module, layer - 1).feed_forward != FeedForwardKind::experts)

@@ -93,8 +93,15 @@ inline std::vector<Share> deal(const TestWork& whole, int ranks, const Deal& ran
         std::count_if(lengths[c].begin(), lengths[c].end(), [](auto n) { return n > 0; }));
     size.samples = whole.language.samples;
     size.gathered = whole.language.tokens;
+    size.gathered_pairs = whole.language.pairs;
   }
   return shares;
+}
+
+// How ranks of a tiny language module with so many key/value heads each can attend.
+inline std::vector<ContextAttention> ways(int heads, int ranks) {
+  if (heads % ranks != 0) return {ContextAttention::all_gather};
+  return {ContextAttention::all_gather, ContextAttention::ulysses};
 }
 
 struct Named {
@@ -113,6 +120,7 @@ inline std::vector<Named> deals() {
        }},
       {"single tokens", 3, [](auto s, std::int64_t p, auto) { return int((s + p) % 3); }},
       {"a rank without tokens", 3, [](auto, std::int64_t p, auto) { return p % 2 == 0 ? 2 : 0; }},
+      {"all on one rank", 2, [](auto, auto, auto) { return 1; }},
       {"whole samples", 2, [](std::int64_t s, auto, auto) { return int(s % 2); }},
       {"irregular blocks", 4,
        [](auto s, std::int64_t p, auto) { return int((s * 7 + p / 3 * 5 + p / 3 / 2) % 4); }}};

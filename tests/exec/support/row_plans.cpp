@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "exec/attention/context_attention.h"
+#include "exec/attention/head_exchange.h"
 #include "exec/layers/blocks.h"
 #include "shared/layers/row_shares.h"
 #include "shared/layers/rows.h"
@@ -47,6 +48,8 @@ std::int64_t bytes_of(const SequencePlan::Bucket& bucket) {
 std::int64_t bytes_of(const SequencePlan& plan) {
   std::int64_t bytes = bytes_of(plan.order) + bytes_of(plan.inverse);
   for (const SequencePlan::Bucket& bucket : plan.buckets) bytes += bytes_of(bucket);
+  if (plan.heads)
+    bytes += bytes_of(plan.own) + bytes_of(plan.heads->order()) + bytes_of(plan.heads->inverse());
   if (!plan.context) return bytes;
   bytes += bytes_of(plan.context->rows) + bytes_of(plan.context->order) +
            bytes_of(plan.context->inverse);
@@ -77,8 +80,9 @@ std::int64_t of_blocks(const Chunk& c) {
   std::vector<InnerCollective> record;
   Silent others(c.context.cp, c.seat.context);
   InnerGroup group(GroupKind::context, c.context.cp > 1 ? &others : nullptr, record);
-  std::int64_t bytes = bytes_of(plan_sequences(c.module, c.data, c.format(), group)) +
-                       bytes_of(plan_windows(c.module, c.data, c.format(), group));
+  std::int64_t bytes =
+      bytes_of(plan_sequences(c.module, c.data, c.format(), group, c.context.cp_attention)) +
+      bytes_of(plan_windows(c.module, c.data, c.format(), group, c.context.cp_attention));
   if (c.module.experts > 0 && c.module.balance_weight > 0) {
     const auto samples = static_cast<std::int64_t>(c.data.lengths.size());
     bytes += kIndex * (samples + (c.context.cp > 1 ? 0 : c.data.positions.size(-1)));

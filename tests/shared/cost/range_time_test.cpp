@@ -93,6 +93,37 @@ TEST_CASE("recomputed blocks are priced apart from the others of their chunk") {
   CHECK(again - time({1, 9}, Phase::backward) == doctest::Approx(2 * block));
 }
 
+TEST_CASE("context parallelism: keys that go round hide beside the attention, others do not") {
+  Module module = two_blocks(128);
+  module.ffn = 256;
+  const WorkSize size{.tokens = 500,
+                      .pairs = 375'000,
+                      .sequences = 1,
+                      .samples = 1,
+                      .gathered = 1000,
+                      .gathered_pairs = 500'500};
+  const Ring free{2, 1, BytesPerSecond(1e18), BytesPerSecond(1e18), Seconds(0)};
+  // What a link of `rate` makes of the forward of one block.
+  const auto more = [&](ContextAttention way, double rate) {
+    const ChunkContext context{.cp = 2, .cp_attention = way};
+    const Ring slow{2, 1, BytesPerSecond(rate), BytesPerSecond(rate), Seconds(0)};
+    const auto time = [&](const Ring& ring) {
+      return range_time(module, {1, 2}, Phase::forward, size, context, {{}, ring, {}},
+                        slow_memory());
+    };
+    return (time(slow) - time(free)).count();
+  };
+  // Keys and values of 1,000 rows, 4 heads of 32 each in fp32: half of 1,024,000 bytes goes each way.
+  const double gathered = 512'000;
+  CHECK(more(ContextAttention::all_gather, 1e9) == doctest::Approx(gathered / 1e9));
+  // 4·375,000·128 flops at 1e12 are 192 us, but 4·500·128 + 4·1000·128 bytes and two calls take longer.
+  const double attention = (2 * 500 + 2 * 1000) * 128 * 4 / 1e9 + 2e-6;
+  CHECK(more(ContextAttention::ring, 1e9) == doctest::Approx(0).epsilon(1e-9));
+  CHECK(more(ContextAttention::ring, 1e8) == doctest::Approx(gathered / 1e8 - attention));
+  // q, k and v there, the output back, of half of the heads: 4 · 1,000 · 64 numbers, half of them sent.
+  CHECK(more(ContextAttention::ulysses, 1e9) == doctest::Approx(4 * 1000 * 64 * 4 / 2 / 1e9));
+}
+
 TEST_CASE("rows of edges come to a chunk once") {
   const Module language = examples::llama_70b();
   const WorkSize size{

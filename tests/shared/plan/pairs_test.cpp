@@ -56,7 +56,8 @@ TEST_CASE("causal pairs of packed samples: n (n + 1) / 2 of each, none between")
                          .loss_tokens = 3,
                          .sequences = 2,
                          .samples = 2,
-                         .gathered = 8});
+                         .gathered = 8,
+                         .gathered_pairs = 21});
 }
 
 TEST_CASE("images: all pairs inside each; their merged rows in a causal sequence") {

@@ -1,0 +1,70 @@
+#include "exec/attention/head_exchange.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+HeadExchange::HeadExchange(InnerGroup& group, std::vector<std::int64_t> counts, Tensor order,
+                           Tensor inverse)
+    : group_(group),
+      counts_(std::move(counts)),
+      rows_(std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0})),
+      order_(std::move(order)),
+      inverse_(std::move(inverse)) {}
+
+std::vector<std::int64_t> HeadExchange::mine() const {
+  return std::vector<std::int64_t>(counts_.size(),
+                                   counts_[static_cast<std::size_t>(group_.index())]);
+}
+
+Tensor HeadExchange::all(const Tensor& own) const {
+  const std::int64_t ranks = group_.size(), rows = own.size(0), width = own.size(1) / ranks;
+  const Tensor parts =
+      own.view({rows, ranks, width}).transpose(0, 1).reshape({ranks * rows, width});
+  const Tensor arrived = group_.all_to_all(parts, mine(), counts_, rows_);
+  return order_.defined() ? arrived.index_select(0, order_) : arrived;
+}
+
+Tensor HeadExchange::own(const Tensor& all) const {
+  const Tensor sent = inverse_.defined() ? all.index_select(0, inverse_) : all;
+  const std::int64_t ranks = group_.size(), width = all.size(1);
+  const Tensor arrived = group_.all_to_all(sent, counts_, mine(), rows_);
+  const std::int64_t rows = arrived.size(0) / ranks;
+  return arrived.view({ranks, rows, width}).transpose(0, 1).reshape({rows, ranks * width});
+}
+
+SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const Tensor& angles,
+                           torch::Dtype dtype) {
+  const torch::Device device = angles.device();
+  const Tensor& samples = data.context_samples;
+  const Tensor lengths =
+      at::bincount(samples.cpu(), {}, static_cast<std::int64_t>(data.lengths.size()));
+  const std::int64_t* const first = lengths.const_data_ptr<std::int64_t>();
+  SequencePlan plan = plan_causal({first, first + lengths.numel()}, device);
+  // By sample and position; the longest sample has fewer rows than all together.
+  const Tensor places = samples * samples.numel() + data.context_positions;
+  Tensor order, inverse;
+  if (!at::all(places.diff() > 0).item<bool>()) {
+    order = places.argsort();
+    inverse = order.argsort();
+  }
+  plan.heads = std::make_shared<HeadExchange>(context, data.context_rows, order, inverse);
+  plan.own.count = 1;
+  plan.own.rows = plan.own.longest = angles.size(0);
+  add_rotation(plan.own, angles, dtype);
+  return plan;
+}
+
+Tensor exchange_heads(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads) {
+  const HeadTensors own = to_heads(qkv, plan.own, heads);
+  const Tensor rows = at::cat({own.queries, own.keys, own.values}, 1)  // [K, g + 2, T, D]
+                          .permute({2, 0, 1, 3})
+                          .reshape(qkv.sizes());
+  return all_rows(plan.heads, rows);
+}
+
+}  // namespace polyphony::exec
