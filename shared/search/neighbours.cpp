@@ -10,7 +10,6 @@ namespace polyphony {
 namespace {
 
 constexpr int kPrimes[] = {2, 3, 5, 7};
-
 bool shares_ranks(const ModuleLayout& a, const ModuleLayout& b) {
   return a.first_rank == b.first_rank && a.ranks == b.ranks;
 }
@@ -41,7 +40,7 @@ class Steps {
     }
     change_schedule();
     change_works();
-    change_encoder_order();
+    if (!homogeneous_) change_encoder_order();
     change_ranks();
     return std::move(found_);
   }
@@ -167,27 +166,21 @@ class Steps {
   }
 
   void change_works() {
-    for (const int p : kPrimes) {
+    const auto keep_with = [&](auto member, auto value) {
+      Layout layout = from_;
+      layout.*member = value;
+      keep_works(std::move(layout));
+    };
+    const int microbatches = from_.microbatches, own = std::max(1, from_.encoder_microbatches);
+    for (const int p : kPrimes)
       for (const bool more : {false, true}) {
-        Layout layout = from_;
-        layout.microbatches = more ? layout.microbatches * p : layout.microbatches / p;
-        keep_works(std::move(layout));
-        layout = from_;
-        const int works = std::max(1, layout.encoder_microbatches);
-        layout.encoder_microbatches = more ? works * p : works / p;
-        if (more || works % p == 0) keep_works(std::move(layout));
+        keep_with(&Layout::microbatches, more ? microbatches * p : microbatches / p);
+        if (more || own % p == 0)
+          keep_with(&Layout::encoder_microbatches, more ? own * p : own / p);
       }
-    }
-    for (const int works : {0, 1, from_.microbatches}) {
-      Layout layout = from_;
-      layout.encoder_microbatches = works;
-      keep_works(std::move(layout));
-    }
-    for (const Bridge bridge : {Bridge::sharded, Bridge::leader}) {
-      Layout layout = from_;
-      layout.bridge = bridge;
-      keep_works(std::move(layout));
-    }
+    for (const int works : {0, 1, microbatches}) keep_with(&Layout::encoder_microbatches, works);
+    for (const Bridge bridge : {Bridge::sharded, Bridge::leader})
+      keep_with(&Layout::bridge, bridge);
   }
 
   // Encoders on the language module's ranks: another order, whole on every rank or along its pipeline.
@@ -196,9 +189,8 @@ class Steps {
       for (const bool pipelined : {false, true}) {
         Layout layout = from_;
         layout.encoder_order = static_cast<EncoderOrder>(order);
-        for (std::size_t m = 0; m < model_.modules.size(); ++m) {
-          ModuleLayout& grid = layout.modules[m];
-          if (homogeneous_ || m == language_ || !shares_ranks(grid, of_language(from_))) continue;
+        for (ModuleLayout& grid : layout.modules) {
+          if (&grid == &of_language(layout) || !shares_ranks(grid, of_language(from_))) continue;
           grid.pp = pipelined ? of_language(from_).pp : 1;
           grid.vpp = 1;
           if (!mend(grid)) return;
@@ -209,9 +201,9 @@ class Steps {
   }
 
   void change_ahead(std::size_t m) {
-    const int ahead = from_.modules[m].ahead;
-    for (const int more : {0, ahead - 1, ahead + 1, ahead / 2, ahead * 2})
-      if (m < language_ && more >= 0) step(m, [&](ModuleLayout& to) { to.ahead = more; });
+    const int now = from_.modules[m].ahead;
+    for (const int ahead : {0, now - 1, now + 1, now / 2, now * 2})
+      if (m < language_ && ahead >= 0) step(m, [&](ModuleLayout& to) { to.ahead = ahead; });
   }
 
   // More or fewer ranks for each group that is not the language module's, which has the others.
