@@ -1,122 +1,8 @@
 // The matrix: every placement with every kind of parallelism it allows, and what trains.
-#include "shared/schedule/turn_text.h"
-#include "tests/exec/parity/parity.h"
+#include "tests/exec/parity/parity_layouts.h"
 
 namespace polyphony::exec::testing {
 namespace {
-
-constexpr auto kGpipe = ScheduleKind::gpipe;
-constexpr auto k1f1b = ScheduleKind::one_f_one_b;
-
-struct Grid {
-  int tp = 1, pp = 1, dp = 1;
-  std::vector<int> blocks = {};  // by stage; empty: balanced
-};
-
-ModuleLayout module_layout(const Grid& grid, int first_rank) {
-  ModuleLayout layout;
-  layout.tp = grid.tp;
-  layout.pp = grid.pp;
-  layout.ranks = grid.tp * grid.pp * grid.dp;
-  layout.first_rank = first_rank;
-  layout.blocks = grid.blocks;
-  return layout;
-}
-
-std::string text(const Grid& grid) {
-  std::string blocks;
-  for (const int count : grid.blocks)
-    blocks += (blocks.empty() ? " blocks " : ",") + std::to_string(count);
-  return "TP" + std::to_string(grid.tp) + " PP" + std::to_string(grid.pp) + " DP" +
-         std::to_string(grid.dp) + blocks;
-}
-
-Case make_case(Placement placement, const Grid& encoder, const Grid& language,
-               ScheduleKind schedule, int microbatches, int encoder_first, int language_first) {
-  Case c;
-  c.layout.placement = placement;
-  c.layout.schedule = schedule;
-  c.layout.microbatches = microbatches;
-  c.layout.modules = {module_layout(encoder, encoder_first), module_layout(encoder, encoder_first),
-                      module_layout(language, language_first)};
-  c.name = std::string(name(placement)) + " ";
-  if (placement != Placement::homogeneous) c.name += text(encoder) + " | ";
-  c.name += text(language) + ", " + name(schedule) + " x" + std::to_string(microbatches);
-  return c;
-}
-
-Case homogeneous(const Grid& grid, ScheduleKind schedule, int microbatches) {
-  Case c = make_case(Placement::homogeneous, grid, grid, schedule, microbatches, 0, 0);
-  c.layout.modules[0].blocks = c.layout.modules[1].blocks = {};
-  return c;
-}
-Case colocated(const Grid& encoder, const Grid& language, ScheduleKind schedule, int microbatches,
-               int encoder_works) {
-  Case c = make_case(Placement::colocated, encoder, language, schedule, microbatches, 0, 0);
-  c.layout.encoder_microbatches = encoder_works;
-  if (encoder_works > 0) c.name += ", encoder x" + std::to_string(encoder_works);
-  return c;
-}
-Case apart(const Grid& encoder, const Grid& language, ScheduleKind schedule, int microbatches) {
-  return make_case(Placement::non_colocated, encoder, language, schedule, microbatches, 0,
-                   encoder.tp * encoder.pp * encoder.dp);
-}
-Case language_first(const Grid& encoder, const Grid& language, ScheduleKind schedule,
-                    int microbatches) {
-  Case c = make_case(Placement::non_colocated, encoder, language, schedule, microbatches,
-                     language.tp * language.pp * language.dp, 0);
-  c.name += ", language first";
-  return c;
-}
-
-Case recompute(Case c) {
-  for (ModuleLayout& layout : c.layout.modules) layout.recompute = Recompute::full;
-  c.name += ", recompute";
-  return c;
-}
-Case frozen(Case c, std::vector<ModuleKind> kinds) {
-  c.frozen = std::move(kinds);
-  c.name += ", frozen";
-  for (const ModuleKind kind : c.frozen) c.name += std::string(" ") + name(kind);
-  return c;
-}
-Case text_only(Case c) {
-  c.text_only = true;
-  c.name += ", text only";
-  return c;
-}
-Case own_turns(Case c, const std::vector<std::string>& orders) {
-  for (const std::string& order : orders)
-    c.layout.turns.push_back(read_turns(order, c.name, "/layout/turns"));
-  c.name += ", turns " + orders.front();
-  return c;
-}
-Case language_only(Case c) {
-  c.language_only = c.text_only = true;
-  c.layout.modules.erase(c.layout.modules.begin(), c.layout.modules.begin() + 2);
-  c.name += ", no encoder";
-  return c;
-}
-Case clipped_at(Case c, double norm) {
-  c.clip_norm = norm;
-  c.name += norm > 0 ? ", no need to clip" : ", no clipping";
-  return c;
-}
-Case single_precision(Case c) {
-  c.precision = NumberFormat::fp32;
-  c.name += ", fp32";
-  return c;
-}
-Case ten_steps(Case c) {
-  c.steps = 10;
-  c.name += ", ten steps";
-  return c;
-}
-
-const std::vector<ModuleKind> kEncoder = {ModuleKind::vision, ModuleKind::projector};
-const std::vector<ModuleKind> kVision = {ModuleKind::vision};
-const std::vector<ModuleKind> kLanguage = {ModuleKind::language};
-const std::vector<ModuleKind> kAllButProjector = {ModuleKind::vision, ModuleKind::language};
 
 // The chain has 3 vision and 4 language blocks.
 void add_homogeneous(std::vector<Case>& cases) {
@@ -190,6 +76,33 @@ void add_frozen_and_text(std::vector<Case>& cases) {
                 language_only(homogeneous({1, 4, 1, {1, 1, 1, 1}}, kGpipe, 3))});
 }
 
+// Encoders pipelined on the language module's ranks; several microbatches at once, virtual stages and
+// running ahead on ranks of their own.
+void add_encoder_orders(std::vector<Case>& cases) {
+  constexpr auto kPhases = EncoderOrder::phases, kInterleaved = EncoderOrder::interleaved;
+  cases.insert(
+      cases.end(),
+      {in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kPhases),
+       in_order(colocated({1, 2, 2}, {2, 2, 1}, k1f1b, 4, 2), kPhases),
+       in_order(colocated({2, 1, 2}, {1, 4, 1}, kGpipe, 4, 0), kPhases),
+       in_order(colocated({1, 2, 2}, {1, 4, 1}, ScheduleKind::zero_bubble, 4, 2), kPhases),
+       in_order(virtual_encoder(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0)), kPhases),
+       colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 2),
+       in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kInterleaved),
+       in_order(colocated({1, 2, 2}, {2, 2, 1}, k1f1b, 4, 2), kInterleaved),
+       in_order(virtual_encoder(recompute(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 2))),
+                kInterleaved),
+       frozen(in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kInterleaved), kVision),
+       frozen(in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kPhases), kEncoder),
+       in_order(two_encoders(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 2)), kPhases),
+       in_order(two_encoders(colocated({1, 2, 2}, {2, 2, 1}, k1f1b, 4, 0)), kInterleaved),
+       two_encoders(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4)),
+       works_ahead(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4), 2, 1),
+       works_ahead(apart({1, 1, 2}, {1, 2, 2}, k1f1b, 4), 2, 0),
+       works_ahead(virtual_encoder(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4)), 4, 2),
+       frozen(works_ahead(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4), 4, 1), kVision)});
+}
+
 // Turns of the layout's own: microbatches in no order, backwards in two parts, recipes by work.
 void add_own_turns(std::vector<Case>& cases) {
   cases.insert(
@@ -215,6 +128,7 @@ std::vector<Case> parity_cases() {
   add_colocated(cases);
   add_apart(cases);
   add_frozen_and_text(cases);
+  add_encoder_orders(cases);
   add_own_turns(cases);
   return cases;
 }
