@@ -91,6 +91,7 @@ Ring make_ring(const std::vector<Rank>& members, const Cluster& cluster,
                const HardwareProfile& profile, Others others, const ExpertChoice& choices) {
   Ring ring{static_cast<int>(members.size()), 1, {}, {}, {}, profile.nccl,
             profile.in_switch_efficiency};
+  if (cluster.free_links) ring.ranks = 1;
   const int n = ring.ranks;
   if (n < 2) return ring;
   int between = 0, over_bus = 0;

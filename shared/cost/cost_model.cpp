@@ -120,6 +120,7 @@ class Pricer {
   }
 
   Seconds message(const Message& message) {
+    if (cluster_.free_links) return {};
     if (message.source == message.destination) {  // read and written once
       return 2 * message.bytes / (profile_.device.memory_rate * profile_.memory_efficiency);
     }
@@ -152,7 +153,7 @@ class Pricer {
     const Collective& collective = std::get<Collective>(op.what);
     const GroupRing& group = ring_of(collective.group);
     const auto n = program_.groups[collective.group.value].members.size();
-    if (n < 2) return Seconds(0);
+    if (n < 2 || cluster_.free_links) return Seconds(0);
     const bool folded = group.folded;
     const Ring& ring = group.ring;
     const Bytes whole = collective_bytes(collective);

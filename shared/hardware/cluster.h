@@ -10,6 +10,7 @@
 //             transfers go side by side, a ring has one for each of its NICs
 //   leaf      groups of nodes under a leaf switch, its uplinks thinner than its NICs together; with
 //             rails, NIC i of a node is on leaf i mod rails of its group. Above the leaves: enough
+//   free_links  messages and collectives take no time, wherever they go
 //   degraded  factors of single ranks' rates
 // What a transfer crosses: shared/hardware/network.h. Rates are per direction. Does not model: a
 // host bridge slower than its links together, spine switches. Sources of the shipped devices:
@@ -70,6 +71,7 @@ struct Cluster {
   int nics = 0;      // of a node; 0: one for each rank
   BytesPerSecond connection{};  // of a NIC; zero: all of it
   Leaf leaf{};
+  bool free_links = false;
   std::vector<Degraded> degraded{};  // by rank, rising
   std::string profile;               // hardware profile: a shipped name, or a path
   double dollars_per_rank_hour = 0;

@@ -73,6 +73,8 @@ const ObjectForm& cluster_form() {
        {"bus_latency", latency_form("2us"), "of that bus"},
        {"leaf", object_form(leaf_form()),
         "switches that join the nodes; one that never blocks when absent"},
+       {"free_links", boolean_form(),
+        "messages and collectives take no time: what waiting and work alone make of a step"},
        {"degraded", list_form(object_form(degraded_form()), 0, kMostRanks),
         "ranks whose device or links are slower than the others', or have failed"},
        {"profile", text_form("h100-roofline"),

@@ -113,6 +113,7 @@ Cluster read_cluster(const JsonValue& value, const OtherFiles& files) {
   if (cluster.nodes > 1 && cluster.fabric_link.rate.value == 0 && !value.has("nic"))
     value.refuse("key \"nic\" is missing",
                  "several nodes need a link between them: \"400Gbps\" per NIC");
+  value.read("free_links", cluster.free_links);
   read_profile(value, files, cluster);
   read_topology(value, cluster);
   if (value.has("busy_power")) cluster.busy_power = parse_power(value.at("busy_power").text());

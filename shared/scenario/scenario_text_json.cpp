@@ -111,6 +111,7 @@ Json cluster_json(const Cluster& cluster) {
   json["nodes"] = cluster.nodes;
   json["nic"] = to_text(cluster.fabric_link.rate);
   json["nic_latency"] = to_text(cluster.fabric_link.latency);
+  if (cluster.free_links) json["free_links"] = true;
   put_topology(json, cluster);
   json["profile"] = cluster.profile;
   if (cluster.busy_power.value > 0) json["busy_power"] = to_text(cluster.busy_power);

@@ -31,6 +31,7 @@ Seconds LeastTimes::scalars(int ranks) {
 }
 
 Seconds LeastTimes::crossing() const {
+  if (cluster_.free_links) return Seconds(0);
   Seconds latency = std::min(cluster_.node_link.latency, cluster_.fabric_link.latency);
   if (cluster_.domain_size() < cluster_.ranks_per_node)
     latency = std::min(latency, cluster_.bus.latency);
@@ -70,6 +71,7 @@ Ring LeastTimes::least(const ModuleLayout& grid, int count, int stride,
 }
 
 Seconds LeastTimes::least_message(const ModuleLayout& grid, Bytes whole) const {
+  if (cluster_.free_links) return Seconds(0);
   const Bytes bytes(std::max<std::int64_t>(0, whole.value - 1));  // rounded
   const Seconds between = cluster_.fabric_link.latency +
                           bytes / (cluster_.alone_between() * profile_.fabric_efficiency);

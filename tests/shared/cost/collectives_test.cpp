@@ -43,6 +43,16 @@ double gigabytes(BytesPerSecond rate) { return rate.value / 1e9; }
 
 }  // namespace
 
+TEST_CASE("on free links a collective takes no time") {
+  Cluster free = cluster_of(2, 4);
+  free.free_links = true;
+  for (const bool nccl : {false, true})
+    for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::all_to_all}) {
+      CHECK(microseconds(make_ring(ranks(0, 8), free, plain(nccl)), kind, 1 << 30) == 0);
+      CHECK(microseconds(make_ring(ranks(0, 8), cluster_of(2, 4), plain(nccl)), kind, 1 << 30) > 0);
+    }
+}
+
 TEST_CASE("hops and bytes over an edge") {
   // n = 4: a reduced array goes round twice less its own part, anything else once.
   CHECK(ring_hops(Kind::all_reduce, 4) == 6);
