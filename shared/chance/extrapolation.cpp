@@ -42,6 +42,9 @@ std::size_t group_size(const Program& program, const Op& op, const Compute& comp
 
 void add_compute(const Program& program, OpId id, const Compute& compute, std::size_t count,
                  const HardwareProfile* profile, Demands& demands) {
+  // What was measured is not modelled.
+  const Module& module = program.model.modules[compute.module.value];
+  if (profile && profile->layer_times.contains(module.name)) return;
   const Expansion inside = expand(program, id);
   const auto times = static_cast<double>(count);
   for (const Kernel& kernel : inside.kernels) {

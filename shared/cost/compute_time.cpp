@@ -33,9 +33,10 @@ Kernel masked(const Kernel& kernel, const Module& module, const SoftwareStack& s
   return all;
 }
 
-Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,
-                   const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
-                   const HardwareProfile& profile) {
+// Of its kernels and inner collectives.
+Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase phase,
+                      const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
+                      const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
   Seconds total{}, host{}, products{}, attention{};
   bool routed = false;
@@ -96,6 +97,41 @@ Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phas
   return total + beside + round.exposed + round.delayed + both.exposed + both.delayed;
 }
 
+Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,
+                   const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
+                   const HardwareProfile& profile) {
+  const auto measured = measured_layer(profile.layer_times, module, layer, context.tp, context.cp);
+  const auto modelled = [&](const ChunkContext& as) {
+    return modelled_time(module, chunk, layer, phase, size, as, rings, profile);
+  };
+  if (!measured) {
+    POLYPHONY_CHECK(!module.abstract.is || layer == 0 || layer > module.layers,
+                    module.name << " has no times of layer " << layer);
+    return modelled(context);
+  }
+  const MeasuredLayers& times = *measured->times;
+  const auto time = [&](const MeasuredTime& of) { return measured->share * of.of(size.tokens); };
+  if (phase == Phase::forward || phase == Phase::recompute) return time(times.forward);
+  const BackwardParts parts = backward_parts(module, chunk, layer, phase, context);
+  Seconds total{};
+  if (parts.input && parts.input_gradient) total += time(times.backward_input);
+  if (parts.weight) total += time(times.backward_weight);
+  if (parts.again == Recompute::full) total += time(times.forward);
+  if (parts.again == Recompute::selective) {  // attention alone was not measured
+    ChunkContext kept = context;
+    kept.recompute = Recompute::none;
+    total += std::max(Seconds(0), modelled(context) - modelled(kept));
+  }
+  return total;
+}
+
+// The end of the run of layers from `layer` on that take as long; measured ones stand alone.
+int end_of_equal(const Module& module, LayerRange chunk, int layer, const WorkSize& size,
+                 const ChunkContext& context, const HardwareProfile& profile) {
+  if (profile.layer_times.contains(module.name)) return layer + 1;
+  return end_of_alike(module, chunk, layer, size, context);
+}
+
 Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {
   const std::int64_t element = size_of(program.precision).value;
   Bytes moved{};
@@ -149,7 +185,7 @@ Seconds range_time(const Module& module, LayerRange range, Phase phase, const Wo
                    const HardwareProfile& profile) {
   Seconds total{};
   for (int layer = range.begin; layer < range.end;) {
-    const int next = end_of_alike(module, range, layer, size, context);
+    const int next = end_of_equal(module, range, layer, size, context, profile);
     total +=
         layer_time(module, range, layer, phase, size, context, rings, profile) * (next - layer);
     layer = next;
@@ -162,7 +198,7 @@ std::vector<Seconds> layer_times(const Module& module, LayerRange range, Phase p
                                  const InnerRings& rings, const HardwareProfile& profile) {
   std::vector<Seconds> times;
   for (int layer = range.begin; layer < range.end;) {
-    const int next = end_of_alike(module, range, layer, size, context);
+    const int next = end_of_equal(module, range, layer, size, context, profile);
     times.insert(times.end(), static_cast<std::size_t>(next - layer),
                  layer_time(module, range, layer, phase, size, context, rings, profile));
     layer = next;

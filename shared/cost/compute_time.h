@@ -1,6 +1,7 @@
 // How long one op of the compute stream lasts.
 //   compute  overhead + the longer of Σ kernels · correction and the host's launches, layer by layer,
-//            + Σ inner collectives in closed form, less what hides them
+//            + Σ inner collectives in closed form, less what hides them; of a measured layer what
+//            was measured (shared/hardware/measured_layers.h), its collectives included
 //   update   overhead + bytes of parameters, gradients and moments read and written ÷ memory rate
 // On degraded devices as long as on the slowest of its group. Does not model: collectives of other
 // ops beside it (shared/cost/cost_model.h adds what those of sharded modules take).

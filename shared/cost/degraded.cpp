@@ -92,6 +92,11 @@ HardwareProfile slowed(HardwareProfile profile, double factor) {
   device.bf16 = device.bf16 * factor;
   device.fp8 = device.fp8 * factor;
   device.memory_rate = device.memory_rate * factor;
+  for (auto& [module, entries] : profile.layer_times)
+    for (MeasuredLayers& entry : entries)
+      for (MeasuredTime* time : {&entry.forward, &entry.backward_input, &entry.backward_weight})
+        for (Seconds* term : {&time->constant, &time->per_token, &time->per_token_squared})
+          *term = *term / factor;
   return profile;
 }
 

@@ -1,5 +1,6 @@
 #include "shared/cost/model_flops.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "shared/layers/expand.h"
@@ -12,6 +13,9 @@ Flops model_flops(const Model& model, const Batch& batch, NumberFormat precision
   std::vector<std::uint32_t> samples(batch.samples.size());
   std::iota(samples.begin(), samples.end(), 0u);
   Flops total{};
+  if (std::any_of(model.modules.begin(), model.modules.end(),
+                  [](const Module& module) { return module.abstract.is; }))
+    return total;
   ModuleLayout alone;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     const ModuleId id(m);

@@ -1,5 +1,6 @@
 // Model FLOPs of a step, and what frameworks print for it.
-//   model_flops      what the model asks of this batch, whatever the layout: real patches, packed
+//   model_flops      (0 where a module is known by measured times alone)
+//                    what the model asks of this batch, whatever the layout: real patches, packed
 //                    lengths, attending pairs only; frozen parts without weight gradients, nothing
 //                    of a backward where nothing upstream is trained; no recomputation, no copies
 //                    of tensor-parallel ranks

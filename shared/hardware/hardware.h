@@ -12,6 +12,7 @@
 //   transfers     collectives and messages: latency + bytes / (link rate · link_efficiency);
 //                 message_efficiency and collective_efficiency inside a node, fabric_efficiency between
 //   corrections   measured ÷ modelled time by (layer kind, phase), from calibration; 1 where absent
+//   layer_times   measured times of modules' layers, in place of their kernels'
 //   stack         what the software adds (shared/hardware/software.h)
 //   nccl          collectives by protocol (shared/cost/collectives.h); else collective_latency per ring hop
 //   step_error    stated relative error of a step time predicted with the profile; candidates closer
@@ -28,6 +29,7 @@
 
 #include "shared/hardware/certainty.h"
 #include "shared/hardware/cluster.h"
+#include "shared/hardware/measured_layers.h"
 #include "shared/hardware/software.h"
 #include "shared/layers/expand.h"
 
@@ -67,6 +69,7 @@ struct HardwareProfile {
   bool products_wait = false;
   SoftwareStack stack;
   std::map<std::pair<LayerKind, Phase>, double> corrections;
+  MeasuredModules layer_times;
   Certainty certainty;
   bool operator==(const HardwareProfile&) const = default;
 };

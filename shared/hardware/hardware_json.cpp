@@ -4,6 +4,7 @@
 
 #include "shared/hardware/certainty_json.h"
 #include "shared/hardware/device_json.h"
+#include "shared/hardware/measured_layers_json.h"
 
 namespace polyphony {
 namespace {
@@ -169,6 +170,12 @@ ObjectForm corrections_form(const ObjectForm& by_phase) {
   return form;
 }
 
+const ObjectForm& layer_times_form() {
+  static const ObjectForm form{
+      "module_times", "measured times of layers by module", {}, {measured_layers_form()}};
+  return form;
+}
+
 ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
                         const ObjectForm& corrections) {
   ObjectForm form{"profile", "a hardware profile", {}, {}};
@@ -192,6 +199,8 @@ ObjectForm profile_form(const ObjectForm& device, const ObjectForm& stack,
        "a product's operands come from memory before its arithmetic, not beside it"});
   form.fields.push_back({"stack", object_form(stack), "what the software adds"});
   form.fields.push_back({"corrections", object_form(corrections), "from calibration"});
+  form.fields.push_back({"layer_times", object_form(layer_times_form()),
+                         "of modules by name, in place of what their kernels would take"});
   form.fields.push_back(
       {"certainty", object_form(certainty_form(parameter_keys())), "how far it can be believed"});
   return form;
@@ -284,6 +293,9 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
       }
     }
   }
+  if (json.has("layer_times"))
+    for (const std::string& module : json.at("layer_times").keys())
+      profile.layer_times[module] = read_measured_layers(json.at("layer_times").at(module));
   if (json.has("certainty")) profile.certainty = read_certainty(json.at("certainty"));
   return profile;
 }
@@ -305,6 +317,8 @@ std::string to_json(const HardwareProfile& profile) {
   for (const auto& [where, factor] : profile.corrections) {
     json["corrections"][name(where.first)][name(where.second)] = factor;
   }
+  for (const auto& [module, entries] : profile.layer_times)
+    json["layer_times"][module] = nlohmann::ordered_json::parse(to_json(entries));
   if (profile.certainty != Certainty{})
     json["certainty"] = nlohmann::ordered_json::parse(to_json(profile.certainty));
   return json.dump(2) + "\n";

@@ -17,11 +17,26 @@ namespace {
 bool input_wanted(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
                   int i, const ChunkContext& context) {
   const bool lora = module.trainable == Trainable::lora;
+  const bool in_blocks = lora || module.abstract.is;  // the layer before the blocks trains nothing
   if (i > range.begin && stack[static_cast<std::size_t>(i - 1)] == LayerKind::latent_embedding)
     return context.weight_grad && !lora;
-  // The first layer that trains anything; the embedding below a LoRA module's blocks does not.
-  const int first = lora ? std::max<int>(range.begin, 1) : range.begin;
+  // The first layer that trains anything.
+  const int first = in_blocks ? std::max<int>(range.begin, 1) : range.begin;
   return context.input_grad || i > first;
+}
+
+BackwardParts parts_of(const Module& module, const std::vector<LayerKind>& stack, LayerRange range,
+                       int i, Phase phase, const ChunkContext& context) {
+  if (!context.input_grad && !context.weight_grad) return {};
+  const LayerKind kind = stack[static_cast<std::size_t>(i)];
+  BackwardParts parts;
+  parts.input = phase != Phase::backward_weight;
+  parts.input_gradient = input_wanted(module, stack, range, i, context);
+  // Of a LoRA module only blocks have pairs.
+  const bool trains = module.trainable != Trainable::lora || is_block(kind);
+  parts.weight = phase != Phase::backward_input && context.weight_grad && trains;
+  if (parts.input) parts.again = recompute_of(kind, i, context.recompute, context.recomputed);
+  return parts;
 }
 
 bool has_edges(const Module& module, LayerRange range, const ChunkContext& context) {
@@ -46,19 +61,12 @@ void append(const Module& module, const std::vector<LayerKind>& stack, LayerRang
     if (i == range.begin) EdgeKernels(layer).in(conditioned);
     return row.forward(layer);
   }
-  if (!context.input_grad && !context.weight_grad) return;
-  const LayerKernels layer(module, kind, block, inside, context,
-                           input_wanted(module, stack, range, i, context), out);
-  const bool input = phase != Phase::backward_weight, weight = phase != Phase::backward_input;
-  if (input) {
-    const Recompute again = recompute_of(kind, i, context.recompute, context.recomputed);
-    if (again == Recompute::full) row.forward(layer);
-    row.backward_input(layer, again == Recompute::selective);
-  }
-  // Of a LoRA module only blocks have pairs.
-  const bool trains = module.trainable != Trainable::lora || row.place == LayerPlace::block;
-  if (weight && context.weight_grad && trains) row.backward_weight(layer);
-  if (input && i == range.begin) EdgeKernels(layer).out(conditioned);
+  const BackwardParts parts = parts_of(module, stack, range, i, phase, context);
+  const LayerKernels layer(module, kind, block, inside, context, parts.input_gradient, out);
+  if (parts.again == Recompute::full) row.forward(layer);
+  if (parts.input) row.backward_input(layer, parts.again == Recompute::selective);
+  if (parts.weight) row.backward_weight(layer);
+  if (parts.input && i == range.begin) EdgeKernels(layer).out(conditioned);
 }
 
 }  // namespace
@@ -85,6 +93,11 @@ Expansion expand_layer(const Module& module, LayerRange chunk, int layer, Phase 
   Expansion out;
   append(module, layers(module), chunk, layer, phase, size, context, out);
   return out;
+}
+
+BackwardParts backward_parts(const Module& module, LayerRange chunk, int layer, Phase phase,
+                             const ChunkContext& context) {
+  return parts_of(module, layers(module), chunk, layer, phase, context);
 }
 
 int end_of_alike(const Module& module, LayerRange chunk, int layer, const WorkSize& size,

@@ -12,6 +12,15 @@ namespace polyphony {
 // Of layer `layer` in `chunk`. The layers' parts in order (backward: in reverse) are expand()'s.
 Expansion expand_layer(const Module& module, LayerRange chunk, int layer, Phase phase,
                        const WorkSize& size, const ChunkContext& context);
+// What a backward op of the chunk does in the layer.
+struct BackwardParts {
+  bool input = false;           // its input part, were it but to reach the layer's own weights
+  bool input_gradient = false;  // where `input`: something before it wants the gradient
+  bool weight = false;
+  Recompute again = Recompute::none;
+};
+BackwardParts backward_parts(const Module& module, LayerRange chunk, int layer, Phase phase,
+                             const ChunkContext& context);
 // The end of the run of layers of the chunk, from `layer` on, that expand to the same, what edges
 // bring included.
 int end_of_alike(const Module& module, LayerRange chunk, int layer, const WorkSize& size,

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "shared/layers/abstract_layers.h"
 #include "shared/layers/block.h"
 #include "shared/layers/diffusion.h"
 #include "shared/layers/encoder_layers.h"
@@ -50,6 +51,9 @@ constexpr std::array kRows = [] {
       row<LatentEmbedding>(LayerKind::latent_embedding, "latent_embedding", LayerPlace::input),
       block<DiffusionBlock>(LayerKind::diffusion_block, "diffusion_block"),
       row<DiffusionHead>(LayerKind::diffusion_head, "diffusion_head", LayerPlace::tail),
+      row<AbstractEnd>(LayerKind::abstract_input, "abstract_input", LayerPlace::input),
+      row<AbstractBlock>(LayerKind::abstract_block, "abstract_block", LayerPlace::block),
+      row<AbstractEnd>(LayerKind::abstract_output, "abstract_output", LayerPlace::tail),
   };
   rows[static_cast<std::size_t>(LayerKind::diffusion_block)].reads_conditioning = true;
   return rows;

@@ -30,6 +30,7 @@ inline std::int32_t merge_of(const Model& model, ModuleKind source = ModuleKind:
 }
 // Of an image of full size.
 inline std::int32_t patches_of(const Module& vision) {
+  if (vision.abstract.is) return vision.abstract.tokens;
   const std::int32_t side = vision.image_size / vision.patch;
   return side * side;
 }

@@ -9,6 +9,12 @@ namespace polyphony {
 std::vector<LayerKind> layers(const Module& module) {
   std::vector<LayerKind> stack;
   const auto blocks = static_cast<std::size_t>(module.layers);
+  if (module.abstract.is) {
+    stack.push_back(LayerKind::abstract_input);
+    stack.insert(stack.end(), blocks, LayerKind::abstract_block);
+    stack.push_back(LayerKind::abstract_output);
+    return stack;
+  }
   switch (module.kind) {
     case ModuleKind::vision:
       stack.push_back(LayerKind::patch_embedding);

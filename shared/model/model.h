@@ -8,6 +8,8 @@
 //              then two matrices with GELU between, or one)
 //   language   token_embedding, decoder_block × layers, language_head (final RMSNorm, output
 //              matrix, cross-entropy)
+//   abstract   abstract_input, abstract_block × layers, abstract_output: a vision, audio or language
+//              module that is known by its measured times alone (AbstractModule)
 //   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
 // What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter
 // counts: shared/layers/parameters.h.
@@ -76,8 +78,11 @@ enum class LayerKind : std::uint8_t {
   latent_embedding,
   diffusion_block,
   diffusion_head,
+  abstract_input,
+  abstract_block,
+  abstract_output,
 };
-constexpr LayerKind last_of(LayerKind) { return LayerKind::diffusion_head; }
+constexpr LayerKind last_of(LayerKind) { return LayerKind::abstract_output; }
 inline constexpr std::size_t kLayerKinds = static_cast<std::size_t>(last_of(LayerKind{})) + 1;
 
 // Half-open interval of a module's layer stack.
@@ -86,6 +91,24 @@ struct LayerRange {
   std::uint16_t end = 0;
   constexpr int size() const { return end - begin; }
   auto operator<=>(const LayerRange&) const = default;
+};
+
+// A grid that layers were measured on; 0: any.
+struct MeasuredGrid {
+  int tp = 0, cp = 0;
+  bool operator==(const MeasuredGrid&) const = default;
+};
+// What stands in a plan of a module whose layers are known by measured times alone (its times are the
+// profile's). All blocks hold as much; what is before and after them holds nothing, takes no time
+// unless it was measured, and trains nothing. Rows between its layers, and those that it hands on,
+// have the module's width. For simulation only.
+struct AbstractModule {
+  bool is = false;
+  std::int64_t parameters = 0;           // of a block, on all tensor-parallel ranks together
+  std::int64_t kept = 0;                 // bytes a token that its forward keeps, on one rank
+  int tokens = 0;                        // vision: of an image
+  std::vector<MeasuredGrid> grids = {};  // that all its blocks were measured on; empty: any
+  bool operator==(const AbstractModule&) const = default;
 };
 
 struct Module {
@@ -183,6 +206,7 @@ struct Module {
   // Trainable::lora: y += (alpha / rank) B A x on every linear layer of the blocks.
   int lora_rank = 0;
   double lora_alpha = 0.0;
+  AbstractModule abstract = {};
 
   bool operator==(const Module&) const = default;
 };

@@ -48,10 +48,15 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
       precision != NumberFormat::bf16)
     return refuse(std::string("precision ") + name(precision) +
                   " is simulation only; the executor runs fp64, fp32 and bf16");
-  for (const Module& module : scenario.model.modules)
+  for (const Module& module : scenario.model.modules) {
+    if (module.abstract.is)
+      return refuse(module.name +
+                    " is known by its layer_times alone: simulation only; the executor needs its "
+                    "dimensions (a preset, or hidden, heads, …)");
     if (module.mask != Mask::causal)
       return refuse(std::string("mask ") + name(module.mask) +
                     " is simulation only; the executor runs causal ones");
+  }
   for (const ModuleLayout& grid : layout.modules)
     if (grid.cp > 1 && grid.cp_attention == ContextAttention::ring)
       return refuse(

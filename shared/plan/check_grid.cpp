@@ -10,6 +10,22 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
+// An abstract module runs where it was measured.
+Verdict check_measured(const Module& module, const ModuleLayout& layout) {
+  if (layout.recompute == Recompute::selective)
+    return refuse(module.name + ": selective recomputation needs its dimensions; use full or none");
+  const std::vector<MeasuredGrid>& grids = module.abstract.grids;
+  std::string known;
+  for (const MeasuredGrid& grid : grids) {
+    if ((grid.tp == 0 || grid.tp == layout.tp) && (grid.cp == 0 || grid.cp == layout.cp)) return {};
+    const auto degree = [](int of) { return of > 0 ? number(of) : std::string("any"); };
+    known += (known.empty() ? "" : "; ") + ("tp " + degree(grid.tp)) + ", cp " + degree(grid.cp);
+  }
+  if (grids.empty()) return {};
+  return refuse(module.name + ": no layer_times for tp " + number(layout.tp) + ", cp " +
+                number(layout.cp) + "; it has them for " + known);
+}
+
 Verdict check_tensor_parallel(const Module& module, int tp) {
   struct Dimension {
     const char* name;
@@ -118,9 +134,11 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
                   "; nearest legal counts: " +
                   (layout.ranks > cell ? number(layout.ranks / cell * cell) + " or " : "") +
                   number((layout.ranks / cell + 1) * cell));
-  if (Verdict verdict = check_tensor_parallel(module, layout.tp)) return verdict;
+  if (Verdict verdict = module.abstract.is ? check_measured(module, layout)
+                                           : check_tensor_parallel(module, layout.tp))
+    return verdict;
   if (module.kind == ModuleKind::projector) return {};  // the rest is its source's
-  for (int block = 0; block < module.layers; ++block) {
+  for (int block = 0; block < (module.abstract.is ? 0 : module.layers); ++block) {
     const BlockKind kind = block_at(module, block);
     if (block > 0 && kind == block_at(module, block - 1)) continue;
     for (const BlockPart* part : {&block_part(kind.attention), &block_part(kind.feed_forward)})

@@ -90,6 +90,9 @@ LayerHeld layer_held(const SoftwareStack& stack, const Module& module, int layer
     case LayerKind::latent_embedding:
     case LayerKind::diffusion_block:
     case LayerKind::diffusion_head:
+    case LayerKind::abstract_input:
+    case LayerKind::abstract_block:
+    case LayerKind::abstract_output:
       break;
   }
   const std::int64_t kept = tape_bytes(module, alone, size, context).value;

@@ -19,6 +19,7 @@ Objection object_to_image(const Model& model, const Item& item) {
   const Module* vision = vision_module(model);
   const std::int32_t merge = merge_of(model);
   if (!vision) return {image + ", the model has no vision module", "add one, or remove the images"};
+  if (vision->abstract.is && item.tokens % (merge * merge) == 0) return {};
   if (is_square(item.tokens) && item.tokens <= patches_of(*vision) &&
       square_side(item.tokens) % merge == 0)
     return {};

@@ -144,6 +144,14 @@ auto fields(const LayerRange& value) {
   const auto& [begin, end] = value;
   return std::tie(begin, end);
 }
+auto fields(const MeasuredGrid& value) {
+  const auto& [tp, cp] = value;
+  return std::tie(tp, cp);
+}
+auto fields(const AbstractModule& value) {
+  const auto& [is, parameters, kept, tokens, grids] = value;
+  return std::tie(is, parameters, kept, tokens, grids);
+}
 auto fields(const Program& value) {
   const auto& [model, layout, precision, ranks, only, streams, groups, buffers, messages, params,
                ops, rank_ops, waits, buffer_uses, exchange_messages, batch, works, sizes,
@@ -213,6 +221,7 @@ void add(Digest& digest, const Module& module) {
     add(digest, size);
   for (const ModuleField& field : module_fields())
     std::visit([&](auto member) { add(digest, module.*member); }, field.member);
+  add(digest, module.abstract);
 }
 
 }  // namespace

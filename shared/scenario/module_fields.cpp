@@ -174,8 +174,9 @@ constexpr ModuleField kFields[] = {
 };
 
 // Members that follow from others, or are read apart: name, kind, trainable; and of a projector
-// source, merge, projector_in, projector_hidden, projector_out; of a diffusion module condition.
-constexpr std::size_t kOthers = 9;
+// source, merge, projector_in, projector_hidden, projector_out; of a diffusion module condition; what
+// an abstract module has (shared/scenario/scenario_layer_times.cpp).
+constexpr std::size_t kOthers = 10;
 
 struct Anything {
   template <class T>

@@ -10,6 +10,7 @@
 #include "shared/error.h"
 #include "shared/goal/goal.h"
 #include "shared/hardware/cluster.h"
+#include "shared/hardware/measured_layers.h"
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
 #include "shared/scenario/data.h"
@@ -63,6 +64,7 @@ struct Scenario {
   std::vector<std::string> notes;  // in what modules differ from the published models they stand
                                    // for; answers repeat them
   Model model;
+  MeasuredModules layer_times;  // of its modules; they take the place of a profile's
   Cluster cluster;
   Data data;
   Training training;

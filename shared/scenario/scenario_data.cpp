@@ -55,11 +55,15 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
     if (module.kind == ModuleKind::audio) data.clip_tokens = module.audio_tokens;
   data.clips = constant(data.clip_tokens > 0 ? 1 : 0);
   if (value.has("audio")) data.clips = read_distribution(value.at("audio").at("per_sample"));
+  data.loss_tokens = constant(kAllTokens);
+  if (!value.has("text") && model.modules[language_module(model).value].abstract.is) {
+    data.text_tokens = constant(1);  // its times are by sample
+    return data;
+  }
   if (!value.has("text"))
     value.refuse("key \"text\" is missing", "synthetic samples have text: {\"tokens\": 256}");
   const JsonValue text = value.at("text");
   data.text_tokens = read_distribution(text.at("tokens"));
-  data.loss_tokens = constant(kAllTokens);
   if (text.has("loss_tokens")) {
     const JsonValue loss = text.at("loss_tokens");
     const bool all = loss.is_text() && loss.text() == "all";

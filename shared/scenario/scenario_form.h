@@ -18,6 +18,8 @@ const ObjectForm& cluster_form();  // its key "cluster"
 
 // Keys of /model/<name> that a module of this kind may have.
 std::vector<std::string> module_keys(ModuleKind kind);
+// Those of them that only an abstract module has.
+std::vector<std::string> abstract_keys(ModuleKind kind);
 
 // Words that stand beside module names in layout and search, so that no module may be called so.
 const std::vector<std::string>& reserved_module_names();

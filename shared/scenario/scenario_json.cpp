@@ -56,10 +56,11 @@ Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
   if (root.has("notes"))
     for (std::size_t i = 0; i < root.at("notes").size(); ++i)
       scenario.notes.push_back(root.at("notes").at(i).text());
-  scenario.model = read_model(root.at("model"), files, scenario.notes);
+  if (root.has("training")) scenario.training = read_training(root.at("training"));
+  scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
+  scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
   scenario.cluster = read_cluster(root.at("cluster"), files);
   scenario.data = read_data(root.at("data"), scenario.model, files);
-  if (root.has("training")) scenario.training = read_training(root.at("training"));
   if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
   validate(scenario);
   if (root.has("layout"))

@@ -129,10 +129,12 @@ void need(const JsonValue& value, const Module& module) {
 }
 
 Module read_module(const JsonValue& value, const std::string& key, const OtherFiles& files,
-                   std::vector<std::string>& notes) {
+                   NumberFormat precision, std::vector<std::string>& notes) {
   const ModuleKind kind = read_kind(value, key);
   check_keys(value, kind);
-  Module module = base_module(value, kind, key, files, notes);
+  const bool abstract = is_abstract(value, kind);
+  Module module = abstract ? read_abstract(value, kind, precision)
+                           : base_module(value, kind, key, files, notes);
   module.name = key;
   if (value.has("train")) module.trainable = enum_named<Trainable>(value.at("train").text());
   if (kind == ModuleKind::projector) {
@@ -144,6 +146,11 @@ Module read_module(const JsonValue& value, const std::string& key, const OtherFi
     }
     return module;
   }
+  if (abstract) return module;
+  for (const std::string& other : abstract_keys(kind))
+    if (value.has(other))
+      value.refuse_at(other, "is of a module that is given by its layer_times alone",
+                      "remove it: this one has dimensions");
   for (const ModuleField& field : module_fields())
     if (field.is_of(kind)) field.read(value, module);
   settle_experts(value, module);
@@ -193,7 +200,8 @@ std::vector<std::string> topological(const JsonValue& value, const std::vector<N
 
 }  // namespace
 
-Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<std::string>& notes) {
+Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat precision,
+                 std::vector<std::string>& notes) {
   const std::vector<std::string> names = value.keys();
   if (names.empty())
     value.refuse("there is no module", "a model has at least a \"language\" module");
@@ -211,7 +219,7 @@ Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<st
   std::map<std::string, ModuleId> ids;
   for (const std::string& key : topological(value, edges)) {
     ids[key] = ModuleId(model.modules.size());
-    model.modules.push_back(read_module(value.at(key), key, files, notes));
+    model.modules.push_back(read_module(value.at(key), key, files, precision, notes));
   }
   for (const NamedEdge& edge : edges)
     model.edges.push_back({ids.at(edge.from), ids.at(edge.to), edge.to_layer, edge.from_layer});

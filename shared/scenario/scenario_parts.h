@@ -17,7 +17,15 @@ struct OtherFiles {
   std::function<std::string(const JsonValue& path)> text;
 };
 
-Model read_model(const JsonValue& value, const OtherFiles& files, std::vector<std::string>& notes);
+// `precision`: of what abstract modules hand on, in bytes.
+Model read_model(const JsonValue& value, const OtherFiles& files, NumberFormat precision,
+                 std::vector<std::string>& notes);
+// Whether a module is given by measured times alone; and such a module, without its name and what
+// trains.
+bool is_abstract(const JsonValue& value, ModuleKind kind);
+Module read_abstract(const JsonValue& value, ModuleKind kind, NumberFormat precision);
+// Measured times of the modules that have them, in a model that is read.
+MeasuredModules read_layer_times(const JsonValue& value, const Model& model);
 // Of a model whose modules and edges are read: widths and layers that follow from the edges.
 void take_from_neighbours(const JsonValue& value, Model& model);
 inline constexpr int kSizeNotSaid = -1;  // a projector's hidden size until then

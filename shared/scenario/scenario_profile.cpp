@@ -24,6 +24,10 @@ HardwareProfile named_profile(const Scenario& scenario, const LoadText& load,
 
 }  // namespace
 
+void take_layer_times(const Scenario& scenario, HardwareProfile& profile) {
+  for (const auto& [module, entries] : scenario.layer_times) profile.layer_times[module] = entries;
+}
+
 HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
                                  const std::string& name, const std::string& stack) {
   HardwareProfile profile = named_profile(scenario, load, name);
@@ -36,6 +40,7 @@ HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
       shipped != nullptr && profile.stack.name != wanted)
     profile.stack = *shipped;
   if (!is_profile_file(source)) state_certainty(profile);
+  take_layer_times(scenario, profile);
   const NumberFormat precision = scenario.training.precision;
   if (!(peak(profile.device, precision).value > 0))
     throw InputError(name.empty() ? scenario.cluster.profile : name, "/device",

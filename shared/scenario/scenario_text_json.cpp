@@ -4,6 +4,7 @@
 #include "shared/goal/goal_json.h"
 #include "shared/hardware/device_json.h"
 #include "shared/hardware/devices.h"
+#include "shared/hardware/measured_layers_json.h"
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/module_fields.h"
 #include "shared/scenario/scenario_json.h"
@@ -48,7 +49,7 @@ Json in_json(const T& value) {
   }
 }
 
-Json module_json(const Model& model, std::size_t m) {
+Json module_json(const Model& model, std::size_t m, NumberFormat precision) {
   const Module& module = model.modules[m];
   Json json;
   json["kind"] = name(module.kind);
@@ -60,6 +61,16 @@ Json module_json(const Model& model, std::size_t m) {
     else
       json["merge"] = std::to_string(module.merge) + "x" + std::to_string(module.merge);
     json["hidden"] = module.projector_hidden;
+    return json;
+  }
+  if (module.abstract.is) {
+    const std::int64_t element = size_of(precision).value;
+    json["layers"] = module.layers;
+    if (const int tokens = module.abstract.tokens + module.audio_tokens; tokens > 0)
+      json["tokens"] = tokens;
+    json["output"] = to_text(Bytes(element * module.hidden));
+    json["kept"] = to_text(Bytes(module.abstract.kept));
+    json["parameters"] = to_text(Bytes(element * module.abstract.parameters));
     return json;
   }
   for (const ModuleField& field : module_fields())
@@ -269,7 +280,10 @@ std::string resolved_text(const Scenario& scenario) {
   if (!scenario.about.empty()) json["about"] = scenario.about;
   if (!scenario.notes.empty()) json["notes"] = scenario.notes;
   for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
-    json["model"][scenario.model.modules[m].name] = module_json(scenario.model, m);
+    json["model"][scenario.model.modules[m].name] =
+        module_json(scenario.model, m, scenario.training.precision);
+  for (const auto& [module, entries] : scenario.layer_times)
+    json["model"][module]["layer_times"] = Json::parse(to_json(entries));
   json["cluster"] = cluster_json(scenario.cluster);
   json["data"] = data_json(scenario.data);
   if (scenario.layout) json["layout"] = layout_json(*scenario.layout, scenario.model);

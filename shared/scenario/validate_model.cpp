@@ -79,6 +79,14 @@ void check_projector(const Refusal& refuse, const Model& model, std::size_t id,
           "use a divisor");
     return;
   }
+  if (source->abstract.is) {
+    if (source->abstract.tokens % merged_rows(m) != 0)
+      refuse(where + "/merge",
+             number(source->abstract.tokens) + " tokens of an image cannot be merged by " +
+                 number(merged_rows(m)),
+             "use a divisor, or another number of \"tokens\" of " + source->name);
+    return;
+  }
   const int side = source->image_size / source->patch;
   if (m.merge < 1 || side % m.merge != 0)
     refuse(where + "/merge",
@@ -110,11 +118,11 @@ void check_graph(const Refusal& refuse, const Model& model) {
     for (const Edge& edge : model.edges) {
       inputs += edge.to == ModuleId(m) ? 1 : 0;
       outputs += edge.from == ModuleId(m) ? 1 : 0;
-      if (edge.to == ModuleId(m) && module.kind == ModuleKind::language &&
-          model.modules[edge.from.value].kind != ModuleKind::projector)
-        refuse(where + "/from",
-               "a language module reads from a projector, not from " +
-                   model.modules[edge.from.value].name,
+      if (edge.to != ModuleId(m) || module.kind != ModuleKind::language) continue;
+      const Module& source = model.modules[edge.from.value];
+      // Between times alone a projector's may be part of its neighbour's.
+      if (source.kind != ModuleKind::projector && !(module.abstract.is && source.abstract.is))
+        refuse(where + "/from", "a language module reads from a projector, not from " + source.name,
                "put a projector between");
     }
     const bool encoder = module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
@@ -164,6 +172,12 @@ void validate_model(const Refusal& refuse, const Model& model) {
       check_stack(refuse, module, where);
       check_diffusion(refuse, model, ModuleId(m));
     }
+    if (module.abstract.is) {
+      if (module.trainable == Trainable::lora)
+        refuse(where + "/train", "lora needs the module's dimensions",
+               "use \"full\", with the update's own backward_weight and parameters");
+      continue;
+    }
     check_low_rank(refuse, module, where);
     check_experts(refuse, module, where);
     if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
@@ -183,6 +197,7 @@ void validate_model(const Refusal& refuse, const Model& model) {
 
 std::int64_t patches_per_image(const Model& model) {
   for (const Module& module : model.modules) {
+    if (module.kind == ModuleKind::vision && module.abstract.is) return module.abstract.tokens;
     if (module.kind != ModuleKind::vision || module.patch < 1) continue;
     const std::int64_t side = module.image_size / module.patch;
     return side * side;

@@ -6,6 +6,15 @@
 
 namespace polyphony {
 
+namespace {
+
+// Whether nothing before the first block trains.
+bool begins_late(const Module& module) {
+  return module.trainable != Trainable::full || module.abstract.is;
+}
+
+}  // namespace
+
 ModuleLayout LayerCut::grid() const {
   ModuleLayout grid;
   grid.tp = tp;
@@ -35,7 +44,7 @@ StackLayers::StackLayers(const Scenario& scenario) : scenario_(scenario) {
     const int blocks = module.kind == ModuleKind::projector ? 0 : module.layers;
     for (int block = 0; block < blocks; ++block) {
       const BlockKind kind = block_at(module, block);
-      const bool starts = block == 0 && module.trainable != Trainable::full;
+      const bool starts = block == 0 && begins_late(module);
       const bool known = std::any_of(stack.kinds.begin(), stack.kinds.end(), [&](const Kind& k) {
         return k.kind == kind && k.starts == starts;
       });
@@ -47,7 +56,7 @@ StackLayers::StackLayers(const Scenario& scenario) : scenario_(scenario) {
       for (int layer = 0; layer < stack.size; ++layer) {
         const int block = layer - 1;
         const bool same = block >= 0 && block < blocks && block_at(module, block) == kind.kind &&
-                          kind.starts == (block == 0 && module.trainable != Trainable::full);
+                          kind.starts == (block == 0 && begins_late(module));
         kind.before[static_cast<std::size_t>(layer) + 1] =
             static_cast<std::uint16_t>(kind.before[static_cast<std::size_t>(layer)] + same);
       }
@@ -95,6 +104,8 @@ LayerRange StackLayers::at(ModuleId module, std::size_t position) const {
 
 std::size_t StackLayers::position_of(ModuleId module, int layer, LayerRange again) const {
   const Stack& stack = stacks_[module.value];
+  if (layer == 0) return kFirst;
+  if (layer == stack.size - 1) return kLast;
   const auto at = static_cast<std::size_t>(layer);
   std::size_t kind = 0;
   while (stack.kinds[kind].before[at] == stack.kinds[kind].before[at + 1]) ++kind;
@@ -108,7 +119,6 @@ ChunkContext StackLayers::context_at(ModuleId module, std::size_t position,
   context.recomputed = kAllLayers;
   if (!recomputed(position)) context.recompute = Recompute::none;
   context.added_edges = 0;
-  // The first block of what is not fully trained may stop where nothing before it trains.
   if (position >= kBlocks && stacks_[module.value].kinds[(position - kBlocks) / 2].starts)
     context.input_grad = needs_input_grad(scenario_.model, module);
   return context;

@@ -56,7 +56,7 @@ class StackLayers {
   bool alike(const LayerRun& a, const LayerRun& b, LayerRange again) const;
   // One layer of a position; of blocks the first of its kind.
   LayerRange at(ModuleId module, std::size_t position) const;
-  // Of a block's layer.
+  // Of a layer.
   std::size_t position_of(ModuleId module, int layer, LayerRange again) const;
   static bool recomputed(std::size_t position) {
     return position >= kBlocks && (position - kBlocks) % 2 == 1;
@@ -80,7 +80,7 @@ class StackLayers {
  private:
   struct Kind {
     BlockKind kind;
-    bool starts = false;                // where a module that is not fully trained may stop
+    bool starts = false;                // where a backward may stop: nothing before it trains
     int first = 0;                      // layer
     std::vector<std::uint16_t> before;  // by layer: of the kind before it
   };

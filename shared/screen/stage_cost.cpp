@@ -60,7 +60,8 @@ bool StageCosts::alike(const LayoutView& view, StageOfBranch stage, int index, i
   const StageRuns &one = (*branch.stages)[stage.stage], &other = (*branch.stages)[stage.stage + 1u];
   return std::equal(one.begin(), one.end(), other.begin(), other.end(),
                     [&](const LayerRun& a, const LayerRun& b) {
-                      return layers_.alike(a, b, found_[a.module.value].again);
+                      return !measured(a.module) &&
+                             layers_.alike(a, b, found_[a.module.value].again);
                     });
 }
 
@@ -90,21 +91,33 @@ const StageCosts::Times& StageCosts::layer_times_of(const LayoutView& view, std:
     const InnerRings rings{rings_.least(grid, grid.tp, 1, {}),
                            rings_.least(grid, grid.cp, grid.tp, {}),
                            rings_.least(grid, grid.ep, grid.experts_tp(), experts)};
-    Times result(layers_.positions(id));
-    for (std::size_t p = 0; p < result.size(); ++p) {
-      if (StackLayers::recomputed(p) && cut.recompute == Recompute::none) continue;
-      if (p == StackLayers::kLast && layers_.size(id) == 1) continue;
-      result[p] = time_layer(load, id, p, cut, rings, splits);
+    const auto time = [&](std::size_t position, LayerRange layer) {
+      const bool skipped = StackLayers::recomputed(position) && cut.recompute == Recompute::none;
+      return skipped ? LayerTimes{} : time_layer(load, id, layer, position, cut, rings, splits);
+    };
+    const int size = layers_.size(id);
+    if (measured(id)) {
+      Times result;
+      for (int layer = 0; layer < size; ++layer)
+        for (const bool again : {false, true}) {
+          const LayerRange one{static_cast<std::uint16_t>(layer),
+                               static_cast<std::uint16_t>(layer + 1)};
+          result.push_back(time(layers_.position_of(id, layer, again ? one : LayerRange{}), one));
+        }
+      return result;
     }
+    Times result(layers_.positions(id));
+    for (std::size_t p = 0; p < result.size(); ++p)
+      if (p != StackLayers::kLast || size > 1) result[p] = time(p, layers_.at(id, p));
     return result;
   });
 }
 
-LayerTimes StageCosts::time_layer(const BranchLoad& branch, ModuleId id, std::size_t position,
-                                  const LayerCut& cut, const InnerRings& rings, bool splits) const {
+LayerTimes StageCosts::time_layer(const BranchLoad& branch, ModuleId id, LayerRange layer,
+                                  std::size_t position, const LayerCut& cut,
+                                  const InnerRings& rings, bool splits) const {
   const ModuleLoad& load = branch.modules[id.value];
   const Module& module = layers_.module(id);
-  const LayerRange layer = layers_.at(id, position);
   const ChunkContext context = layers_.context_at(id, position, cut);
   const bool visited = needs_backward(scenario_.model, id);
   // The first layer of a chunk reads what conditions all of its blocks: none is taken for the first.
@@ -145,10 +158,17 @@ LayerTimes StageCosts::times(const LayoutView& view, StageOfBranch stage, bool s
     Found& found = found_[run.module.value];
     if (found.times == nullptr)
       found.times = &layer_times_of(view, stage.branch, run.module, splits);
-    const Times& per_layer = *found.times;
-    const StackLayers::Counts counts = layers_.count(run, found.again);
-    for (std::size_t p = 0; p < per_layer.size(); ++p)
-      if (counts[p] > 0) sum += per_layer[p] * counts[p];
+    const Times& times = *found.times;
+    if (measured(run.module)) {
+      for (int layer = run.layers.begin; layer < run.layers.end; ++layer) {
+        const bool again = layer >= found.again.begin && layer < found.again.end;
+        sum += times[2 * static_cast<std::size_t>(layer) + (again ? 1 : 0)];
+      }
+    } else {
+      const StackLayers::Counts counts = layers_.count(run, found.again);
+      for (std::size_t p = 0; p < times.size(); ++p)
+        if (counts[p] > 0) sum += times[p] * counts[p];
+    }
     int chunks = 0;
     layers_.each_chunk(run, cut_by_blocks(layout.shard), [&](LayerRange) { ++chunks; });
     const bool visited = needs_backward(scenario_.model, run.module);

@@ -57,11 +57,17 @@ class StageCosts {
   const LeastTimes& rings() const { return rings_; }
 
  private:
-  using Times = std::vector<LayerTimes>;  // by position
+  // By position; of a module with measured times by layer, kept and recomputed.
+  using Times = std::vector<LayerTimes>;
+  bool measured(ModuleId module) const {
+    return profile_.layer_times.contains(layers_.module(module).name);
+  }
   const Times& layer_times_of(const LayoutView& view, std::size_t branch, ModuleId module,
                               bool splits);
-  LayerTimes time_layer(const BranchLoad& load, ModuleId module, std::size_t position,
-                        const LayerCut& cut, const InnerRings& rings, bool splits) const;
+  // Of one layer, which stands at the position.
+  LayerTimes time_layer(const BranchLoad& load, ModuleId module, LayerRange layer,
+                        std::size_t position, const LayerCut& cut, const InnerRings& rings,
+                        bool splits) const;
   // Of a chunk's parameters.
   struct ChunkCost {
     Seconds reduction{}, scatter{}, gathers{}, beside{};

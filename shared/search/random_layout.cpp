@@ -105,7 +105,7 @@ class Drawn {
                         layout_.placement != Placement::non_colocated;
     std::vector<int> sizes;
     for (const int tp : divisors(to.ranks, 2 * scenario_.cluster.domain_size()))
-      if (module.heads % tp == 0) sizes.push_back(tp);
+      if (module.abstract.is || module.heads % tp == 0) sizes.push_back(tp);
     to.tp = draws_.pick(sizes);
     if (draws_.chance(25)) to.cp = draws_.pick(divisors(to.ranks / to.tp, 8));
     draw_pipeline(m, shares, to);

@@ -19,7 +19,7 @@ void find_framework_mfu(StepAnswer& answer) {
   const Program& program = answer.prediction.program;
   const double available =
       answer.prediction.peak.value * program.ranks * answer.prediction.step().count();
-  if (available <= 0) return;
+  if (available <= 0 || answer.figures.model_flops_utilization <= 0) return;
   const Module& language = program.model.modules[language_module(program.model).value];
   std::int64_t longest = 0;
   for (const Sample& sample : program.batch.samples)

@@ -106,7 +106,10 @@ void print(const StepAnswer& answer) {
             << "step " << seconds_text(figures.step) << " (±"
             << percent_text(answer.profile.step_error, 0) << ", " << describe(answer.profile)
             << ")   " << count_text(static_cast<std::int64_t>(figures.tokens_per_second_per_rank))
-            << " tokens/s/rank   MFU " << percent_text(figures.model_flops_utilization) << "\n"
+            << " tokens/s/rank   MFU "
+            << (figures.model_flops_utilization > 0 ? percent_text(figures.model_flops_utilization)
+                                                    : std::string("not known"))
+            << "\n"
             << spent_text(figures);
   print_chance(answer);
   std::cout << "\n";

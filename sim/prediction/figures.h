@@ -16,7 +16,7 @@ namespace polyphony::sim {
 struct Figures {
   Seconds step{};
   double tokens_per_second_per_rank = 0;  // language tokens
-  double model_flops_utilization = 0;     // 0: the device has no such peak
+  double model_flops_utilization = 0;     // 0: no such peak, or a module of measured times alone
   Bytes peak_memory{};                    // of the worst rank
   Rank worst_rank;
   std::string worst_stage;  // "language stage 0"

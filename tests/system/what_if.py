@@ -22,6 +22,23 @@ class WhatIf(harness.SystemTest):
         table = run(POLYPHONY, "simulate", REHEARSE, "--set", "layout.microbatches=8").stdout
         self.assertRegex(table, r"what if +as written +changed +difference\n-+\nstep ")
 
+    def test_times_alone_are_for_simulation(self):
+        path = SCENARIOS / "stage_times.json"
+        done = run(POLYPHONY, "simulate", path, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        # Three encoder stages until the language module has a microbatch, 12 and 2 more in it; op overheads are added.
+        self.assertAlmostEqual(answer["step_seconds"], 3 * 2.19991 + 14 * (0.37611 + 4.02322), delta=0.02)
+        self.assertEqual(answer["mfu"], 0)
+        # A language module of no work: the encoder's 12 microbatches and 2 more.
+        idle = run(POLYPHONY, "simulate", path, "--format", "json",
+                   "--set", 'model.language.layer_times={"forward": "0s", "backward_input": "0s"}')
+        self.assertAlmostEqual(json.loads(idle.stdout)["step_seconds"], 14 * 2.19991, delta=0.02)
+        self.assertIn("simulation only", run(POLYPHONY, "plan", path).stdout)
+        for verb in ("run", "rehearse"):
+            out = ["--out", self.folder / verb]
+            self.assert_one_line(run(POLYPHONY, verb, path, *out), "known by its layer_times alone: simulation only", code=3)
+
     def test_a_question_that_only_the_change_answers(self):
         path = self.scenario("too_few.json", cluster={"ranks": 1})
         done = run(POLYPHONY, "simulate", path, "--set", "cluster.ranks=2")

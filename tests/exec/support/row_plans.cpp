@@ -144,6 +144,9 @@ std::int64_t of_layer(const Chunk& c, LayerKind kind) {
     }
     case LayerKind::latent_embedding:
     case LayerKind::diffusion_head:
+    case LayerKind::abstract_input:  // never run
+    case LayerKind::abstract_block:
+    case LayerKind::abstract_output:
       return 0;
   }
   return 0;

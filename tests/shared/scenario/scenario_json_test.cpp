@@ -272,7 +272,7 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "1048576)"},
       {"\"merge\": \"2x2\"", "\"heads\": 2",
        "s.json: /model/projector/heads: a projector module has no \"heads\" (it has: kind, from, "
-       "train, merge, hidden)"},
+       "train, merge, hidden, layer_times)"},
       {"\"layers\": 4, ", "",
        "s.json: /model/language: key \"layers\" is missing (write its size, or name a \"preset\" "
        "such as "

@@ -76,6 +76,32 @@ std::vector<Question> screen_questions() {
       kSmallNodes,
       R"("images": {"per_sample": 1}, "latents": {"per_sample": 1}, "text": {"tokens": 64}, "sequence": 128, "global_batch": 32)",
       "bf16", true);
+  add("small, vision measured",
+      R"("vision": {"layers": 4, "hidden": 64, "heads": 8, "ffn": 128, "patch": 4, "image_size": 16,
+           "layer_times": [{"layers": [1, 3], "tp": 2, "forward": {"per_token": "2us", "per_token_squared": "3ns"}, "backward_input": "1us", "backward_weight": "40us"},
+                           {"layers": [0, 2], "forward": "1us", "backward_input": {"constant": "2us", "per_token": "1ns"}, "backward_weight": "30us"},
+                           {"layers": "output", "forward": "5us", "backward_input": "0s", "backward_weight": "1us"}]},
+         "projector": {"from": "vision", "merge": "2x2"},)" +
+          small_language,
+      kSmallNodes, any + "32", "bf16", true);
+  add("small, times alone",
+      R"("vision": {"layers": 4, "train": "frozen", "tokens": 16, "output": "128B", "kept": "900B", "parameters": "60kB",
+           "layer_times": [{"layers": [1, 3], "forward": {"per_token": "2us", "per_token_squared": "3ns"}, "backward_input": "1us", "backward_weight": "40us"},
+                           {"forward": "1us", "backward_input": {"constant": "2us", "per_token": "1ns"}, "backward_weight": "30us"}]},
+         "projector": {"from": "vision", "merge": "2x2"},
+         "language": {"from": "projector", "layers": 7, "output": "192B", "kept": "2kB", "parameters": "200kB",
+           "layer_times": [{"stage": [2, 5], "forward": "30us", "backward_input": "40us", "backward_weight": "20us"},
+                           {"forward": {"constant": "3us", "per_token": "1us"}, "backward_input": "20us", "backward_weight": "10us"}]})",
+      kSmallNodes, any + "32", "bf16", true);
+  add("small, times alone, all trained, free links",
+      R"("vision": {"layers": 3, "kept": "900B", "layer_times": {"forward": "9us", "backward_input": "11us", "backward_weight": "10us"}},
+         "audio": {"layers": 2, "tokens": 8, "parameters": "1MB", "layer_times": {"forward": "9us", "backward_input": "11us", "backward_weight": "10us"}},
+         "language": {"from": ["vision", "audio"], "layers": 5, "kept": "2kB", "parameters": "200kB",
+           "layer_times": [{"layers": [0, 1], "forward": "30us", "backward_input": "40us", "backward_weight": "20us"},
+                           {"forward": "20us", "backward_input": "20us", "backward_weight": "10us"}]})",
+      kSmallNodes + R"(, "free_links": true)",
+      R"("images": {"per_sample": 1}, "audio": {"per_sample": 1}, "text": {"tokens": 64}, "global_batch": 32)",
+      "fp32", true);
   const std::string h100 = R"("node": "hgx-h100", "nic": "400Gbps", "nodes": )";
   const std::string a100 = R"("node": "hgx-a100-80", "nic": "200Gbps", "nodes": )";
   add("llama-3.1-8b, 64 H100", R"("language": {"preset": "llama-3.1-8b"})", h100 + "8",

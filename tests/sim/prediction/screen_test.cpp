@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "shared/hardware/devices.h"
+#include "shared/scenario/scenario_profile.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
 #include "shared/search/random_layout.h"
@@ -72,6 +73,7 @@ TEST_CASE("the screen agrees with the Program, whatever the layout") {
     const Scenario& scenario = question.scenario;
     HardwareProfile profile = *shipped_profile(scenario.cluster);
     if (!question.stack.empty()) profile.stack = *find_stack(question.stack);
+    take_layer_times(scenario, profile);
     const Batch batch = typical_batch(scenario);
     Screen screen(scenario, profile, batch);
     CAPTURE(question.name);
