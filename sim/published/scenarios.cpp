@@ -7,6 +7,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/shipped_certainty.h"
 #include "shared/plan/plan.h"
+#include "shared/scenario/scenario_profile.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/text/quantity_text.h"
 #include "shared/text/strict_json.h"
@@ -61,6 +62,7 @@ class Predictions {
     if (known != known_.end()) return known->second;
     HardwareProfile profile = *shipped_profile(scenario_.cluster);
     if (!stack.empty()) profile.stack = *find_stack(stack);
+    take_layer_times(scenario_, profile);
     apply_overrides(overrides_, profile);
     return known_
         .emplace(stack, predict(scenario_, *scenario_.layout, typical_batch(scenario_), profile,
@@ -73,6 +75,27 @@ class Predictions {
   const Overrides& overrides_;
   std::map<std::string, std::variant<Prediction, Infeasible>> known_;
 };
+
+// How sure the prediction is, and the naive one beside it.
+void add_beliefs(const Scenario& scenario, const std::string& stack, const Overrides& overrides,
+                 const Prediction& prediction, RowResult& result) {
+  const Layout& layout = *scenario.layout;
+  if (overrides.empty()) {
+    HardwareProfile profile = *shipped_profile(scenario.cluster);
+    if (!stack.empty()) profile.stack = *find_stack(stack);
+    state_certainty(profile);
+    result.certainty = profile.certainty;
+    result.belief =
+        make_belief(result.step, step_effects(scenario, layout, prediction, profile), profile);
+  }
+  const double bubble =
+      1 + (layout.modules.back().pp - 1.0) / (layout.modules.back().vpp * layout.microbatches);
+  result.naive = Seconds(
+      model_flops(prediction.program.model, prediction.program.batch, prediction.program.precision)
+          .value /
+      (scenario.cluster.ranks() * prediction.peak.value) * bubble);
+  result.naive_efficiency = result.naive->count() / result.measured_step.count();
+}
 
 }  // namespace
 
@@ -115,22 +138,9 @@ std::vector<RowResult> run_scenario(const std::string& text, const std::string& 
         result.step = predicted.step;
         result.predicted = result.step.count();
         result.layout = *scenario.layout;
-        if (overrides.empty()) {
-          HardwareProfile profile = *shipped_profile(scenario.cluster);
-          if (!stack.empty()) profile.stack = *find_stack(stack);
-          state_certainty(profile);
-          result.certainty = profile.certainty;
-          result.belief = make_belief(
-              result.step, step_effects(scenario, *scenario.layout, prediction, profile), profile);
-        }
-        const double bubble =
-            1 + (scenario.layout->modules.back().pp - 1.0) /
-                    (scenario.layout->modules.back().vpp * scenario.layout->microbatches);
-        result.naive = Seconds(model_flops(prediction.program.model, prediction.program.batch,
-                                           prediction.program.precision)
-                                   .value /
-                               (scenario.cluster.ranks() * prediction.peak.value) * bubble);
-        result.naive_efficiency = result.naive->count() / result.measured_step.count();
+        // Of given times no profile says how sure they are, and they are of no device's peak.
+        if (scenario.layer_times.empty())
+          add_beliefs(scenario, stack, overrides, prediction, result);
       }
       result.error = result.predicted / result.row.measured - 1;
     }

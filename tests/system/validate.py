@@ -56,6 +56,23 @@ class Validate(harness.SystemTest):
             self.assertLessEqual(inside[-1], row["rows"], row["block"])
         self.assertEqual(sum(one["pairs"] for one in result["order"]["bins"]), result["order"]["pairs"])
 
+    def test_given_stage_times(self):
+        """Published times of stages: where the language model dominates within 15 %, gains of the aware split in the published order."""
+        files = sorted((SCENARIOS / "published").glob("cornstarch-stages_*.json"))
+        self.assertEqual(len(files), 8)
+        done = run(POLYPHONY, "validate", *files, "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {row["id"].split("_", 1)[1].split(".")[0]: row for row in json.loads(done.stdout)["rows"]}
+        for name, row in rows.items():
+            if not name.startswith("sss"):
+                self.assertLess(abs(row["error"]), 0.15, name)
+
+        def order(what):
+            return sorted(("sss", "ssm", "llm", "mml"), key=lambda name: rows[name + "_unaware"][what] / rows[name + "_aware"][what])
+
+        self.assertEqual(order("predicted"), order("measured"))
+        self.assertNotIn("effects", rows["llm_aware"])  # no profile's errors are theirs
+
     def test_a_row_of_no_fit_is_judged_where_it_stands(self):
         foreign = ROW.replace("mine_1", "mine_2").replace(",fsdp", ",polyphony")
         done = run(POLYPHONY, "validate", self.csv(ROW, foreign), "--format", "json")
