@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
+#include "shared/layers/token_mask.h"
 
 namespace polyphony::exec {
 
@@ -25,10 +26,13 @@ struct WorkInput {
   // [T] int64: position in the sample (RoPE), or [3, T]: time, row and column (exec/data/positions.h).
   torch::Tensor positions;
   std::vector<std::int64_t> lengths;  // tokens of each sample; sums to T
-  torch::Tensor loss_rows;            // [loss tokens] int64: positions in T that predict a label
-  torch::Tensor labels;               // [loss tokens] int64
-  double loss_scale = 1;              // 1 ÷ loss tokens of the global batch
-  double balance_scale = 1;           // 1 ÷ samples of the global batch
+  // What these tokens, or those of all context ranks in the order of the samples, see of each other;
+  // empty: each itself and those before it in its sample.
+  TokenMask mask;
+  torch::Tensor loss_rows;   // [loss tokens] int64: positions in T that predict a label
+  torch::Tensor labels;      // [loss tokens] int64
+  double loss_scale = 1;     // 1 ÷ loss tokens of the global batch
+  double balance_scale = 1;  // 1 ÷ samples of the global batch
   // Diffusion. L = latent tokens of all items of the work, in sample order.
   torch::Tensor latents, noise;                 // [L, latent_channels·patch²], compute format
   std::vector<double> times;                    // of each item, in (0, 1): 0 is noise, 1 the latent

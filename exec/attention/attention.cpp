@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "exec/attention/head_rows.h"
-#include "exec/attention/heads_attention.h"
 #include "exec/attention/row_attention.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
@@ -78,15 +77,14 @@ class PermuteRows : public torch::autograd::Function<PermuteRows> {
 };
 
 // With a graph of its own, whatever the device.
-Tensor attend_with_graph(const HeadTensors& heads, const SequencePlan& plan, const Tensor& sinks) {
+Tensor attend_with_graph(const HeadTensors& heads, const std::vector<AttentionCall>& calls,
+                         const Tensor& sinks) {
   const std::int64_t group = heads.queries.size(1), length = heads.queries.size(2);
-  const bool slides = plan.window > 0 && plan.window < length;
   const auto shared = [&](const Tensor& x) { return x.expand({-1, group, -1, -1}); };
-  if (!slides && !sinks.defined())
+  if (calls.size() == 1 && calls[0].filling != Filling::bitmap && !sinks.defined())
     return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
-                                            {}, 0.0, plan.causal);
-  Tensor mask =
-      window_mask(length, length, 0, slides ? plan.window : length, heads.queries.options());
+                                            {}, 0.0, calls[0].filling == Filling::causal);
+  Tensor mask = bitmap(calls, length, length, heads.queries.options());
   if (!sinks.defined())
     return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
                                             mask);
@@ -209,6 +207,23 @@ SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor&
   return plan;
 }
 
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, const Tensor& angles,
+                         torch::Dtype dtype) {
+  SequencePlan plan;
+  const Interval rows{0, mask.tokens()};
+  if (rows.size() == 0) return plan;
+  Bucket& bucket = plan.buckets.emplace_back();
+  bucket.count = 1;
+  bucket.rows = bucket.longest = rows.size();
+  plan.calls = plan_calls(rectangles(mask, window), {rows}, {rows});
+  add_rotation(plan, angles, dtype);
+  return plan;
+}
+
+std::vector<AttentionCall> calls_of(const SequencePlan& plan, const Bucket& bucket) {
+  return plan.calls.empty() ? plan_calls(bucket.longest, plan.causal, plan.window) : plan.calls;
+}
+
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
   const variable_list parts = ToHeads::apply(qkv, c10::make_intrusive<HeadsCall>(bucket, heads));
   return {parts[0], parts[1], parts[2]};
@@ -236,7 +251,8 @@ Tensor attention_with_graph(const std::vector<Tensor>& rows, const SequencePlan&
   for (const Bucket& bucket : plan.buckets) {
     std::vector<Tensor> part;
     for (const Tensor& x : ordered) part.push_back(x.narrow(0, first, bucket.rows));
-    outs.push_back(from_heads(attend_with_graph(make(part, bucket), plan, sinks), bucket, out));
+    outs.push_back(from_heads(attend_with_graph(make(part, bucket), calls_of(plan, bucket), sinks),
+                              bucket, out));
     first += bucket.rows;
   }
   const Tensor all = outs.size() == 1 ? outs[0] : at::cat(outs);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/attention/attention_calls.h"
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
@@ -39,6 +40,7 @@ struct SequencePlan {
   torch::Tensor inverse;  // [T]
   bool causal = false;
   std::int64_t window = 0;  // of a causal plan: rows that a row sees, itself included; 0: all
+  std::vector<AttentionCall> calls;  // of a mask: all rows are one sequence, in one bucket
   std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
   // Set (context parallelism by heads): the above is of the rows of all ranks, which are turned before they
   // leave theirs; `own`: this rank's, as one sequence.
@@ -52,6 +54,11 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device);
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
                          torch::Dtype dtype);
+// Of `mask`, seeing no further than `window`; 0: all of it.
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, const torch::Tensor& angles,
+                         torch::Dtype dtype);
+// What every bucket's attention takes.
+std::vector<AttentionCall> calls_of(const SequencePlan& plan, const SequencePlan::Bucket& bucket);
 // Turns q and k by `angles`, of all rows in packed order; of a bucket's rows.
 void add_rotation(SequencePlan& plan, const torch::Tensor& angles, torch::Dtype dtype);
 void add_rotation(SequencePlan::Bucket& bucket, const torch::Tensor& angles, torch::Dtype dtype);

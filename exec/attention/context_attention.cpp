@@ -1,7 +1,6 @@
 #include "exec/attention/context_attention.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <tuple>
 
@@ -42,30 +41,21 @@ void check_rows(const GatheredRows& rows, const WorkInput& data) {
                   rows.own << " rows do not make the lengths of the samples on this rank");
 }
 
-// `queries` and `keys`: positions in the sample, increasing.
-ContextPlan::Sample plan_sample(const std::vector<std::int64_t>& queries,
-                                const std::vector<std::int64_t>& keys, std::int64_t window,
-                                const torch::TensorOptions& format) {
-  ContextPlan::Sample sample;
-  sample.queries = static_cast<std::int64_t>(queries.size());
-  sample.keys = static_cast<std::int64_t>(keys.size());
-  if (queries.empty()) return sample;
-  const auto end = std::upper_bound(keys.begin(), keys.end(), queries.back());
-  // Windows end with the query's own position, so that the first one begins here.
-  const auto begin =
-      window > 0 ? std::upper_bound(keys.begin(), end, queries.front() - window) : keys.begin();
-  const bool slides = window > 0 && queries.back() - *begin >= window;
-  sample.before = begin - keys.begin();
-  sample.seen = end - begin;
-  sample.causal = !slides && std::equal(queries.begin(), queries.end(), begin, end);
-  if (sample.causal || (!slides && queries.front() >= *(end - 1))) return sample;
-  const Tensor seen = index_tensor({begin, end}, format.device()).unsqueeze(0);
-  const Tensor own = index_tensor(queries, format.device()).unsqueeze(1);
-  Tensor hidden = seen.gt(own);
-  if (slides) hidden = hidden.logical_or(seen.le(own - window));
-  sample.mask = torch::zeros(hidden.sizes(), format)
-                    .masked_fill_(hidden, -std::numeric_limits<double>::infinity());
-  return sample;
+// Ascending numbers as intervals.
+std::vector<Interval> intervals_of(const std::vector<std::int64_t>& numbers) {
+  std::vector<Interval> list;
+  for (const std::int64_t number : numbers) {
+    if (list.empty() || list.back().end != number) list.push_back({number, number});
+    ++list.back().end;
+  }
+  return list;
+}
+
+TokenMask causal_mask(const std::vector<std::int64_t>& lengths) {
+  TokenMask mask;
+  for (const std::int64_t length : lengths)
+    mask.add(length, mask.groups, true, {mask.groups, mask.groups + 1});
+  return mask;
 }
 
 }  // namespace
@@ -102,17 +92,18 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
         at::empty_like(plan->order)
             .index_copy_(0, plan->order, at::arange(plan->order.numel(), plan->order.options()));
   }
-  std::vector<std::vector<std::int64_t>> queries(data.lengths.size()), keys(data.lengths.size());
-  for (const std::int64_t place : order) {
-    const auto i = static_cast<std::size_t>(place);
-    const auto sample = static_cast<std::size_t>(rows.samples[i]);
-    keys.at(sample).push_back(rows.positions[i]);
+  std::vector<std::int64_t> queries, lengths(data.lengths.size());  // places by sample and position
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const auto i = static_cast<std::size_t>(order[place]);
+    ++lengths.at(static_cast<std::size_t>(rows.samples[i]));
     if (i >= rows.first_own && i < rows.first_own + rows.own)
-      queries[sample].push_back(rows.positions[i]);
+      queries.push_back(static_cast<std::int64_t>(place));
   }
-  for (std::size_t s = 0; s < keys.size(); ++s)
-    plan->samples.push_back(
-        plan_sample(queries[s], keys[s], window, torch::dtype(dtype).device(device)));
+  const TokenMask mask = data.mask.runs.empty() ? causal_mask(lengths) : data.mask;
+  const auto gathered = static_cast<std::int64_t>(order.size());
+  POLYPHONY_CHECK(mask.tokens() == gathered,
+                  "a mask of " << mask.tokens() << " tokens, " << gathered << " gathered");
+  plan->calls = plan_calls(rectangles(mask, window), intervals_of(queries), {{0, gathered}});
   return plan;
 }
 
@@ -137,26 +128,13 @@ Tensor context_attention(const GatheredHeads& gathered,
   if (gathered.queries.is_cpu())
     return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);
   POLYPHONY_CHECK(!sinks.defined(), "sinks over a context group run on CPUs");
-  std::vector<std::int64_t> query_counts, key_counts;
-  for (const ContextPlan::Sample& sample : plan.samples) {
-    query_counts.push_back(sample.queries);
-    key_counts.push_back(sample.keys);
-  }
-  const std::vector<Tensor> queries = gathered.queries.split_with_sizes(query_counts, 2);
-  const std::vector<Tensor> keys = gathered.keys.split_with_sizes(key_counts);
-  std::vector<Tensor> outs;
-  for (std::size_t s = 0; s < plan.samples.size(); ++s) {
-    const ContextPlan::Sample& sample = plan.samples[s];
-    if (sample.queries == 0) continue;
-    const Tensor both = keys[s]
-                            .narrow(0, sample.before, sample.seen)
-                            .view({sample.seen, 2, heads.kv_heads, 1, heads.width})
-                            .permute({1, 2, 3, 0, 4})  // [2, K, 1, seen, D]
-                            .expand({-1, -1, heads.group, -1, -1});
-    outs.push_back(at::scaled_dot_product_attention(queries[s], both[0], both[1], sample.mask, 0.0,
-                                                    sample.causal));
-  }
-  return from_heads(outs.size() == 1 ? outs[0] : at::cat(outs, 2), plan.rows, heads);
+  const Tensor both = gathered.keys.view({gathered.keys.size(0), 2, heads.kv_heads, 1, heads.width})
+                          .permute({1, 2, 3, 0, 4})  // [2, K, 1, G, D]
+                          .expand({-1, -1, heads.group, -1, -1});
+  const Tensor mask =
+      bitmap(plan.calls, plan.rows.rows, gathered.keys.size(0), gathered.queries.options());
+  return from_heads(at::scaled_dot_product_attention(gathered.queries, both[0], both[1], mask),
+                    plan.rows, heads);
 }
 
 }  // namespace polyphony::exec

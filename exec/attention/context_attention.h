@@ -1,17 +1,15 @@
 // Attention when the tokens of a sequence are dealt over the ranks of a context group.
 //   T rows here, G of the whole group, K key/value heads of width D on this rank. A rank may hold
 //   any of a sample's positions, in increasing order of sample and position, or none at all.
-//   Keys and values are gathered after RoPE, [G, 2·K·D]; queries stay. A query attends to the keys
-//   of its sample whose position is not after its own. The backward sums the gradients of keys and
+//   Keys and values are gathered after RoPE, [G, 2·K·D]; queries stay, and see what the work's mask
+//   says (WorkInput::mask; without one what is not behind them in their sample). The backward sums the gradients of keys and
 //   values over the group and scatters them. Gathered keys and values are kept for the backward.
-//   One attention call per sample, over the keys up to its last query here; with a dense mask where
-//   its queries are not the first positions, or see a window of keys. Masks are made once per work item and shared by all
-//   blocks; tape_bytes (shared/layers/sizes.h) does not count them.
+//   One attention call for every rectangle of the mask that this rank's runs of queries cut out
+//   (exec/attention/attention_calls.h).
 // Source: gathered keys and values as in Grattafiori et al., arXiv 2407.21783, §3.3.2.
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "exec/attention/attention.h"
 #include "exec/autograd/linear.h"
@@ -20,19 +18,11 @@
 namespace polyphony::exec {
 
 struct ContextPlan {
-  struct Sample {
-    std::int64_t queries = 0;           // rows here
-    std::int64_t keys = 0;              // rows of the group
-    std::int64_t before = 0;            // of them, those before all that a window shows
-    std::int64_t seen = 0;              // after these, up to the last query's position
-    bool causal = false;                // the queries are the first `seen` positions
-    std::optional<torch::Tensor> mask;  // [queries, seen]: 0, or −∞; none: all seen, or causal
-  };
   SequencePlan::Bucket rows;  // this rank's, as one sequence
   std::shared_ptr<const RowExchange> gather;
   torch::Tensor order;  // [G] gathered row of each row by sample and position; undefined: the same
-  torch::Tensor inverse;  // [G]
-  std::vector<Sample> samples;
+  torch::Tensor inverse;             // [G]
+  std::vector<AttentionCall> calls;  // of queries here and keys by sample and position
 };
 
 // `angles` [T, D/2]: exec/attention/rotary.h. `window`: keys that a query sees; 0: all before it.

@@ -1,7 +1,9 @@
 #include "exec/attention/heads_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <optional>
 
 #include "exec/autograd/wide_gradient.h"
 
@@ -11,33 +13,7 @@ using torch::Tensor;
 
 namespace {
 
-// Queries [begin, begin + rows) and the keys [first, first + keys) that they see.
-struct Part {
-  std::int64_t begin, rows, first, keys;
-  bool causal;                 // the first `rows` keys are the queries' own
-  std::optional<Tensor> mask;  // [rows, keys]
-};
-
-template <class Use>
-void each_part(const Tensor& queries, bool causal, std::int64_t window, Use use) {
-  const std::int64_t length = queries.size(2);
-  if (window == 0 || length <= window) {
-    use(Part{0, length, 0, length, causal, {}});
-    return;
-  }
-  std::optional<Tensor> mask;  // of all parts but the first and the last
-  for (std::int64_t begin = 0; begin < length; begin += window) {
-    const std::int64_t rows = std::min(window, length - begin);
-    if (begin == 0) {
-      use(Part{0, rows, 0, rows, true, {}});
-      continue;
-    }
-    const std::int64_t ahead = window - 1, keys = rows + ahead;
-    if (!mask || mask->size(0) != rows)
-      mask = window_mask(rows, keys, ahead, window, queries.options());
-    use(Part{begin, rows, begin - ahead, keys, false, mask});
-  }
-}
+Tensor part(const Tensor& x, Interval rows) { return x.narrow(2, rows.begin, rows.size()); }
 
 // The kernel takes values of the keys' width only.
 Tensor as_wide(const Tensor& values, const Tensor& queries) {
@@ -48,67 +24,106 @@ Tensor as_narrow(const Tensor& values, std::int64_t width) {
   return values.size(3) == width ? values : values.narrow(3, 0, width);
 }
 
-}  // namespace
-
-Tensor window_mask(std::int64_t rows, std::int64_t keys, std::int64_t ahead, std::int64_t window,
-                   const torch::TensorOptions& format) {
-  const auto whole = format.dtype(torch::kInt64);
-  const Tensor distance = at::arange(ahead, ahead + rows, whole).unsqueeze(1) -
-                          at::arange(keys, whole).unsqueeze(0);  // of a key before its query
-  return at::zeros({rows, keys}, format)
-      .masked_fill_(distance.lt(0).logical_or_(distance.ge(window)),
-                    -std::numeric_limits<double>::infinity());
+// One call has all queries and keys, in their order.
+bool is_whole(const std::vector<AttentionCall>& calls, const HeadTensors& heads) {
+  return calls.size() == 1 && calls[0].queries.size() == heads.queries.size(2) &&
+         calls[0].keys.size() == heads.keys.size(2);
 }
 
-Attended attend(const HeadTensors& heads, bool causal, std::int64_t window) {
+// Bitmaps of calls one after the other: the edges of a window are alike but for the last.
+class Bitmaps {
+ public:
+  explicit Bitmaps(const torch::TensorOptions& format) : format_(format) {}
+  std::optional<Tensor> of(const AttentionCall& call) {
+    if (call.filling != Filling::bitmap) return std::nullopt;
+    const Shape shape{call.queries.size(), call.keys.size(), call.least, call.most};
+    if (!made_.defined() || shape != shape_) made_ = bitmap(call, format_);
+    shape_ = shape;
+    return made_;
+  }
+
+ private:
+  using Shape = std::array<std::int64_t, 4>;  // queries, keys, least and most
+  torch::TensorOptions format_;
+  Tensor made_;
+  Shape shape_{};
+};
+
+}  // namespace
+
+void join(const Attended& all, const Attended& more) {
+  const Tensor both = at::logaddexp(all.sums, more.sums);
+  const Tensor finite = both.masked_fill(both.isneginf(), 0);  // of a query that saw none
+  const auto weight = [&](const Tensor& sums) { return at::exp(sums - finite).unsqueeze(3); };
+  all.out.mul_(weight(all.sums)).addcmul_(more.out.to(all.out.scalar_type()), weight(more.sums));
+  all.sums.copy_(both);
+}
+
+Attended attend(const HeadTensors& heads, const std::vector<AttentionCall>& calls) {
   const std::int64_t group = heads.queries.size(1), width = heads.values.size(3);
   const Tensor values = as_wide(heads.values, heads.queries);
-  std::vector<Tensor> outs, sums;
-  each_part(heads.queries, causal, window, [&](const Part& part) {
+  Bitmaps bitmaps(heads.queries.options());
+  const auto run = [&](const AttentionCall& call) -> Attended {
     const auto seen = [&](const Tensor& x) {
-      return x.narrow(2, part.first, part.keys).expand({-1, group, -1, -1});
+      return part(x, call.keys).expand({-1, group, -1, -1});
     };
-    const auto [out, sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-        heads.queries.narrow(2, part.begin, part.rows), seen(heads.keys), seen(values), 0.0,
-        part.causal, part.mask);
-    outs.push_back(out);
-    sums.push_back(sum);
-  });
-  if (outs.size() == 1) return {as_narrow(outs[0], width), sums[0]};
-  return {as_narrow(at::cat(outs, 2), width), at::cat(sums, 2)};
+    const auto [out, sums] = at::_scaled_dot_product_flash_attention_for_cpu(
+        part(heads.queries, call.queries), seen(heads.keys), seen(values), 0.0,
+        call.filling == Filling::causal, bitmaps.of(call));
+    return {as_narrow(out, width), sums};
+  };
+  if (is_whole(calls, heads)) return run(calls[0]);
+  const auto format = heads.queries.options();
+  const auto wide = format.dtype(gradient_type(heads.queries.scalar_type()));
+  std::vector<std::int64_t> shape = heads.queries.sizes().vec();
+  shape.back() = width;
+  Attended all{at::zeros(shape, wide), {}};
+  shape.pop_back();
+  all.sums = at::full(shape, -std::numeric_limits<double>::infinity(), wide);
+  std::int64_t fresh = 0;  // queries from here on have been in no call
+  for (const AttentionCall& call : calls) {
+    const Attended more = run(call);
+    const Tensor out = part(all.out, call.queries), sums = part(all.sums, call.queries);
+    if (call.queries.begin >= fresh) {
+      out.copy_(more.out);
+      sums.copy_(more.sums);
+    } else {
+      join({out, sums}, more);
+    }
+    fresh = std::max(fresh, call.queries.end);
+  }
+  all.out = all.out.to(heads.queries.scalar_type());
+  return all;
 }
 
 HeadTensors attend_backward(const Tensor& dy, const HeadTensors& heads, const Attended& attended,
-                            bool causal, std::int64_t window) {
+                            const std::vector<AttentionCall>& calls) {
   const std::int64_t group = heads.queries.size(1), width = heads.values.size(3);
   const Tensor values = as_wide(heads.values, heads.queries);
   const Tensor wide_dy = as_wide(dy, heads.queries), out = as_wide(attended.out, heads.queries);
-  std::vector<Tensor> d_queries;
-  Tensor d_keys, d_values;
-  each_part(heads.queries, causal, window, [&](const Part& part) {
-    const auto own = [&](const Tensor& x) { return x.narrow(2, part.begin, part.rows); };
+  Bitmaps bitmaps(heads.queries.options());
+  const auto run = [&](const AttentionCall& call) -> HeadTensors {
+    const auto own = [&](const Tensor& x) { return part(x, call.queries); };
     const auto seen = [&](const Tensor& x) {
-      return x.narrow(2, part.first, part.keys).expand({-1, group, -1, -1});
+      return part(x, call.keys).expand({-1, group, -1, -1});
     };
     const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
         own(wide_dy), own(heads.queries), seen(heads.keys), seen(values), own(out),
-        own(attended.sums), 0.0, part.causal, part.mask);
-    d_queries.push_back(dq);
-    const Tensor keys = dk.sum(1, /*keepdim=*/true), v = dv.sum(1, /*keepdim=*/true);
-    if (part.keys == heads.keys.size(2)) {
-      d_keys = keys;
-      d_values = v;
-      return;
-    }
-    if (!d_keys.defined()) {
-      d_keys = at::zeros_like(heads.keys, at::MemoryFormat::Contiguous);
-      d_values = at::zeros_like(values, at::MemoryFormat::Contiguous);
-    }
-    d_keys.narrow(2, part.first, part.keys).add_(keys);
-    d_values.narrow(2, part.first, part.keys).add_(v);
-  });
-  return {d_queries.size() == 1 ? d_queries[0] : at::cat(d_queries, 2), d_keys,
-          as_narrow(d_values, width)};
+        own(attended.sums), 0.0, call.filling == Filling::causal, bitmaps.of(call));
+    return {dq, dk.sum(1, /*keepdim=*/true), as_narrow(dv.sum(1, /*keepdim=*/true), width)};
+  };
+  if (is_whole(calls, heads)) return run(calls[0]);
+  const auto wide = gradient_type(heads.queries.scalar_type());
+  const auto zeros = [&](const Tensor& x) { return at::zeros(x.sizes(), x.options().dtype(wide)); };
+  HeadTensors all{zeros(heads.queries), zeros(heads.keys), zeros(heads.values)};
+  for (const AttentionCall& call : calls) {
+    const HeadTensors more = run(call);
+    part(all.queries, call.queries).add_(more.queries);
+    part(all.keys, call.keys).add_(more.keys);
+    part(all.values, call.keys).add_(more.values);
+  }
+  const auto plain = heads.queries.scalar_type();
+  return {all.queries.to(plain), all.keys.to(plain), all.values.to(plain)};
 }
 
 void add_sinks(Attended& attended, const Tensor& sinks) {

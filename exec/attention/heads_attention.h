@@ -1,35 +1,35 @@
 // Attention of heads on CPUs, and its backward, without a graph: what stands between making heads of
-// rows and rows of heads (exec/attention/row_attention.h).
-//   q [N, g, L, W], k [N, 1, L, W], v [N, 1, L, Dv], Dv ≤ W -> out [N, g, L, Dv], sums [N, g, L]
+// rows and rows of heads (exec/attention/row_attention.h), over the calls that their mask takes.
+//   q [N, g, T, W], k [N, 1, G, W], v [N, 1, G, Dv], Dv ≤ W -> out [N, g, T, Dv], sums [N, g, T]
 //   (log-sum-exp of each query's scores, fp32 at least); scores are divided by √W
-//   window w: rows are taken w at a time, with the keys that any of them sees: L·2w pairs, not L²
+//   a query in several calls: sums = ln Σ e^sumsᵢ, out = Σ outᵢ e^(sumsᵢ − sums), in sums' format. Of a
+//   query in none out is 0 and sums −∞, so that other keys' results may be joined likewise.
+//   backward: of every call with the final out and sums, whatever other keys these are made of
 //   sinks s [N, g, 1]: they change what is made without them:  sums' = ln(eˢᵘᵐˢ + eˢ),
 //   out' = out·e^(sums − sums'). The backward of the scores is then the plain one of out' and sums',
 //   and ds = −Σ e^(s − sums') (dy·out').
 // Source: own derivation from flash attention's backward, Dao et al., arXiv 2205.14135, algorithm 4.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "exec/attention/attention.h"
+#include "exec/attention/attention_calls.h"
 
 namespace polyphony::exec {
 
 struct Attended {
   torch::Tensor out, sums;
 };
-Attended attend(const HeadTensors& heads, bool causal, std::int64_t window);
+Attended attend(const HeadTensors& heads, const std::vector<AttentionCall>& calls);
+// Into `all`, of the same queries, in place: what they saw of other keys. `all.out` is of sums' format.
+void join(const Attended& all, const Attended& more);
 // Gradients of q, k and v; k's and v's summed over the group.
 HeadTensors attend_backward(const torch::Tensor& dy, const HeadTensors& heads,
-                            const Attended& attended, bool causal, std::int64_t window);
-
-// Scores of rows that see at most `window` keys that end with their own: row i stands at key
-// i + ahead. 0, or −∞.
-torch::Tensor window_mask(std::int64_t rows, std::int64_t keys, std::int64_t ahead,
-                          std::int64_t window, const torch::TensorOptions& format);
+                            const Attended& attended, const std::vector<AttentionCall>& calls);
 
 void add_sinks(Attended& attended, const torch::Tensor& sinks);
 torch::Tensor sink_gradient(const torch::Tensor& dy, const Attended& attended,
-                            const torch::Tensor& sinks);  // [N, g, L], to be summed over L
+                            const torch::Tensor& sinks);  // [N, g, T], to be summed over T
 
 }  // namespace polyphony::exec

@@ -101,8 +101,8 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
     std::vector<Tensor> ordered, outs, sums;
     for (const Tensor& x : rows) ordered.push_back(call->ordered(x));
     call->each_bucket([&](const Bucket& bucket, auto part) {
-      Attended made = attend(call->split(parts_of(ordered, part), bucket), call->plan.causal,
-                             call->plan.window);
+      Attended made =
+          attend(call->split(parts_of(ordered, part), bucket), calls_of(call->plan, bucket));
       if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, bucket.count, heads));
       outs.push_back(join_outputs(made.out, bucket, heads));
       sums.push_back(sums_to_rows(made.sums, bucket, heads));
@@ -141,7 +141,7 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
         d_sinks = d_sinks.defined() ? d_sinks.add_(d) : d;
       }
       const HeadTensors d_heads =
-          attend_backward(d_out, plain, attended, call->plan.causal, call->plan.window);
+          attend_backward(d_out, plain, attended, calls_of(call->plan, bucket));
       if (!call->maker) return grads[0].push_back(join_gradients(d_heads, bucket, heads));
       const std::vector<Tensor> d_rows = made_gradients(leaves, made, d_heads);
       for (std::size_t i = 0; i < d_rows.size(); ++i) grads[i].push_back(d_rows[i]);
@@ -158,26 +158,15 @@ struct ContextCall : torch::CustomClassHolder {
   HeadShape heads;
   Tensor queries, keys, out;  // [K, g, T, D], [G, 2·K·D], [T, K·g·D]
   Tensor sinks;               // [K·g]; undefined: none
-  std::vector<Tensor> sums;   // of each sample with queries here: [K, g, queries]
+  Tensor sums;                // [K, g, T]
   ContextCall(std::shared_ptr<const ContextPlan> plan_, const HeadShape& heads_)
       : plan(std::move(plan_)), heads(heads_) {}
 
-  // Calls use(sample, its first query, its first key) for every sample with queries here.
-  template <class Use>
-  void each_sample(Use use) const {
-    std::int64_t query = 0, key = 0;
-    for (const ContextPlan::Sample& sample : plan->samples) {
-      if (sample.queries > 0) use(sample, query, key);
-      query += sample.queries;
-      key += sample.keys;
-    }
-  }
-  // [2, K, g, seen, D]: the keys and values that a sample's queries see.
-  Tensor seen(const Tensor& all, const ContextPlan::Sample& sample, std::int64_t first) const {
-    return all.narrow(0, first + sample.before, sample.seen)
-        .view({sample.seen, 2, heads.kv_heads, 1, heads.width})
-        .permute({1, 2, 3, 0, 4})
-        .expand({-1, -1, heads.group, -1, -1});
+  // Of gathered rows [G, 2·K·D].
+  HeadTensors heads_of(const Tensor& own, const Tensor& rows) const {
+    const Tensor both = rows.view({rows.size(0), 2, heads.kv_heads, 1, heads.width})
+                            .permute({1, 2, 3, 0, 4});  // [2, K, 1, G, D]
+    return {own, both[0], both[1]};
   }
 };
 
@@ -187,57 +176,34 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
                         const std::optional<Tensor>& /*sinks*/,
                         const c10::intrusive_ptr<ContextCall>& call) {
     save_call(context, call);
-    std::vector<Tensor> outs;
-    call->each_sample([&](const ContextPlan::Sample& sample, std::int64_t query, std::int64_t key) {
-      const Tensor both = call->seen(keys, sample, key);
-      const auto [out, sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-          queries.narrow(2, query, sample.queries), both[0], both[1], 0.0, sample.causal,
-          sample.mask);
-      Attended made{out, sum};
-      if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, 1, call->heads));
-      outs.push_back(made.out);
-      call->sums.push_back(made.sums);
-    });
-    Tensor y =
-        join_outputs(outs.size() == 1 ? outs[0] : at::cat(outs, 2), call->plan->rows, call->heads);
+    Attended made = attend(call->heads_of(queries, keys), call->plan->calls);
+    if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, 1, call->heads));
+    Tensor y = join_outputs(made.out, call->plan->rows, call->heads);
     call->queries = queries.detach();
     call->keys = keys.detach();
     call->out = y.detach();
+    call->sums = made.sums;
     return y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = saved_call<ContextCall>(context);
     const Tensor queries = std::exchange(call->queries, Tensor());
     const Tensor keys = std::exchange(call->keys, Tensor());
-    const Tensor out =
-        split_outputs(std::exchange(call->out, Tensor()), call->plan->rows, call->heads);
-    const Tensor dy = split_outputs(gradients[0], call->plan->rows, call->heads);
-    std::vector<Tensor> d_queries;
-    Tensor d_keys = at::zeros_like(keys), d_sinks;
     const Tensor sinks = std::exchange(call->sinks, Tensor());
-    std::size_t place = 0;
-    call->each_sample([&](const ContextPlan::Sample& sample, std::int64_t query, std::int64_t key) {
-      const Tensor both = call->seen(keys, sample, key);
-      const auto part = [&](const Tensor& x) { return x.narrow(2, query, sample.queries); };
-      const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          part(dy), part(queries), both[0], both[1], part(out), call->sums[place], 0.0,
-          sample.causal, sample.mask);
-      if (sinks.defined()) {
-        const Tensor d = sum_by_head(sink_gradient(part(dy), {part(out), call->sums[place]},
-                                                   sinks_of(sinks, 1, call->heads)),
-                                     1, call->heads);
-        d_sinks = d_sinks.defined() ? d_sinks.add_(d) : d;
-      }
-      ++place;
-      d_queries.push_back(dq);
-      d_keys.narrow(0, key + sample.before, sample.seen)
-          .copy_(at::stack({dk.sum(1), dv.sum(1)})  // [2, K, seen, D]
-                     .permute({2, 0, 1, 3})
-                     .reshape({sample.seen, keys.size(1)}));
-    });
-    call->sums.clear();
-    return {d_queries.size() == 1 ? d_queries[0] : at::cat(d_queries, 2), d_keys, d_sinks,
-            Tensor()};
+    const Tensor dy = split_outputs(gradients[0], call->plan->rows, call->heads);
+    const Attended made{
+        split_outputs(std::exchange(call->out, Tensor()), call->plan->rows, call->heads),
+        std::exchange(call->sums, Tensor())};
+    Tensor d_sinks;
+    if (sinks.defined())
+      d_sinks =
+          sum_by_head(sink_gradient(dy, made, sinks_of(sinks, 1, call->heads)), 1, call->heads);
+    const HeadTensors d =
+        attend_backward(dy, call->heads_of(queries, keys), made, call->plan->calls);
+    const Tensor d_keys = at::stack({d.keys, d.values})  // [2, K, 1, G, D]
+                              .permute({3, 0, 1, 2, 4})
+                              .reshape(keys.sizes());
+    return {d.queries, d_keys, d_sinks, Tensor()};
   }
 };
 

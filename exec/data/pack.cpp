@@ -6,7 +6,7 @@
 #include "exec/data/positions.h"
 #include "shared/error.h"
 #include "shared/model/data_modules.h"
-#include "shared/program/work.h"
+#include "shared/program/sample_mask.h"
 
 namespace polyphony::exec {
 namespace {
@@ -252,6 +252,9 @@ WorkInput pack_work(const Program& program, WorkId id, const Dataset& dataset, t
   std::move(tokens).finish(input, with_text);
   const ModuleLayout& grid = program.layout.modules[language_module(program.model).value];
   if (with_text && grid.cp > 1) add_contexts(program, id, input);
+  if (program.model.modules[language_module(program.model).value].mask != Mask::causal)
+    for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
+      add_sample(input.mask, program.model, program.batch.samples[program.work_samples[i]]);
   return input;
 }
 

@@ -220,8 +220,11 @@ Tensor window_angles(const Module& module, const WorkInput& data) {
 }
 
 // Of a language module's blocks that see `window` rows, or all (0).
-SequencePlan plan_text(const WorkInput& data, const Tensor& angles, torch::Dtype dtype,
-                       InnerGroup& context, ContextAttention way, std::int64_t window) {
+SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor& angles,
+                       std::int64_t window, torch::Dtype dtype, InnerGroup& context,
+                       ContextAttention way) {
+  if (context.size() == 1 && module.mask != Mask::causal)
+    return plan_masked(data.mask, window, angles, dtype);
   SequencePlan plan;
   if (context.size() == 1)
     plan = plan_causal(data.lengths, angles, dtype);
@@ -251,7 +254,7 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
     case ModuleKind::audio:
       return plan_images(data.audio_lengths, format.device());
     case ModuleKind::language:
-      return plan_text(data, whole_angles(module, data), dtype, context, way, 0);
+      return plan_text(module, data, whole_angles(module, data), 0, dtype, context, way);
     case ModuleKind::diffusion:
       return plan_images(data.latent_lengths, format.device());
     case ModuleKind::projector:
@@ -266,7 +269,8 @@ SequencePlan plan_windows(const Module& module, const WorkInput& data,
                           ContextAttention way) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
   if (module.kind == ModuleKind::language && module.sliding_window > 0)
-    return plan_text(data, window_angles(module, data), dtype, context, way, module.sliding_window);
+    return plan_text(module, data, window_angles(module, data), module.sliding_window, dtype,
+                     context, way);
   if (module.window == 0) return {};
   SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
   if (module.rotary)

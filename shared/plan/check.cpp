@@ -1,5 +1,7 @@
 // check_layout and check_runnable; the rules by subject: check_model.cpp, check_grid.cpp,
 // check_placement.cpp, check_work.cpp.
+#include <algorithm>
+
 #include "shared/plan/checks.h"
 
 namespace polyphony {
@@ -48,14 +50,19 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
       precision != NumberFormat::bf16)
     return refuse(std::string("precision ") + name(precision) +
                   " is simulation only; the executor runs fp64, fp32 and bf16");
+  const bool exchanges =
+      std::any_of(layout.modules.begin(), layout.modules.end(), [](const ModuleLayout& grid) {
+        return grid.cp > 1 && grid.cp_attention == ContextAttention::ulysses;
+      });
   for (const Module& module : scenario.model.modules) {
     if (module.abstract.is)
       return refuse(module.name +
                     " is known by its layer_times alone: simulation only; the executor needs its "
                     "dimensions (a preset, or hidden, heads, …)");
-    if (module.mask != Mask::causal)
+    if (exchanges && module.mask != Mask::causal)
       return refuse(std::string("mask ") + name(module.mask) +
-                    " is simulation only; the executor runs causal ones");
+                    " with cp_attention ulysses is simulation only; the executor runs it with "
+                    "all-gather");
   }
   for (const ModuleLayout& grid : layout.modules)
     if (grid.cp > 1 && grid.cp_attention == ContextAttention::ring)

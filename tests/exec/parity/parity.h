@@ -47,6 +47,8 @@ std::vector<Case> published_cases();
 // those that deal them out, with tied embeddings none that shards parameters.
 std::vector<Case> model_layouts(bool sparse, bool tied);
 std::vector<Case> single_precision_cases();
+// Every mask, alone and with every deal of tokens (tests/exec/parity/parity_masks.cpp).
+std::vector<Case> mask_cases();
 std::vector<Case> curve_cases();
 std::vector<Case> gloo_cases();
 

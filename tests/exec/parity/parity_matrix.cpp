@@ -259,7 +259,9 @@ Case finish(Draft draft, std::string name) {
 }
 
 bool fits(const Case& c) {
-  return world_size(c.layout) <= kMostRanks && !check_layout(make_scenario(c), c.layout);
+  const Scenario scenario = make_scenario(c);
+  return world_size(c.layout) <= kMostRanks && !check_layout(scenario, c.layout) &&
+         !check_runnable(scenario, c.layout);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ const std::vector<ModelFeature>& model_features() {
       {"latent attention", 0, [](Module& m) { make_latent(m, 12); }},
       {"latent attention, whole queries", 0, [](Module& m) { make_latent(m, 0); }},
       {"windows over rows, sinks", 0, make_sliding},
+      {"images see each other", 0, [](Module& m) { m.mask = Mask::modality; }},
       {"delta rule", 0, make_linear},
       {"short convolution", 0, make_convolution},
       {"gates of heads, norms of what is added", 0, make_gated},

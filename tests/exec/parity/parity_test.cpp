@@ -41,6 +41,9 @@ TEST_SUITE("parity") {
     CHECK(matrix.cases.size() > 200);
     check_all(matrix.cases);
   }
+  TEST_CASE("every mask and deal of tokens computes the reference's step") {
+    check_all(mask_cases());
+  }
   TEST_CASE("published models, scaled down, compute the reference's step") {
     check_all(published_cases());
   }
@@ -142,7 +145,7 @@ TEST_SUITE("parity") {
                 "layout");
     int failed = 0;
     const Matrix matrix = parity_matrix();
-    for (const std::vector<Case>& cases : {parity_cases(), published_cases(),
+    for (const std::vector<Case>& cases : {parity_cases(), published_cases(), mask_cases(),
                                            single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
         const auto begin = std::chrono::steady_clock::now();

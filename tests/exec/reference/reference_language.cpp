@@ -122,15 +122,57 @@ Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
   return angle;
 }
 
-// A row sees itself and all before it, or only the last so many of these.
+// What each row of a sample is: the number of its item, its modality, how many text items ended before,
+// and whether it stands before the first label.
+std::vector<SampleModel::RowKind> SampleModel::row_kinds(const Sample& sample) const {
+  std::vector<RowKind> rows;
+  int number = 0, texts = 0;
+  bool unlabelled = true;
+  for (const Item& item : sample.items) {
+    const std::int64_t count = sequence_rows(item);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (item.loss_tokens > 0 && i == count - item.loss_tokens) unlabelled = false;
+      rows.push_back({number, item.modality, texts, unlabelled});
+    }
+    ++number;
+    texts += item.modality == Modality::text ? 1 : 0;
+  }
+  return rows;
+}
+
+// Whether row i sees row k, as shared/model/model.h says of each mask; in a window only rows nearer
+// than it is wide.
+bool SampleModel::sees(const Module& m, const std::vector<RowKind>& rows, std::int64_t i,
+                       std::int64_t k, std::int64_t window) {
+  const RowKind &query = rows[static_cast<std::size_t>(i)],
+                &key = rows[static_cast<std::size_t>(k)];
+  const bool is_text = query.modality == Modality::text;
+  if (std::abs(i - k) >= window) return false;
+  switch (m.mask) {
+    case Mask::causal:
+      return k <= i;
+    case Mask::isolated:
+      return is_text ? k <= i : query.item == key.item;
+    case Mask::modality:
+      return is_text ? k <= i : query.modality == key.modality;
+    case Mask::embedded:
+      return k <= i || (!is_text && query.item == key.item);
+    case Mask::prefix:
+      return k <= i || (query.unlabelled && key.unlabelled);
+    case Mask::documents:
+      return k <= i && query.document == key.document;
+  }
+  return false;
+}
+
 Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
                               std::int64_t tokens) const {
   const bool slides = block_at(m, block).attention == AttentionKind::window;
+  const std::vector<RowKind> rows = row_kinds(sample);
   Tensor mask = torch::full({tokens, tokens}, -INFINITY, kWide);
   for (std::int64_t i = 0; i < tokens; ++i)
-    for (std::int64_t k = slides ? std::max<std::int64_t>(0, i - m.sliding_window + 1) : 0; k <= i;
-         ++k)
-      mask[i][k] = 0;
+    for (std::int64_t k = 0; k < tokens; ++k)
+      if (sees(m, rows, i, k, slides ? m.sliding_window : tokens)) mask[i][k] = 0;
   const bool own = slides && m.local_rope_theta > 0;
   const bool part = block_at(m, block).attention == AttentionKind::latent ||
                     (m.rotary_dim > 0 && m.key_value_rank == 0);

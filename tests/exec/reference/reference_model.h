@@ -31,6 +31,15 @@ class SampleModel {
   Tensor sequence(const Module& language, const Sample& sample, const SampleContent& content);
   Tensor add_features(int layer, const Sample& sample, const SampleContent& content, Tensor x);
   Tensor text_angle(const Module& language, const Sample& sample, int width, double base) const;
+  struct RowKind {
+    int item = 0;
+    Modality modality = Modality::text;
+    int document = 0;
+    bool unlabelled = true;  // and so are all before it
+  };
+  std::vector<RowKind> row_kinds(const Sample& sample) const;
+  static bool sees(const Module& m, const std::vector<RowKind>& rows, std::int64_t i,
+                   std::int64_t k, std::int64_t window);
   Attend attend_of(const Module& language, const Sample& sample, int block,
                    std::int64_t tokens) const;
   std::int64_t sequence_rows(const Item& item) const;

@@ -51,11 +51,8 @@ std::int64_t bytes_of(const SequencePlan& plan) {
   if (plan.heads)
     bytes += bytes_of(plan.own) + bytes_of(plan.heads->order()) + bytes_of(plan.heads->inverse());
   if (!plan.context) return bytes;
-  bytes += bytes_of(plan.context->rows) + bytes_of(plan.context->order) +
-           bytes_of(plan.context->inverse);
-  for (const ContextPlan::Sample& sample : plan.context->samples)
-    if (sample.mask) bytes += bytes_of(*sample.mask);
-  return bytes;
+  return bytes + bytes_of(plan.context->rows) + bytes_of(plan.context->order) +
+         bytes_of(plan.context->inverse);
 }
 
 struct Chunk {

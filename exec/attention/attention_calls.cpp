@@ -1,0 +1,84 @@
+#include "exec/attention/attention_calls.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+// An interval of the axis, and the row of the tensor where it begins.
+struct Placed {
+  Interval axis;
+  std::int64_t first = 0;  // row
+};
+std::vector<Placed> placed(const std::vector<Interval>& intervals) {
+  std::vector<Placed> all;
+  std::int64_t row = 0;
+  for (const Interval& interval : intervals) {
+    all.push_back({interval, row});
+    row += interval.size();
+  }
+  return all;
+}
+Interval rows_of(const Placed& place, Interval axis) {
+  const std::int64_t shift = place.first - place.axis.begin;
+  return {axis.begin + shift, axis.end + shift};
+}
+
+}  // namespace
+
+std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
+                                      const std::vector<Interval>& queries,
+                                      const std::vector<Interval>& keys) {
+  std::vector<AttentionCall> calls;
+  const std::vector<Placed> key_places = placed(keys);
+  for (const Placed& query : placed(queries))
+    for (const Rectangle& rectangle : rectangles) {
+      if (rectangle.queries.end <= query.axis.begin) continue;
+      if (rectangle.queries.begin >= query.axis.end) break;
+      for (const Placed& key : key_places)
+        for (const Rectangle& part : kernel_rectangles(cut(rectangle, query.axis, key.axis))) {
+          const std::int64_t apart = part.keys.begin - part.queries.begin;
+          calls.push_back({rows_of(query, part.queries), rows_of(key, part.keys), filling(part),
+                           part.least - apart, part.most - apart});
+        }
+    }
+  return calls;
+}
+
+std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window) {
+  TokenMask mask;
+  mask.add(length, 0, causal, {0, 1});
+  return plan_calls(rectangles(mask, window), {{0, length}}, {{0, length}});
+}
+
+Tensor bitmap(const AttentionCall& call, const torch::TensorOptions& format) {
+  const std::int64_t rows = call.queries.size(), keys = call.keys.size();
+  const Tensor all = at::zeros({rows, keys}, format);
+  if (call.filling == Filling::full) return all;
+  const bool causal = call.filling == Filling::causal;
+  const auto whole = format.dtype(torch::kInt64);
+  const Tensor behind = at::arange(keys, whole).unsqueeze(0) - at::arange(rows, whole).unsqueeze(1);
+  return at::masked_fill(
+      all, behind.lt(causal ? -rows : call.least).logical_or_(behind.gt(causal ? 0 : call.most)),
+      kHidden);
+}
+
+Tensor bitmap(const std::vector<AttentionCall>& calls, std::int64_t queries, std::int64_t keys,
+              const torch::TensorOptions& format) {
+  Tensor all = at::full({queries, keys}, kHidden, format);
+  for (const AttentionCall& call : calls)
+    all.narrow(0, call.queries.begin, call.queries.size())
+        .narrow(1, call.keys.begin, call.keys.size())
+        .copy_(at::maximum(all.narrow(0, call.queries.begin, call.queries.size())
+                               .narrow(1, call.keys.begin, call.keys.size()),
+                           bitmap(call, format)));
+  return all;
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,34 @@
+// Which attention calls make the attention of some queries to some keys: a stock kernel for every
+// rectangle of their mask (shared/layers/token_mask.h), full, causal or with a bitmap. Whoever has the
+// keys: all of them at once, or those of one rank after another, whose results their log-sum-exps join.
+#pragma once
+
+#include <vector>
+
+#include "exec/torch_pch.h"
+#include "shared/layers/token_mask.h"
+
+namespace polyphony::exec {
+
+struct AttentionCall {
+  Interval queries, keys;  // rows of the tensors
+  Filling filling = Filling::full;
+  // Of a bitmap: pairs attend whose key, counted from the call's first, is so much behind its query.
+  std::int64_t least = 0, most = 0;
+};
+
+// Queries and keys stand in their tensors as these intervals of the mask's axis do, one behind the
+// other, ascending. Calls come in the order of their queries; a query that sees none of the keys is
+// in none.
+std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
+                                      const std::vector<Interval>& queries,
+                                      const std::vector<Interval>& keys);
+// Of sequences side by side, all of `length`; causal with a window of so many rows, 0: of all.
+std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window);
+
+// [queries, keys] of one call: 0, or −∞; of all calls together.
+torch::Tensor bitmap(const AttentionCall& call, const torch::TensorOptions& format);
+torch::Tensor bitmap(const std::vector<AttentionCall>& calls, std::int64_t queries,
+                     std::int64_t keys, const torch::TensorOptions& format);
+
+}  // namespace polyphony::exec

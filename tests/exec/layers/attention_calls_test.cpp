@@ -1,0 +1,116 @@
+// Attention over the rectangles of a mask, with all keys at once and with parts of them joined, held
+// against a softmax over a dense mask.
+#include "exec/attention/heads_attention.h"
+#include "tests/shared/support/random_masks.h"
+
+#include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
+
+using namespace polyphony;
+using namespace polyphony::exec;
+using torch::Tensor;
+using Kind = polyphony::test::RandomMask::Kind;
+
+namespace {
+
+constexpr std::int64_t kTokens = 520, kHeads = 2, kGroup = 3, kWidth = 4;
+
+// Which keys each query sees, said pair by pair.
+Tensor dense(const TokenMask& mask, std::int64_t window) {
+  const Tensor scores = torch::full({kTokens, kTokens}, -INFINITY, torch::kFloat64);
+  auto score = scores.accessor<double, 2>();
+  for (const MaskRun& query : mask.runs)
+    for (const MaskRun& key : mask.runs)
+      for (std::int64_t q = query.tokens.begin; q < query.tokens.end; ++q)
+        for (std::int64_t k = key.tokens.begin; k < key.tokens.end; ++k) {
+          const bool attended = query.attends.begin <= key.group && key.group < query.attends.end;
+          const bool both_ways = !query.causal && query.group == key.group;
+          if (attended && (k <= q || both_ways) && (window == 0 || std::abs(q - k) < window))
+            score[q][k] = 0;
+        }
+  return scores;
+}
+
+Tensor rows_of(const std::vector<Interval>& intervals) {
+  std::vector<Tensor> rows;
+  for (const Interval& interval : intervals)
+    rows.push_back(torch::arange(interval.begin, interval.end, torch::kInt64));
+  return torch::cat(rows);
+}
+
+double off(const Tensor& a, const Tensor& b) {
+  return ((a - b).norm() / b.norm().clamp_min(1e-300)).item<double>();
+}
+
+}  // namespace
+
+TEST_SUITE("attention calls") {
+  TEST_CASE("runs of queries over parts of the keys, joined: forward and backward") {
+    torch::manual_seed(5);
+    // This rank's queries, and whose keys come one part after the other.
+    const std::vector<Interval> own = {{10, 60}, {130, 131}, {400, kTokens}};
+    const std::vector<std::vector<std::vector<Interval>>> gathered = {
+        {{{0, kTokens}}}, {own, {{0, 10}, {60, 130}}, {{131, 400}}}};
+    for (const Kind kind :
+         {Kind::causal_blocks, Kind::prefix, Kind::prefix_documents, Kind::embedded, Kind::packed})
+      for (const std::int64_t window : {0, 7})
+        for (const auto& parts : gathered) {
+          const TokenMask mask = test::RandomMask::make(kind, kTokens, 11);
+          CAPTURE(static_cast<int>(kind));
+          CAPTURE(window);
+          CAPTURE(parts.size());
+          const auto wide = torch::TensorOptions(torch::kFloat64);
+          const Tensor rows = rows_of(own);
+          const Tensor q =
+              torch::randn({kHeads, kGroup, rows.numel(), kWidth}, wide).requires_grad_(true);
+          const Tensor k = torch::randn({kHeads, 1, kTokens, kWidth}, wide).requires_grad_(true);
+          const Tensor v = torch::randn({kHeads, 1, kTokens, 3}, wide).requires_grad_(true);
+          const Tensor dy = torch::randn({kHeads, kGroup, rows.numel(), 3}, wide);
+          const Tensor scores = torch::matmul(q, k.transpose(2, 3)) / std::sqrt(double(kWidth)) +
+                                dense(mask, window).index_select(0, rows);
+          const Tensor wanted = torch::matmul(scores.softmax(3), v);
+          wanted.backward(dy);
+
+          const torch::NoGradGuard no_grad;
+          const std::vector<Rectangle> all = rectangles(mask, window);
+          Attended made;
+          const auto heads = [&](const std::vector<Interval>& part) {
+            const Tensor keys = rows_of(part);
+            return HeadTensors{q.detach(), k.index_select(2, keys), v.index_select(2, keys)};
+          };
+          for (const std::vector<Interval>& part : parts) {
+            const Attended more = attend(heads(part), plan_calls(all, own, part));
+            if (made.out.defined())
+              join(made, more);
+            else
+              made = {more.out.clone(), more.sums.clone()};
+          }
+          CHECK(off(made.out, wanted) < 1e-13);
+          CHECK(off(made.sums, scores.logsumexp(3)) < 1e-13);
+          Tensor dq = torch::zeros_like(q), dk = torch::zeros_like(k), dv = torch::zeros_like(v);
+          for (const std::vector<Interval>& part : parts) {
+            const HeadTensors d =
+                attend_backward(dy, heads(part), made, plan_calls(all, own, part));
+            dq += d.queries;
+            dk.index_add_(2, rows_of(part), d.keys);
+            dv.index_add_(2, rows_of(part), d.values);
+          }
+          CHECK(off(dq, q.grad()) < 1e-12);
+          CHECK(off(dk, k.grad()) < 1e-12);
+          CHECK(off(dv, v.grad()) < 1e-12);
+        }
+  }
+
+  TEST_CASE("sequences side by side take one call without a window, stock ones without a mask") {
+    CHECK(plan_calls(9, false, 0).size() == 1);
+    const std::vector<AttentionCall> causal = plan_calls(9, true, 0);
+    REQUIRE(causal.size() == 1);
+    CHECK(causal[0].filling == Filling::causal);
+    // Windows of four: rows 0 to 3 are causal, the next four and the last see parts of seven keys.
+    const std::vector<AttentionCall> windows = plan_calls(9, true, 4);
+    REQUIRE(windows.size() == 3);
+    CHECK(windows[0].filling == Filling::causal);
+    CHECK(windows[1].filling == Filling::bitmap);
+    CHECK(windows[1].keys == Interval{1, 8});
+    CHECK(windows[2].keys == Interval{5, 9});
+  }
+}

@@ -1,0 +1,55 @@
+// Every mask with every deal of tokens over context-parallel ranks: two work items of eight ragged
+// samples side by side, with images, clips and text in every order.
+#include <string>
+
+#include "tests/exec/parity/parity.h"
+#include "tests/exec/support/sparse_layer.h"
+#include "tests/exec/support/variants.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+Case masked(Mask mask, int contexts, TokenAssignment tokens) {
+  ModuleLayout grid;
+  grid.cp = grid.ranks = contexts;
+  grid.tokens = tokens;
+  Case c;
+  c.name = std::string("mask ") + name(mask);
+  if (contexts > 1) c.name += ", cp" + std::to_string(contexts) + " " + name(tokens);
+  c.layout.modules.assign(5, grid);  // two encoders with their projectors, and the language module
+  c.layout.microbatches = 2;
+  c.audio = true;
+  c.variant = [mask](Model& model) { model.modules[language_module(model).value].mask = mask; };
+  return c;
+}
+
+Case changed(Case c, const char* what, void (*change)(Module&)) {
+  c.name += std::string(", ") + what;
+  c.variant = [first = c.variant, change](Model& model) {
+    first(model);
+    change(model.modules[language_module(model).value]);
+  };
+  return c;
+}
+
+}  // namespace
+
+std::vector<Case> mask_cases() {
+  std::vector<Case> cases;
+  for (int m = 0; m <= static_cast<int>(last_of(Mask{})); ++m) {
+    const auto mask = static_cast<Mask>(m);
+    const Case alone = masked(mask, 1, TokenAssignment::contiguous);
+    cases.push_back(alone);
+    cases.push_back(changed(alone, "latent attention", [](Module& l) { make_latent(l, 12); }));
+    cases.push_back(changed(alone, "windows over rows, sinks", make_sliding));
+    for (const int contexts : {2, 4})
+      for (int deal = 0; deal <= static_cast<int>(last_of(TokenAssignment{})); ++deal) {
+        cases.push_back(masked(mask, contexts, static_cast<TokenAssignment>(deal)));
+        if (contexts == 4)
+          cases.push_back(changed(cases.back(), "windows over rows, sinks", make_sliding));
+      }
+  }
+  return cases;
+}
+
+}  // namespace polyphony::exec::testing
