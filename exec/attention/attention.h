@@ -54,7 +54,8 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device);
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
                          torch::Dtype dtype);
-// Of `mask`, seeing no further than `window`; 0: all of it.
+// Of `mask`, seeing no further than `window`; 0: all of it. Not turned; turned.
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window);
 SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, const torch::Tensor& angles,
                          torch::Dtype dtype);
 // What every bucket's attention takes.

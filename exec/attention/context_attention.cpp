@@ -62,7 +62,7 @@ TokenMask causal_mask(const std::vector<std::int64_t>& lengths) {
 
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 const Tensor& angles, torch::Dtype dtype,
-                                                std::int64_t window) {
+                                                ContextAttention way, std::int64_t window) {
   GatheredRows rows{values_of(data.context_samples), values_of(data.context_positions), 0, 0};
   const std::vector<std::int64_t>& counts = data.context_rows;
   const auto mine = counts.begin() + context.index();
@@ -92,18 +92,29 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
         at::empty_like(plan->order)
             .index_copy_(0, plan->order, at::arange(plan->order.numel(), plan->order.options()));
   }
-  std::vector<std::int64_t> queries, lengths(data.lengths.size());  // places by sample and position
+  std::vector<std::int64_t> lengths(data.lengths.size()), ends(counts.size());
+  std::partial_sum(counts.begin(), counts.end(), ends.begin());
+  std::vector<std::vector<std::int64_t>> places(counts.size());  // by rank, of sample and position
   for (std::size_t place = 0; place < order.size(); ++place) {
-    const auto i = static_cast<std::size_t>(order[place]);
-    ++lengths.at(static_cast<std::size_t>(rows.samples[i]));
-    if (i >= rows.first_own && i < rows.first_own + rows.own)
-      queries.push_back(static_cast<std::int64_t>(place));
+    ++lengths.at(static_cast<std::size_t>(rows.samples[static_cast<std::size_t>(order[place])]));
+    const auto rank = std::upper_bound(ends.begin(), ends.end(), order[place]) - ends.begin();
+    places[static_cast<std::size_t>(rank)].push_back(static_cast<std::int64_t>(place));
   }
   const TokenMask mask = data.mask.runs.empty() ? causal_mask(lengths) : data.mask;
   const auto gathered = static_cast<std::int64_t>(order.size());
   POLYPHONY_CHECK(mask.tokens() == gathered,
                   "a mask of " << mask.tokens() << " tokens, " << gathered << " gathered");
-  plan->calls = plan_calls(rectangles(mask, window), intervals_of(queries), {{0, gathered}});
+  const std::vector<Rectangle> all = rectangles(mask, window);
+  const std::vector<Interval> queries =
+      intervals_of(places[static_cast<std::size_t>(context.index())]);
+  if (way != ContextAttention::ring) {
+    plan->calls = plan_calls(all, queries, {{0, gathered}});
+    return plan;
+  }
+  std::vector<std::vector<AttentionCall>> calls;
+  for (const std::vector<std::int64_t>& keys : places)
+    calls.push_back(plan_calls(all, queries, intervals_of(keys)));
+  plan->ring = std::make_shared<KeyRing>(KeyRing{context, counts, std::move(calls)});
   return plan;
 }
 
@@ -112,8 +123,8 @@ GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const Head
   const Tensor own_keys = at::cat({own.keys, own.values}, 1)  // [K, 2, T, D]
                               .permute({2, 1, 0, 3})
                               .reshape({plan.rows.rows, 2 * heads.kv_heads * heads.width});
-  Tensor all = all_rows(plan.gather, own_keys);
-  if (plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
+  Tensor all = plan.ring ? own_keys : all_rows(plan.gather, own_keys);
+  if (!plan.ring && plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
   // Alone, not as a part of what rotation made of queries and keys together.
   return {own.queries.clone(at::MemoryFormat::Contiguous), all};
 }
@@ -123,11 +134,12 @@ Tensor context_attention(const GatheredHeads& gathered,
                          const Tensor& sinks) {
   const ContextPlan& plan = *shared;
   // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
-  if (plan.rows.rows == 0)
+  if (plan.rows.rows == 0 && !plan.ring)
     return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
   if (gathered.queries.is_cpu())
     return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);
-  POLYPHONY_CHECK(!sinks.defined(), "sinks over a context group run on CPUs");
+  POLYPHONY_CHECK(!sinks.defined() && !plan.ring,
+                  "sinks over a context group, and keys that go round, run on CPUs");
   const Tensor both = gathered.keys.view({gathered.keys.size(0), 2, heads.kv_heads, 1, heads.width})
                           .permute({1, 2, 3, 0, 4})  // [2, K, 1, G, D]
                           .expand({-1, -1, heads.group, -1, -1});

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "exec/attention/attention.h"
+#include "exec/attention/ring_attention.h"
 #include "exec/autograd/linear.h"
 #include "exec/work_input.h"
 
@@ -21,14 +22,15 @@ struct ContextPlan {
   SequencePlan::Bucket rows;  // this rank's, as one sequence
   std::shared_ptr<const RowExchange> gather;
   torch::Tensor order;  // [G] gathered row of each row by sample and position; undefined: the same
-  torch::Tensor inverse;             // [G]
-  std::vector<AttentionCall> calls;  // of queries here and keys by sample and position
+  torch::Tensor inverse;                // [G]
+  std::vector<AttentionCall> calls;     // of queries here and keys by sample and position
+  std::shared_ptr<const KeyRing> ring;  // set: keys are not gathered, they come by
 };
 
 // `angles` [T, D/2]: exec/attention/rotary.h. `window`: keys that a query sees; 0: all before it.
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 const torch::Tensor& angles, torch::Dtype dtype,
-                                                std::int64_t window = 0);
+                                                ContextAttention way, std::int64_t window = 0);
 
 // attention() of exec/attention/attention.h in two steps: qkv [T, K·(g+2)·D] -> rotated queries of this rank
 // [K, g, T, D], and keys and values of all ranks, by sample and position; these -> [T, K·g·D].

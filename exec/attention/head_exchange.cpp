@@ -38,13 +38,14 @@ Tensor HeadExchange::own(const Tensor& all) const {
 }
 
 SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const Tensor& angles,
-                           torch::Dtype dtype) {
+                           torch::Dtype dtype, std::int64_t window) {
   const torch::Device device = angles.device();
   const Tensor& samples = data.context_samples;
   const Tensor lengths =
       at::bincount(samples.cpu(), {}, static_cast<std::int64_t>(data.lengths.size()));
   const std::int64_t* const first = lengths.const_data_ptr<std::int64_t>();
-  SequencePlan plan = plan_causal({first, first + lengths.numel()}, device);
+  SequencePlan plan = data.mask.runs.empty() ? plan_causal({first, first + lengths.numel()}, device)
+                                             : plan_masked(data.mask, window);
   // By sample and position; the longest sample has fewer rows than all together.
   const Tensor places = samples * samples.numel() + data.context_positions;
   Tensor order, inverse;

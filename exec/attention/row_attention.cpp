@@ -161,13 +161,6 @@ struct ContextCall : torch::CustomClassHolder {
   Tensor sums;                // [K, g, T]
   ContextCall(std::shared_ptr<const ContextPlan> plan_, const HeadShape& heads_)
       : plan(std::move(plan_)), heads(heads_) {}
-
-  // Of gathered rows [G, 2·K·D].
-  HeadTensors heads_of(const Tensor& own, const Tensor& rows) const {
-    const Tensor both = rows.view({rows.size(0), 2, heads.kv_heads, 1, heads.width})
-                            .permute({1, 2, 3, 0, 4});  // [2, K, 1, G, D]
-    return {own, both[0], both[1]};
-  }
 };
 
 class ContextAttention : public torch::autograd::Function<ContextAttention> {
@@ -176,7 +169,9 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
                         const std::optional<Tensor>& /*sinks*/,
                         const c10::intrusive_ptr<ContextCall>& call) {
     save_call(context, call);
-    Attended made = attend(call->heads_of(queries, keys), call->plan->calls);
+    const ContextPlan& plan = *call->plan;
+    Attended made = plan.ring ? attend_round(*plan.ring, queries, keys, call->heads)
+                              : attend(with_keys(queries, keys, call->heads), plan.calls);
     if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, 1, call->heads));
     Tensor y = join_outputs(made.out, call->plan->rows, call->heads);
     call->queries = queries.detach();
@@ -198,12 +193,14 @@ class ContextAttention : public torch::autograd::Function<ContextAttention> {
     if (sinks.defined())
       d_sinks =
           sum_by_head(sink_gradient(dy, made, sinks_of(sinks, 1, call->heads)), 1, call->heads);
+    if (call->plan->ring) {
+      const RoundGradients d =
+          attend_round_backward(*call->plan->ring, dy, queries, keys, made, call->heads);
+      return {d.queries, d.keys, d_sinks, Tensor()};
+    }
     const HeadTensors d =
-        attend_backward(dy, call->heads_of(queries, keys), made, call->plan->calls);
-    const Tensor d_keys = at::stack({d.keys, d.values})  // [2, K, 1, G, D]
-                              .permute({3, 0, 1, 2, 4})
-                              .reshape(keys.sizes());
-    return {d.queries, d_keys, d_sinks, Tensor()};
+        attend_backward(dy, with_keys(queries, keys, call->heads), made, call->plan->calls);
+    return {d.queries, key_rows(d), d_sinks, Tensor()};
   }
 };
 

@@ -77,6 +77,24 @@ torch::Tensor InnerGroup::all_to_all(const torch::Tensor& send,
   return receive;
 }
 
+torch::Tensor InnerGroup::pass_on(const torch::Tensor& mine, std::int64_t rows) {
+  const auto ranks = static_cast<std::size_t>(size()), self = static_cast<std::size_t>(index());
+  std::vector<std::int64_t> out(ranks), in(ranks);
+  out[(self + 1) % ranks] = mine.size(0);
+  in[(self + ranks - 1) % ranks] = rows;
+  const torch::Tensor part = mine.contiguous();
+  torch::Tensor arrived = empty_rows(part, rows);
+  communicator_->all_to_all(part, arrived, elements(part, out), elements(part, in));
+  return arrived;
+}
+
+void InnerGroup::note_round(const torch::Tensor& like, std::int64_t rows) {
+  record_.push_back(
+      {CollectiveKind::all_gather,
+       Bytes(elements(like, {rows}).front() * static_cast<std::int64_t>(like.element_size())),
+       kind_});
+}
+
 std::vector<InnerCollective> InnerGroups::take_issued() { return std::exchange(record_, {}); }
 
 }  // namespace polyphony::exec

@@ -40,6 +40,11 @@ class InnerGroup {
                            const std::vector<std::int64_t>& receive_rows,
                            std::int64_t recorded_rows);
 
+  // `mine` to the next member, `rows` rows from the one before. Not recorded: when all members' rows have come
+  // by, note_round() records as many bytes as their gathering moves, of `like`'s width and format.
+  torch::Tensor pass_on(const torch::Tensor& mine, std::int64_t rows);
+  void note_round(const torch::Tensor& like, std::int64_t rows);
+
  private:
   void note(CollectiveKind kind, const torch::Tensor& tensor);
   GroupKind kind_;

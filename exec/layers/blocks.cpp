@@ -229,9 +229,9 @@ SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor
   if (context.size() == 1)
     plan = plan_causal(data.lengths, angles, dtype);
   else if (way == ContextAttention::ulysses)
-    plan = plan_exchange(data, context, angles, dtype);
+    plan = plan_exchange(data, context, angles, dtype, window);
   else
-    plan.context = plan_context(data, context, angles, dtype, window);
+    plan.context = plan_context(data, context, angles, dtype, way, window);
   plan.window = window;
   return plan;
 }

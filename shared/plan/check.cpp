@@ -44,30 +44,17 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   return checks::check_own_turns(scenario, layout);
 }
 
-std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout) {
+std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)
     return refuse(std::string("precision ") + name(precision) +
                   " is simulation only; the executor runs fp64, fp32 and bf16");
-  const bool exchanges =
-      std::any_of(layout.modules.begin(), layout.modules.end(), [](const ModuleLayout& grid) {
-        return grid.cp > 1 && grid.cp_attention == ContextAttention::ulysses;
-      });
-  for (const Module& module : scenario.model.modules) {
+  for (const Module& module : scenario.model.modules)
     if (module.abstract.is)
       return refuse(module.name +
                     " is known by its layer_times alone: simulation only; the executor needs its "
                     "dimensions (a preset, or hidden, heads, …)");
-    if (exchanges && module.mask != Mask::causal)
-      return refuse(std::string("mask ") + name(module.mask) +
-                    " with cp_attention ulysses is simulation only; the executor runs it with "
-                    "all-gather");
-  }
-  for (const ModuleLayout& grid : layout.modules)
-    if (grid.cp > 1 && grid.cp_attention == ContextAttention::ring)
-      return refuse(
-          "cp_attention ring is simulation only; the executor runs all-gather and ulysses");
   return {};
 }
 

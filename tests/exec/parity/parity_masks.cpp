@@ -9,13 +9,16 @@
 namespace polyphony::exec::testing {
 namespace {
 
-Case masked(Mask mask, int contexts, TokenAssignment tokens) {
+Case masked(Mask mask, int contexts, TokenAssignment tokens,
+            ContextAttention way = ContextAttention::all_gather) {
   ModuleLayout grid;
+  grid.cp_attention = way;
   grid.cp = grid.ranks = contexts;
   grid.tokens = tokens;
   Case c;
   c.name = std::string("mask ") + name(mask);
-  if (contexts > 1) c.name += ", cp" + std::to_string(contexts) + " " + name(tokens);
+  if (contexts > 1)
+    c.name += ", cp" + std::to_string(contexts) + " " + name(tokens) + " " + name(way);
   c.layout.modules.assign(5, grid);  // two encoders with their projectors, and the language module
   c.layout.microbatches = 2;
   c.audio = true;
@@ -42,6 +45,11 @@ std::vector<Case> mask_cases() {
     cases.push_back(alone);
     cases.push_back(changed(alone, "latent attention", [](Module& l) { make_latent(l, 12); }));
     cases.push_back(changed(alone, "windows over rows, sinks", make_sliding));
+    for (const ContextAttention way : {ContextAttention::ulysses, ContextAttention::ring})
+      for (const TokenAssignment deal : {TokenAssignment::zigzag, TokenAssignment::balanced}) {
+        cases.push_back(masked(mask, 2, deal, way));
+        cases.push_back(changed(cases.back(), "windows over rows, sinks", make_sliding));
+      }
     for (const int contexts : {2, 4})
       for (int deal = 0; deal <= static_cast<int>(last_of(TokenAssignment{})); ++deal) {
         cases.push_back(masked(mask, contexts, static_cast<TokenAssignment>(deal)));

@@ -98,6 +98,12 @@ std::vector<Feature> make_features() {
                     l.tokens = TokenAssignment::zigzag;
                     l.cp_attention = ContextAttention::ulysses;
                   }),
+      on_language("cp3 ring",
+                  [](ModuleLayout& l) {
+                    l.cp = 3;
+                    l.tokens = TokenAssignment::balanced;
+                    l.cp_attention = ContextAttention::ring;
+                  }),
       on_language("pp2", [](ModuleLayout& l) { l.pp = 2; }),
       on_language("interleaved",
                   [](ModuleLayout& l) {

@@ -100,8 +100,9 @@ inline std::vector<Share> deal(const TestWork& whole, int ranks, const Deal& ran
 
 // How ranks of a tiny language module with so many key/value heads each can attend.
 inline std::vector<ContextAttention> ways(int heads, int ranks) {
-  if (heads % ranks != 0) return {ContextAttention::all_gather};
-  return {ContextAttention::all_gather, ContextAttention::ulysses};
+  std::vector<ContextAttention> all{ContextAttention::all_gather, ContextAttention::ring};
+  if (heads % ranks == 0) all.push_back(ContextAttention::ulysses);
+  return all;
 }
 
 struct Named {

@@ -84,11 +84,19 @@ bool same_collective(const std::vector<std::string>& names, const Collective& wh
 }
 
 bool same_inside(const Program& program, const std::vector<std::string>& names, OpId op,
-                 const std::vector<GroupCall>& calls) {
+                 std::vector<GroupCall> calls) {
   const auto& compute = std::get<Compute>(program.ops[op.value].what);
   const ParamGroup& group = program.params[compute.params.value];
-  const bool shares = program.layout.modules[compute.module.value].sp;
-  const std::vector<InnerCollective> wanted = expand(program, op).collectives;
+  const ModuleLayout& grid = program.layout.modules[compute.module.value];
+  const bool shares = grid.sp;
+  std::vector<InnerCollective> wanted = expand(program, op).collectives;
+  if (grid.cp > 1 && grid.cp_attention == ContextAttention::ring) {  // block by block
+    const auto whole = std::erase_if(
+        wanted, [](const InnerCollective& one) { return one.group == GroupKind::context; });
+    const auto parts = std::erase_if(
+        calls, [&](const GroupCall& call) { return call.group == names[group.context.value]; });
+    if ((whole > 0) != (parts > 0)) return false;
+  }
   if (wanted.size() != calls.size()) return false;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const GroupId over = wanted[i].group == GroupKind::tensor    ? group.tensor

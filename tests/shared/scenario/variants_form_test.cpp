@@ -96,13 +96,6 @@ TEST_CASE("masks are said by name, and not of blocks that carry a state") {
   const Scenario scenario = read(R"({"language": {"mask": "isolated"}})");
   CHECK(scenario.model.modules[2].mask == Mask::isolated);
   check_round_trip(scenario);
-  Layout layout;
-  layout.modules.resize(3);
-  layout.modules[2].cp = 2;
-  CHECK_FALSE(check_runnable(scenario, layout));
-  layout.modules[2].cp_attention = ContextAttention::ulysses;
-  CHECK(check_runnable(scenario, layout)->reason.find("mask isolated with cp_attention ulysses") ==
-        0);
   CHECK(test::refusal(with_model(R"({"language": {"mask": "diagonal"}})")).find("/mask") !=
         std::string::npos);
   CHECK(test::refusal(with_model(
