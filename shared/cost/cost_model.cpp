@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "shared/cost/degraded.h"
+#include "shared/cost/message_time.h"
 #include "shared/cost/overlap.h"
 #include "shared/error.h"
 #include "shared/layers/held_sizes.h"
@@ -17,11 +18,6 @@ namespace {
 Bytes scaled(Bytes bytes, double efficiency) {
   return Bytes(
       static_cast<std::int64_t>(std::llround(static_cast<double>(bytes.value) / efficiency)));
-}
-
-const Link& link_between(const Cluster& cluster, Rank a, Rank b) {
-  if (cluster.domain_of(a) == cluster.domain_of(b)) return cluster.node_link;
-  return cluster.node_of(a) == cluster.node_of(b) ? cluster.bus : cluster.fabric_link;
 }
 
 // Prices the nodes of one Program; remembers compute ops of equal shape.
@@ -124,13 +120,12 @@ class Pricer {
     if (message.source == message.destination) {  // read and written once
       return 2 * message.bytes / (profile_.device.memory_rate * profile_.memory_efficiency);
     }
-    const bool fabric = table_.network.over_fabric(message.source, message.destination);
-    const double efficiency = !fabric ? profile_.message_efficiency : profile_.fabric_efficiency;
+    const double efficiency =
+        message_efficiency(table_.network, profile_, message.source, message.destination);
     const Gather gather = gather_of(message);
     table_.flows.push_back(
         {message.source, message.destination, scaled(message.bytes, efficiency * gather.parts)});
-    return profile_.message_latency + gather.time +
-           link_between(cluster_, message.source, message.destination).latency;
+    return message_delay(cluster_, profile_, message.source, message.destination) + gather.time;
   }
 
   // Of rows that a message brings as one of `parts`.

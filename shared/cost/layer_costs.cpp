@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "shared/cost/compute_time.h"
+#include "shared/layers/rows.h"
 #include "shared/program/work.h"
 
 namespace polyphony {
@@ -60,9 +61,9 @@ std::vector<WorkSize> module_sizes(const Model& model, const Batch& batch) {
   return sizes;
 }
 
-std::vector<Seconds> layer_costs(const Scenario& scenario, ModuleId id, const ModuleLayout& grid,
-                                 int microbatches, const WorkSize& size, const Cluster& cluster,
-                                 const HardwareProfile& profile) {
+std::vector<LayerCost> layer_costs(const Scenario& scenario, ModuleId id, const ModuleLayout& grid,
+                                   int microbatches, const WorkSize& size, const Cluster& cluster,
+                                   const HardwareProfile& profile) {
   const Model& model = scenario.model;
   const Module& module = model.modules[id.value];
   const WorkSize work = mean_work(size, microbatches * grid.dp(), grid.cp);
@@ -72,17 +73,23 @@ std::vector<Seconds> layer_costs(const Scenario& scenario, ModuleId id, const Mo
   const auto times = [&](Phase phase) {
     return layer_times(module, stack, phase, work, context, rings, profile);
   };
-  std::vector<Seconds> costs = times(Phase::forward);
-  if (!needs_backward(model, id)) return costs;
-  const std::vector<Seconds> backward = times(Phase::backward);
-  for (std::size_t layer = 0; layer < backward.size(); ++layer) costs[layer] += backward[layer];
+  const std::vector<Seconds> forward = times(Phase::forward);
+  const std::vector<Seconds> backward =
+      needs_backward(model, id) ? times(Phase::backward) : std::vector<Seconds>(forward.size());
+  // Under sequence parallelism, and where receivers gather, every rank sends a part.
+  const int parts = grid.sp || profile.stack.scattered_messages ? grid.tp : 1;
+  std::vector<LayerCost> costs;
+  for (std::size_t layer = 0; layer < forward.size(); ++layer) {
+    const std::int64_t rows = rows_leaving(module, static_cast<int>(layer) + 1, work);
+    costs.push_back({forward[layer], backward[layer],
+                     size_of(scenario.training.precision) * (rows * output_width(module) / parts)});
+  }
   return costs;
 }
 
 LayerCosts layer_costs(const Scenario& scenario, const Layout& layout,
                        const std::vector<WorkSize>& sizes, const HardwareProfile& profile) {
-  Cluster healthy = scenario.cluster;
-  healthy.degraded.clear();
+  const Cluster healthy = scenario.cluster.healthy();
   LayerCosts costs;
   for (std::size_t m = 0; m < scenario.model.modules.size(); ++m)
     costs.push_back(layer_costs(scenario, ModuleId(m), layout.modules[m], layout.microbatches,

@@ -1,8 +1,11 @@
-// What each layer costs its stage in seconds, for balancing stages (shared/plan/plan.h):
-//   forward + backward, recomputation included, of a mean work item on one rank of the module's
-//   grid: kernels, host, inner collectives, as the profile prices them.
-// Embeddings, heads and projectors are layers too. Frozen modules without a trained one upstream
-// have no backward. Not counted: a constant per op, what edges into inner layers add, degraded
+// What each layer costs its stage, for balancing stages (shared/plan/plan.h), of a mean work item on
+// one rank of the module's grid:
+//   forward    kernels, host, inner collectives, as the profile prices them
+//   backward   the same of weight gradients where the module is trained (of LoRA its pairs alone), of
+//              input gradients where something strictly upstream is, over any edge of the model; and
+//              recomputation where there is a backward at all
+//   sent       bytes of the rows that leave it
+// Embeddings, heads and projectors are layers too. Not counted: a constant per op, what edges into inner layers add, degraded
 // devices, gathers of sharded parameters.
 #pragma once
 
@@ -19,8 +22,8 @@ std::vector<WorkSize> module_sizes(const Model& model, const Batch& batch);
 LayerCosts layer_costs(const Scenario& scenario, const Layout& layout,
                        const std::vector<WorkSize>& sizes, const HardwareProfile& profile);
 // Of one module on its grid, of `size` for the whole batch; `cluster` as it should be.
-std::vector<Seconds> layer_costs(const Scenario& scenario, ModuleId module,
-                                 const ModuleLayout& grid, int microbatches, const WorkSize& size,
-                                 const Cluster& cluster, const HardwareProfile& profile);
+std::vector<LayerCost> layer_costs(const Scenario& scenario, ModuleId module,
+                                   const ModuleLayout& grid, int microbatches, const WorkSize& size,
+                                   const Cluster& cluster, const HardwareProfile& profile);
 
 }  // namespace polyphony

@@ -23,6 +23,12 @@ BytesPerSecond Cluster::alone_between() const {
   return rate;
 }
 
+Cluster Cluster::healthy() const {
+  Cluster cluster = *this;
+  cluster.degraded.clear();
+  return cluster;
+}
+
 bool Cluster::flat() const {
   return domain_size() == ranks_per_node && nics == 0 && leaf.nodes == 0 && degraded.empty() &&
          bus.rate.value == 0 && connection.value == 0;

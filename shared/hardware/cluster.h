@@ -90,6 +90,7 @@ struct Cluster {
   // Nodes of equal ranks around one switch each, a NIC a rank that nothing else slows, one fabric:
   // positions in a node say everything.
   bool flat() const;
+  Cluster healthy() const;                       // nothing degraded
   const Degraded* degraded_at(Rank rank) const;  // null: as it should be
 };
 

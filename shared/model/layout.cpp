@@ -118,6 +118,15 @@ const char* name(Bridge bridge) {
   }
   return "?";
 }
+const char* name(Balance balance) {
+  switch (balance) {
+    case Balance::aware:
+      return "aware";
+    case Balance::unaware:
+      return "unaware";
+  }
+  return "?";
+}
 const char* name(Spread spread) {
   switch (spread) {
     case Spread::samples:
@@ -245,6 +254,7 @@ std::string describe(const Model& model, const Layout& layout) {
   if (layout.encoder_order != EncoderOrder::in_turn)
     text += std::string("  encoder ") + name(layout.encoder_order);
   if (layout.bridge != Bridge::sharded) text += std::string("  bridge ") + name(layout.bridge);
+  if (layout.balance != Balance::aware) text += std::string("  balance ") + name(layout.balance);
   return text;
 }
 

@@ -62,6 +62,11 @@ constexpr EncoderOrder last_of(EncoderOrder) { return EncoderOrder::interleaved;
 enum class Bridge : std::uint8_t { sharded, leader };
 constexpr Bridge last_of(Bridge) { return Bridge::leader; }
 
+// What splits layers into stages where `blocks` do not: times forward and backward, messages and
+// memory; or forward times alone, as if every layer were trained.
+enum class Balance : std::uint8_t { aware, unaware };
+constexpr Balance last_of(Balance) { return Balance::unaware; }
+
 struct ModuleLayout {
   int tp = 1;
   int cp = 1;
@@ -102,6 +107,7 @@ struct Layout {
   int encoder_microbatches = 0;
   EncoderOrder encoder_order = EncoderOrder::in_turn;
   Bridge bridge = Bridge::sharded;
+  Balance balance = Balance::aware;
   // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
   // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
   // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.
@@ -109,9 +115,15 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
-// What every layer of every module costs the stage that holds it, by ModuleId and position in the
-// module's stack: seconds of forward and backward (shared/cost/layer_costs.h).
-using LayerCosts = std::vector<std::vector<Seconds>>;
+// What a layer costs the stage that holds it, of one work item on one rank (shared/cost/layer_costs.h).
+struct LayerCost {
+  Seconds forward{}, backward{};
+  Bytes sent{};  // to the next stage, where the layer is the last
+  Seconds total() const { return forward + backward; }
+  bool operator==(const LayerCost&) const = default;
+};
+// By ModuleId and position in the module's stack.
+using LayerCosts = std::vector<std::vector<LayerCost>>;
 
 int world_size(const Layout& layout);
 const char* name(Placement placement);
@@ -124,6 +136,7 @@ const char* name(ContextAttention attention);
 const char* name(Spread spread);
 const char* name(EncoderOrder order);
 const char* name(Bridge bridge);
+const char* name(Balance balance);
 // Of the schedule, or that the layout has turns of its own.
 const char* schedule_name(const Layout& layout);
 // "TP2 PP2 DP4" of one module's grid.

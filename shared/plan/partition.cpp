@@ -28,14 +28,15 @@ class Partition {
       POLYPHONY_CHECK(cost >= 0, "a unit costs " << cost);
       total += cost;
     }
-    each_hop([&](std::size_t, Hop hop) { longest = std::max({longest, hop.rows, hop.gradients}); });
+    const std::vector<Hop> hops = hops_of(chain, stages_);
+    for (const Hop& hop : hops)
+      if (std::isfinite(hop.rows)) longest = std::max({longest, hop.rows, hop.gradients});
     // A power of two; sums of squares fit in 63 bits.
     const double most = total + 2 * static_cast<double>(stages_) * longest;
     scale_ = most > 0 ? std::exp2(30 - std::ceil(std::log2(most))) : 0;
-    if (longest > 0) hops_.resize((stages_ + 1) * (units_ + 1));
-    each_hop([&](std::size_t place, Hop hop) {
-      if (longest > 0) hops_[place] = {whole(hop.rows), whole(hop.gradients)};
-    });
+    for (const Hop& hop : hops)
+      hops_.push_back(std::isfinite(hop.rows) ? Waits{whole(hop.rows), whole(hop.gradients)}
+                                              : Waits{kNone / 4, 0});
     Cost dearest = 0;
     for (std::size_t u = 0; u < units_; ++u) {
       const Cost cost = whole(chain.costs[u]);
@@ -63,13 +64,6 @@ class Partition {
   std::size_t at(std::size_t stage, std::size_t unit) const { return stage * (units_ + 1) + unit; }
   Cost whole(double cost) const { return std::llround(cost * scale_); }
 
-  template <class Visit>
-  void each_hop(Visit visit) const {
-    for (std::size_t s = 1; s < stages_ && chain_.hop; ++s)
-      for (std::size_t u = s; u < units_; ++u)
-        visit(at(s, u), chain_.hop(static_cast<int>(s), static_cast<int>(u)));
-  }
-
   // Of all splits into stages of at most `cap` the least that `join` makes of them; kNone: there is
   // none. Leaves where the stages end. join(stage, those after it) rises with both.
   template <class Join>
@@ -83,7 +77,7 @@ class Partition {
         if (prefix_[begin] > cap * static_cast<Cost>(s)) break;
         if (prefix_[units_] - prefix_[begin] > cap * static_cast<Cost>(stages_ - s)) continue;
         const Cost before = (hops_.empty() ? 0 : hops_[at(s, begin)].rows) - prefix_[begin];
-        const std::size_t to = chain_.fits_to ? std::min(last, fits_to(s, begin)) : last;
+        const std::size_t to = chain_.lacks ? std::min(last, fits_to(s, begin)) : last;
         for (std::size_t end = begin + 1; end <= to; ++end) {
           Cost cost = before + prefix_[end];
           if (cost > cap || join(cost, 0) >= now[begin]) break;
@@ -100,15 +94,38 @@ class Partition {
     return after[0];
   }
 
-  std::size_t fits_to(std::size_t stage, std::size_t begin) const {
-    return static_cast<std::size_t>(
-        chain_.fits_to(static_cast<int>(stage), static_cast<int>(begin)));
+  // The last end of a stage that begins there and fits; `begin`: none does.
+  std::size_t fits_to(std::size_t stage, std::size_t begin) {
+    if (known_.empty()) known_.resize(ends_.size(), kUnknown);
+    std::uint32_t& known = known_[at(stage, begin)];
+    if (known != kUnknown) return known;
+    const auto lacks = [&](std::size_t end) {
+      return chain_.lacks(around(stage, begin, end), static_cast<int>(stage)) > 0;
+    };
+    std::size_t fits = begin, fails = units_ - (stages_ - 1 - stage) + 1;
+    if (stage + 1 == stages_)  // it has all that is left
+      fits = lacks(units_) ? begin : units_;
+    else
+      for (std::size_t end = begin + 1; fits + 1 < fails; end = (fits + fails) / 2)
+        (lacks(end) ? fails : fits) = end;
+    return known = static_cast<std::uint32_t>(fits);
+  }
+
+  // Sizes of some split with that stage in it.
+  std::vector<int> around(std::size_t stage, std::size_t begin, std::size_t end) const {
+    std::vector<int> sizes(stages_, 1);
+    if (stage > 0) sizes.front() += static_cast<int>(begin - stage);
+    sizes[stage] = static_cast<int>(end - begin);
+    if (stage + 1 < stages_) sizes.back() += static_cast<int>(units_ - end - (stages_ - 1 - stage));
+    return sizes;
   }
 
   const Chain& chain_;
   std::size_t stages_, units_;
   std::vector<Cost> prefix_;
   std::vector<std::uint32_t> ends_;  // by stage and where it begins
+  static constexpr std::uint32_t kUnknown = 0xFFFFFFFF;
+  std::vector<std::uint32_t> known_;  // fits_to() by the same
   struct Waits {
     Cost rows = 0, gradients = 0;
   };
@@ -118,6 +135,17 @@ class Partition {
 };
 
 }  // namespace
+
+std::vector<Hop> hops_of(const Chain& chain, std::size_t stages) {
+  std::vector<Hop> hops;
+  if (!chain.hop) return hops;
+  const std::size_t units = chain.costs.size();
+  hops.resize((stages + 1) * (units + 1));
+  for (std::size_t s = 1; s < stages; ++s)
+    for (std::size_t u = s; u < units; ++u)
+      hops[s * (units + 1) + u] = chain.hop(static_cast<int>(s), static_cast<int>(u));
+  return hops;
+}
 
 std::vector<int> partition_chain(const Chain& chain, int stages) {
   return Partition(chain, stages).sizes();

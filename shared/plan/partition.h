@@ -12,7 +12,8 @@
 
 namespace polyphony {
 
-// Between two stages: how long the second waits for rows, the first for their gradients.
+// Between two stages: how long the second waits for rows, the first for their gradients; infinitely:
+// no stage may begin there.
 struct Hop {
   double rows = 0, gradients = 0;
 };
@@ -21,11 +22,33 @@ struct Chain {
   std::vector<double> costs;  // by unit
   // Into `stage`, not the first, where it begins with unit `begin`. Absent: nobody waits.
   std::function<Hop(int stage, int begin)> hop = {};
-  // The last end of a stage that begins there and fits in memory; `begin`: none does. Absent: all.
-  std::function<int(int stage, int begin)> fits_to = {};
+  // Bytes that the rank which holds `stage` lacks, where the chain is split so; 0: it fits. A stage
+  // with more units of the same begin lacks no less. Absent: all fit.
+  std::function<double(const std::vector<int>& sizes, int stage)> lacks = {};
 };
 
-// Sizes of the `stages` parts, each at least 1; empty: none fits. Needs 1 <= stages <= units.
+// By stage and where it begins, at stage · (units + 1) + begin, one stage and one unit more than there
+// are; empty: nobody waits.
+std::vector<Hop> hops_of(const Chain& chain, std::size_t stages);
+
+// Sizes of the `stages` parts, each at least 1; empty: none fits. Every stage has a rank of its own.
+// Needs 1 <= stages <= units.
 std::vector<int> partition_chain(const Chain& chain, int stages);
+
+// The same for ranks that have several stages each: a rank costs the sum of its stages. From
+// partition_chain() on, a unit is taken from a stage and given to another, what lies between moving
+// along, as long as that makes the dearest rank cheaper, or the ranks more even. What memory is
+// lacking is made good first. A heuristic: the dearest rank is no dearer than
+// partition_chain() makes it without regard to memory, whose split is taken where every rank has one
+// stage. tests/shared/plan/partition_test.cpp says how often it is the best. Never empty: where
+// nothing fits, as if all did.
+std::vector<int> partition_ranks(const Chain& chain, const std::vector<int>& rank_of_stage);
+
+// What a split's ranks cost, and the dearest of them.
+std::vector<double> rank_costs(const Chain& chain, const std::vector<int>& rank_of_stage,
+                               const std::vector<int>& sizes);
+// The best split but for this one, found as partition_ranks() finds it; empty: there is no other.
+std::vector<int> next_best(const Chain& chain, const std::vector<int>& rank_of_stage,
+                           const std::vector<int>& sizes);
 
 }  // namespace polyphony

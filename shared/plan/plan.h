@@ -8,11 +8,13 @@
 //   shared/plan/links.h.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "shared/error.h"
+#include "shared/plan/partition.h"
 #include "shared/scenario/scenario.h"
 
 namespace polyphony {
@@ -94,11 +96,24 @@ const Layout& require_layout(const Scenario& scenario);
 // Why the executor cannot run what the simulator can ("simulation only"), or nothing.
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout);
 
+// What two stages of a branch wait for, at these places along its pipeline, where one sends the other
+// so many bytes; `returned`: and gets their gradients.
+using HopTimes =
+    std::function<Hop(const ModuleLayout& grid, int from, int to, Bytes sent, bool returned)>;
+// What stages that the layout does not split are split by; a layout whose balance is unaware takes
+// forward times alone (shared/plan/partition.h).
+struct Splitting {
+  LayerCosts layers = {};  // empty: FLOPs of a typical batch, at one a second
+  HopTimes hop = {};       // absent: nobody waits
+  // Bytes that the rank of `stage` lacks where the branch that begins with `first` is split so.
+  // Absent: all fit.
+  std::function<double(ModuleId first, const std::vector<int>& blocks, int stage)> lacks = {};
+};
+
 // Whether `blocks` say how the layout's stages are split, or there is nothing to split.
 bool is_split(const Model& model, const Layout& layout);
-// Stages that the layout does not split are split so that the dearest is as cheap as can be.
-// Without costs: FLOPs of a typical batch are taken for them.
-Plan make_plan(const Scenario& scenario, const Layout& layout, const LayerCosts& costs = {});
+// Stages that the layout does not split are split so that the dearest rank is as cheap as can be.
+Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& by = {});
 // The layout with the plan's split as its `blocks`: what travels with a run, so that nobody plans
 // another.
 Layout with_blocks(Layout layout, const Plan& plan);

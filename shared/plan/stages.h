@@ -7,11 +7,20 @@
 
 namespace polyphony {
 
-// Of the modules that the branch has, in their order, split as `blocks` says or, where it says
-// nothing, so that the dearest of `stages` is as cheap as can be. `layout`: which of them are fully
-// sharded. Costs as in make_plan(); of modules that are not asked for there need be none.
-std::vector<Stage> make_stages(const Model& model, const Layout& layout, const LayerCosts& costs,
-                               const std::vector<ModuleId>& modules, int stages,
-                               std::vector<int>& blocks);
+// By stage: which of the pp ranks along a branch's pipeline holds it. `language`: the branch has the
+// language module, whose schedule is the layout's.
+std::vector<int> ranks_of_stages(const Layout& layout, const ModuleLayout& grid, bool language);
+
+// What such a branch is split by, of a unit a block; what `by` refers to must outlive it.
+Chain chain_of(const Model& model, const Layout& layout, const Splitting& by,
+               const std::vector<ModuleId>& modules, const ModuleLayout& grid,
+               const std::vector<int>& ranks);
+
+// Of the modules that the branch has, in their order, split as the grid's `blocks` say; where they
+// say nothing, they are found and written there. `ranks`: ranks_of_stages(). `layout`: how they are
+// balanced, and which are fully sharded. Of modules that are not asked for there need be no costs.
+std::vector<Stage> make_stages(const Model& model, const Layout& layout, const Splitting& by,
+                               const std::vector<ModuleId>& modules, ModuleLayout& grid,
+                               const std::vector<int>& ranks);
 
 }  // namespace polyphony

@@ -48,9 +48,9 @@ auto fields(const Turn& value) {
 }
 auto fields(const Layout& value) {
   const auto& [placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-               bridge, turns] = value;
+               bridge, balance, turns] = value;
   return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-                  bridge, turns);
+                  bridge, balance, turns);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

@@ -147,7 +147,10 @@ const ObjectForm& layout_form() {
         "when encoders on the language module's ranks run: in turn with it, all forwards before it "
         "and backwards after it, or interleaved"},
        {"bridge", choice_form(enum_names<Bridge>()),
-        "how rows go between grids; leader: by way of each one's first tensor-parallel rank"}},
+        "how rows go between grids; leader: by way of each one's first tensor-parallel rank"},
+       {"balance", choice_form(enum_names<Balance>()),
+        "what splits stages that blocks do not: times forward and backward, messages and memory; "
+        "or, unaware of what is frozen, forward times alone"}},
       {object_form(grid_form())}};
   return form;
 }

@@ -239,6 +239,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
   if (value.has("encoder_order"))
     layout.encoder_order = enum_named<EncoderOrder>(value.at("encoder_order").text());
   if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
+  if (value.has("balance")) layout.balance = enum_named<Balance>(value.at("balance").text());
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);
   } else {

@@ -200,6 +200,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   if (layout.encoder_order != EncoderOrder::in_turn)
     json["encoder_order"] = name(layout.encoder_order);
   if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
+  if (layout.balance != Balance::aware) json["balance"] = name(layout.balance);
   if (layout.placement == Placement::homogeneous) {
     const ModuleLayout& all = layout.modules.back();
     json["all"] = grid_json(all);

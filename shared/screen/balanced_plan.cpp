@@ -1,9 +1,31 @@
 #include "shared/screen/balanced_plan.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "shared/cost/layer_costs.h"
+#include "shared/cost/message_time.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/screen/bound.h"
 
 namespace polyphony {
+
+HopTimes hop_times(const Cluster& cluster, const HardwareProfile& profile) {
+  const auto shared = std::make_shared<const MessageTimes>(cluster.healthy(), profile);
+  return [shared, blocking = profile.stack.blocking_messages](const ModuleLayout& grid, int from,
+                                                              int to, Bytes sent, bool returned) {
+    const MessageTimes& times = *shared;
+    const Rank sender = grid.rank_at(0, 0, 0, from), receiver = grid.rank_at(0, 0, 0, to);
+    const double rows = times.of(sender, receiver, sent).count();
+    const double gradients = returned ? times.of(receiver, sender, sent).count() : 0;
+    return Hop{rows, gradients + (blocking ? rows : 0)};
+  };
+}
+
+Splitting splitting(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                    const std::vector<WorkSize>& typical) {
+  return {layer_costs(scenario, layout, typical, profile), hop_times(scenario.cluster, profile)};
+}
 
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {
   if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
@@ -14,7 +36,21 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical) {
   if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
-  return make_plan(scenario, layout, layer_costs(scenario, layout, typical, profile));
+  Splitting by = splitting(scenario, layout, profile, typical);
+  Plan plan = make_plan(scenario, layout, by);
+  const Bytes room = scenario.cluster.device.memory;
+  if (room.value == 0 || layout.balance == Balance::unaware) return plan;
+  Screen screen(scenario, profile, typical_batch(scenario));
+  const Layout quickest = with_blocks(layout, plan);
+  if (screen.footprint(quickest).memory <= room) return plan;
+  by.lacks = [&](ModuleId first, const std::vector<int>& blocks, int stage) {
+    Layout split = quickest;
+    split.modules[plan.branches.size() == 1 ? split.modules.size() - 1 : first.value].blocks =
+        blocks;
+    const Bytes more = screen.memory(split, first, stage) - room;
+    return static_cast<double>(std::max(more, Bytes{}).value);
+  };
+  return make_plan(scenario, layout, by);
 }
 
 }  // namespace polyphony

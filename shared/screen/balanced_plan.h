@@ -1,5 +1,8 @@
 // The plan of a layout on its hardware: stages that `blocks` do not split take as equal a time as
-// the profile's layer times allow.
+// the profile's times of layers and messages allow; `balance` says of what. Where that does not fit
+// in the devices' memory, as shared/screen/stage_memory.h counts it, as equal as those allow that do:
+// of each branch, the others being split by time alone. A search goes by time alone
+// (shared/search/): what does not fit so counts there as too large.
 #pragma once
 
 #include <vector>
@@ -15,5 +18,12 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
 // `typical`: module_sizes() of that batch (shared/cost/layer_costs.h), for who plans many layouts.
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical);
+
+// Between the first ranks of stages: rows hold up the second; gradients the first, and rows too
+// where the software waits for them (SoftwareStack::blocking_messages).
+HopTimes hop_times(const Cluster& cluster, const HardwareProfile& profile);
+// By which balanced_plan() splits, but for memory.
+Splitting splitting(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                    const std::vector<WorkSize>& typical);
 
 }  // namespace polyphony

@@ -11,8 +11,17 @@ namespace {
 
 // A bound holds for the machine as it should be, and so for any degraded one.
 Scenario healthy(Scenario scenario) {
-  scenario.cluster.degraded.clear();
+  scenario.cluster = scenario.cluster.healthy();
   return scenario;
+}
+
+std::size_t branch_of(const LayoutView& view, ModuleId module) {
+  std::size_t branch = 0;
+  for (std::size_t b = 0; b < view.branches.size(); ++b) {
+    const std::vector<ModuleId>& held = *view.branches[b].modules;
+    if (std::find(held.begin(), held.end(), module) != held.end()) branch = b;
+  }
+  return branch;
 }
 
 }  // namespace
@@ -57,13 +66,15 @@ Bound Screen::bound(const Layout& layout) {
   return bound;
 }
 
+Bytes Screen::memory(const Layout& layout, ModuleId module, int stage) {
+  const LayoutView& view = impl_->views.look(layout);
+  return impl_->memory.of(view, {static_cast<std::uint16_t>(branch_of(view, module)),
+                                 static_cast<std::uint16_t>(stage)});
+}
+
 PartBound Screen::part(const Layout& layout, ModuleId module) {
   const LayoutView& view = impl_->views.look(layout);
-  std::size_t branch = 0;
-  for (std::size_t b = 0; b < view.branches.size(); ++b) {
-    const std::vector<ModuleId>& held = *view.branches[b].modules;
-    if (std::find(held.begin(), held.end(), module) != held.end()) branch = b;
-  }
+  const std::size_t branch = branch_of(view, module);
   PartBound part;
   impl_->times.add_part(view, branch, part);
   impl_->memory.add_part(view, branch, part);

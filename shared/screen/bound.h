@@ -61,6 +61,8 @@ class Screen {
   // search do not fit, ask for theirs first.
   Footprint footprint(const Layout& layout);
   Bound bound(const Layout& layout);
+  // Of the rank that holds a stage of the branch that holds the module.
+  Bytes memory(const Layout& layout, ModuleId module, int stage);
   // Of the branch that holds the module.
   PartBound part(const Layout& layout, ModuleId module);
 

@@ -88,6 +88,13 @@ void LayoutMemory::add_part(const LayoutView& view, std::size_t branch, PartBoun
   }
 }
 
+Bytes LayoutMemory::of(const LayoutView& view, StageOfBranch stage) {
+  start(view);
+  for (const RankMoments& rank : *view.ranks)
+    if (std::binary_search(rank.stages.begin(), rank.stages.end(), stage)) return held(view, rank);
+  return {};
+}
+
 Footprint LayoutMemory::worst(const LayoutView& view) {
   start(view);
   Footprint worst;

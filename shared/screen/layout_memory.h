@@ -17,6 +17,8 @@ class LayoutMemory {
   LayoutMemory(const LayoutViews& views, const StackLayers& layers, const SoftwareStack& stack)
       : views_(views), memories_(layers, stack) {}
   Footprint worst(const LayoutView& view);
+  // Of the rank that holds the stage.
+  Bytes of(const LayoutView& view, StageOfBranch stage);
   // One branch's bytes alone.
   void add_part(const LayoutView& view, std::size_t branch, PartBound& part);
 

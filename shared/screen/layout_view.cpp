@@ -16,11 +16,6 @@ bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
   return a.first_rank == b.first_rank && a.ranks == b.ranks;
 }
 
-Cluster healthy(Cluster cluster) {
-  cluster.degraded.clear();
-  return cluster;
-}
-
 }  // namespace
 
 bool leads(const LayoutView& view, const RankMoments& rank, std::size_t branch) {
@@ -34,7 +29,8 @@ LayoutViews::LayoutViews(const Scenario& scenario, const HardwareProfile& profil
                          const Batch& batch)
     : scenario_(scenario),
       profile_(profile),
-      healthy_(healthy(scenario.cluster)),
+      healthy_(scenario.cluster.healthy()),
+      hops_(hop_times(scenario.cluster, profile)),
       typical_(module_sizes(scenario.model, typical_batch(scenario))),
       loads_(scenario.model, batch),
       chain_(make_parts(true)),
@@ -92,7 +88,7 @@ bool LayoutViews::everywhere(const LayoutView& view, std::size_t branch) const {
   return (view.branches.size() == apart_.modules.size() ? apart_ : chain_).everywhere[branch];
 }
 
-const std::vector<Seconds>& LayoutViews::costs(const Layout& layout, ModuleId module) {
+const std::vector<LayerCost>& LayoutViews::costs(const Layout& layout, ModuleId module) {
   const ModuleLayout& grid = layout.modules[module.value];
   key_ = {static_cast<int>(module.value), grid.first_rank, grid.dp(), layout.microbatches};
   LayerCut(grid).add_to(key_);
@@ -107,12 +103,14 @@ const std::vector<StageRuns>& LayoutViews::split(const Layout& layout, std::size
                                                  const Parts& parts, const ModuleLayout& grid) {
   const int stages = grid.pp * grid.vpp;
   const bool given = !grid.blocks.empty() || stages == 1;
+  const std::vector<int> ranks = ranks_of_stages(layout, grid, branch == parts.language);
   Key key{static_cast<int>(branch), parts.modules.size() == 1 ? 1 : 0, stages};
   if (given) {
     key.push_back(-1);
     key.insert(key.end(), grid.blocks.begin(), grid.blocks.end());
   } else {
-    key.push_back(layout.microbatches);
+    key.insert(key.end(), {layout.microbatches, static_cast<int>(layout.balance)});
+    if (grid.vpp > 1) key.insert(key.end(), ranks.begin(), ranks.end());
     for (const ModuleId id : parts.modules[branch]) {
       const ModuleLayout& of = layout.modules[id.value];
       key.insert(key.end(), {of.first_rank, of.dp()});
@@ -122,15 +120,16 @@ const std::vector<StageRuns>& LayoutViews::split(const Layout& layout, std::size
     }
   }
   return stages_.get(key, [&] {
-    LayerCosts all(scenario_.model.modules.size());
-    for (const ModuleId id : parts.modules[branch])
-      if (!given) all[id.value] = costs(layout, id);
+    Splitting by;
+    if (!given) {
+      by = {LayerCosts(scenario_.model.modules.size()), hops_};
+      for (const ModuleId id : parts.modules[branch]) by.layers[id.value] = costs(layout, id);
+    }
     Layout whole = layout;  // runs of fully sharded modules are cut where that is asked
     for (ModuleLayout& of : whole.modules) of.shard = Shard::none;
-    std::vector<int> blocks = grid.blocks;
+    ModuleLayout split = grid;
     std::vector<StageRuns> made;
-    for (Stage& stage : make_stages(scenario_.model, whole, given ? LayerCosts{} : all,
-                                    parts.owners[branch], stages, blocks))
+    for (Stage& stage : make_stages(scenario_.model, whole, by, parts.owners[branch], split, ranks))
       made.push_back(std::move(stage.chunks));
     return made;
   });

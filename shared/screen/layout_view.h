@@ -66,7 +66,7 @@ class LayoutViews {
   Parts make_parts(bool chain) const;
   const std::vector<StageRuns>& split(const Layout& layout, std::size_t branch, const Parts& parts,
                                       const ModuleLayout& grid);
-  const std::vector<Seconds>& costs(const Layout& layout, ModuleId module);
+  const std::vector<LayerCost>& costs(const Layout& layout, ModuleId module);
   std::vector<int> few_works(const Layout& layout) const;
   Plan plan_with(const Layout& layout, const std::vector<int>& works) const;
   PipelineRanks make_ranks(const Layout& layout, const std::vector<int>& works) const;
@@ -75,10 +75,11 @@ class LayoutViews {
   const Scenario& scenario_;
   const HardwareProfile& profile_;
   const Cluster healthy_;
+  const HopTimes hops_;
   const std::vector<WorkSize> typical_;  // of the typical batch by module
   BranchLoads loads_;
   Parts chain_, apart_;
-  Known<std::vector<Seconds>> costs_;
+  Known<std::vector<LayerCost>> costs_;
   Known<std::vector<StageRuns>> stages_;
   Known<PipelineRanks> ranks_;
   PipelineRanks own_ranks_;  // of a layout with turns of its own

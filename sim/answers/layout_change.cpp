@@ -107,6 +107,7 @@ std::vector<std::string> changes(const Model& model, const Layout& from, const L
     words.found.push_back("encoder work items " + works_text(from) + " -> " + works_text(to));
   words.add("encoder order", from.encoder_order, to.encoder_order);
   words.add("bridge", from.bridge, to.bridge);
+  words.add("balance", from.balance, to.balance);
   return words.found;
 }
 

@@ -14,6 +14,7 @@ void visit_numbers(Whole& layout, Visit visit) {
   visit(layout.encoder_microbatches);
   visit(layout.encoder_order);
   visit(layout.bridge);
+  visit(layout.balance);
 }
 template <class Grid, class Visit>
 void visit_grid(Grid& grid, Visit visit) {

@@ -6,6 +6,7 @@
 
 #include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
+#include "shared/plan/stages.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {
@@ -25,7 +26,7 @@ Seconds dearest(const Branch& branch, const LayerCosts& costs) {
     Seconds sum{};
     for (const Chunk& chunk : stage.chunks)
       for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer)
-        sum += costs[chunk.module.value][static_cast<std::size_t>(layer)];
+        sum += costs[chunk.module.value][static_cast<std::size_t>(layer)].total();
     most = std::max(most, sum);
   }
   return most;
@@ -53,12 +54,13 @@ TEST_SUITE("balance") {
     for (const double block_ms : {6.75, 0.0, 10.5}) {
       const Module& module = scenario.model.modules[costs.size()];
       const bool projector = module.kind == ModuleKind::projector;
-      costs.emplace_back(layers(module).size(), Seconds(0));
+      costs.emplace_back(layers(module).size());
       if (!projector)
-        std::fill(costs.back().begin() + 1, costs.back().begin() + 65, Seconds(block_ms * 1e-3));
+        std::fill(costs.back().begin() + 1, costs.back().begin() + 65,
+                  LayerCost{Seconds(block_ms * 1e-3 / 3), Seconds(block_ms * 2e-3 / 3), {}});
     }
     const Layout layout = one_pipeline(scenario.model, 16);
-    const Plan plan = make_plan(scenario, layout, costs);
+    const Plan plan = make_plan(scenario, layout, {costs});
     CHECK(dearest(plan.branches.front(), costs).count() == doctest::Approx(73.5e-3));
 
     const Layout split = with_blocks(layout, plan);
@@ -68,6 +70,82 @@ TEST_SUITE("balance") {
     // The split stands for the costs: no costs, and not even the data, are asked again.
     scenario.data.source = RecordedData{"not read"};
     CHECK(make_plan(scenario, split).branches.front().stages == plan.branches.front().stages);
+  }
+
+  // SigLIP (27 blocks) and Llama-3.2-1B (16) with recomputation, milliseconds as published
+  // (Cornstarch, ICML 2026, Fig. 1b): encoder 44.26 and 0.50, language model 138.33 and 284.50 when
+  // the projector alone trains. Of 4 stages:
+  //   unaware   forward 6 · 8.65 = 51.9 at least; of what a microbatch costs, 6 · 26.43 = 158.6
+  //   aware     at least 5 · 26.43 = 132.1; the most even such split has 3 blocks beside the encoder
+  TEST_CASE("an aware balance gives a frozen encoder's stage more to do than an unaware one") {
+    Scenario scenario = examples::vlm_on_h100();
+    scenario.model.modules[0].layers = 27;
+    scenario.model.modules[2].layers = 16;
+    LayerCosts costs;
+    for (const auto& [forward, backward] : {std::pair{44.26 / 27, 0.50 / 27}, std::pair{0.0, 0.0},
+                                            std::pair{138.33 / 16, 284.50 / 16}}) {
+      const Module& module = scenario.model.modules[costs.size()];
+      costs.emplace_back(layers(module).size());
+      for (int block = 1; block <= module.layers && module.kind != ModuleKind::projector; ++block)
+        costs.back()[static_cast<std::size_t>(block)] = {
+            Seconds(forward * 1e-3), Seconds(backward * 1e-3), {}};
+    }
+    Layout layout = one_pipeline(scenario.model, 4);
+    const Plan aware = make_plan(scenario, layout, {costs});
+    CHECK(aware.branches.front().grid.blocks == std::vector<int>{27 + 3, 4, 4, 5});
+    CHECK(dearest(aware.branches.front(), costs).count() ==
+          doctest::Approx(5 * (138.33 + 284.50) / 16 * 1e-3));
+    layout.balance = Balance::unaware;
+    const Plan unaware = make_plan(scenario, layout, {costs});
+    CHECK(dearest(unaware.branches.front(), costs).count() ==
+          doctest::Approx(6 * (138.33 + 284.50) / 16 * 1e-3));
+  }
+
+  // Of the same figures: recomputation 1 F, so that Bd = (284.50 - 138.33) / 138.33 = 1.06 F and Bw =
+  // 375.93 / 140.39 - 1 - Bd = 0.62 F. On two stages the 16 blocks, without the encoder: even when
+  // all train. With the first 8 frozen and nothing upstream they cost F, the others F + (1 + Bw) F
+  // and Bd but in the first: 8 + 8 · 3.68 - 1.06 = 36.4 F in all, of which the first stage has 8 + 3
+  // blocks: 8 + 2.62 + 2 · 3.68 = 17.98 F, and the second 5 · 3.68 = 18.40 F.
+  TEST_CASE("forwards, input and weight gradients and recomputation add up as published") {
+    const double input = (284.50 - 138.33) / 138.33, weight = 375.93 / 140.39 - 1 - input;
+    CHECK(input == doctest::Approx(1.06).epsilon(0.005));
+    CHECK(weight == doctest::Approx(0.62).epsilon(0.005));
+    Chain chain;
+    for (int block = 0; block < 16; ++block) {
+      const bool trained = block >= 8, upstream = block > 8;
+      chain.costs.push_back(1 + (trained ? 1 + weight : 0) + (upstream ? input : 0));
+    }
+    CHECK(partition_chain(chain, 2) == std::vector<int>{11, 5});
+    CHECK(rank_costs(chain, {0, 1}, {11, 5})[0] == doctest::Approx(17.98).epsilon(0.001));
+    CHECK(rank_costs(chain, {0, 1}, {11, 5})[1] == doctest::Approx(18.40).epsilon(0.001));
+    chain.costs.assign(16, 2 + weight + input);
+    CHECK(partition_chain(chain, 2) == std::vector<int>{8, 8});
+  }
+
+  // Rows flow from block to block; their gradients return where something upstream trains.
+  TEST_CASE("stages wait for rows and for gradients that return") {
+    Scenario scenario = examples::small_on_cpu(2, 8);
+    scenario.model.modules[0].trainable = Trainable::frozen;
+    LayerCosts costs;
+    for (const Module& module : scenario.model.modules)
+      costs.emplace_back(layers(module).size(),
+                         LayerCost{Seconds(1), Seconds(1), Bytes(1000 + 100 * module.layers)});
+    Layout layout = one_pipeline(scenario.model, 2);
+    const ModuleLayout& grid = layout.modules.back();
+    const std::vector<ModuleId> owners{ModuleId(0), ModuleId(2)};
+    const HopTimes bytes = [](const ModuleLayout&, int from, int to, Bytes sent, bool returned) {
+      CHECK(to == from + 1);
+      return Hop{static_cast<double>(sent.value), returned ? 1.0 : 0.0};
+    };
+    const Chain chain = chain_of(scenario.model, layout, {costs, bytes}, owners, grid, {0, 1});
+    REQUIRE(chain.costs.size() == 4 + 6);
+    CHECK(chain.hop(1, 2).rows == 1400);
+    CHECK(chain.hop(1, 2).gradients == 0);
+    CHECK(chain.hop(1, 4).rows == 1000);  // of the projector
+    CHECK(chain.hop(1, 4).gradients == 1);
+    CHECK(chain.hop(1, 7).rows == 1600);
+    layout.balance = Balance::unaware;
+    CHECK_FALSE(chain_of(scenario.model, layout, {costs, bytes}, owners, grid, {0, 1}).hop);
   }
 
   TEST_CASE("the split of two pipelines stands with each") {

@@ -13,8 +13,8 @@ namespace {
 // Costs, waits and memory are whole numbers: sums are exact in any order.
 struct Drawn {
   std::vector<double> costs;
-  std::vector<std::vector<Hop>> hops;     // by stage and begin
-  std::vector<std::vector<int>> fits_to;  // by stage and begin
+  std::vector<std::vector<Hop>> hops;  // by stage and begin
+  std::vector<int> room;               // by stage
 };
 
 Drawn draw(std::mt19937& random, std::size_t units, std::size_t stages) {
@@ -25,24 +25,23 @@ Drawn draw(std::mt19937& random, std::size_t units, std::size_t stages) {
   drawn.hops.assign(stages, std::vector<Hop>(units));
   for (std::vector<Hop>& stage : drawn.hops)
     for (Hop& hop : stage) hop = {below(3), below(2)};
-  for (std::size_t s = 0; s < stages; ++s) {
-    // Bytes of a unit and of its tapes, more of them in earlier stages.
-    const int room = static_cast<int>(4 + random() % (3 * units));
-    drawn.fits_to.emplace_back();
-    for (int u = 0; u < static_cast<int>(units); ++u)
-      drawn.fits_to[s].push_back(
-          std::min(static_cast<int>(units), u + room / static_cast<int>(2 + stages - s)));
-  }
+  for (std::size_t s = 0; s < stages; ++s)
+    drawn.room.push_back(static_cast<int>(4 + random() % (3 * units)));
   return drawn;
 }
 
 Chain chain_of(const Drawn& drawn, bool waits, bool memory) {
   Chain chain{drawn.costs};
-  const auto at = [](auto& table, int stage, int begin) {
-    return table[static_cast<std::size_t>(stage)][static_cast<std::size_t>(begin)];
-  };
-  if (waits) chain.hop = [&drawn, at](int s, int u) { return at(drawn.hops, s, u); };
-  if (memory) chain.fits_to = [&drawn, at](int s, int u) { return at(drawn.fits_to, s, u); };
+  if (waits)
+    chain.hop = [&drawn](int stage, int begin) {
+      return drawn.hops[static_cast<std::size_t>(stage)][static_cast<std::size_t>(begin)];
+    };
+  // Of a unit its parameters and its tapes, of which earlier stages have more.
+  if (memory)
+    chain.lacks = [&drawn](const std::vector<int>& sizes, int stage) {
+      const auto s = static_cast<std::size_t>(stage);
+      return std::max(0, sizes[s] * static_cast<int>(2 + sizes.size() - s) - drawn.room[s]);
+    };
   return chain;
 }
 
@@ -51,14 +50,15 @@ using Judged = std::tuple<double, double, std::vector<int>>;
 Judged brute_force(const Chain& chain, int stages) {
   const int units = static_cast<int>(chain.costs.size());
   Judged best{1e300, 1e300, {}};
-  std::vector<int> ends;
+  std::vector<int> ends, sizes(static_cast<std::size_t>(stages), 1);
   const auto look = [&](auto self, int begin, double dearest, double squares) -> void {
     const int stage = static_cast<int>(ends.size()), left = stages - stage - 1;
     double cost = stage > 0 && chain.hop ? chain.hop(stage, begin).rows : 0;
     for (int end = begin + 1; end <= units - left; ++end) {
       cost += chain.costs[static_cast<std::size_t>(end - 1)];
       if (left == 0 && end < units) continue;
-      if (chain.fits_to && end > chain.fits_to(stage, begin)) break;
+      sizes[static_cast<std::size_t>(stage)] = end - begin;
+      if (chain.lacks && chain.lacks(sizes, stage) > 0) break;
       const double all = cost + (left > 0 && chain.hop ? chain.hop(stage + 1, end).gradients : 0);
       ends.push_back(end);
       if (left > 0)
@@ -95,6 +95,67 @@ TEST_SUITE("partition") {
     }
     CHECK(none > 20);
     CHECK(none < 1500);
+  }
+
+  // Two ranks with two stages each, of up to 10 units: of all splits the dearest rank of the best.
+  TEST_CASE("ranks of several stages: mostly the best, never worse than by stages") {
+    std::mt19937 random(2);
+    int best = 0, total = 0;
+    for (const std::vector<int>& ranks : {std::vector<int>{0, 1, 0, 1}, {0, 1, 1, 0}})
+      for (int round = 0; round < 300; ++round) {
+        Chain chain;
+        const std::size_t units = 5 + random() % 6, kinds = 2 + random() % 6;
+        for (std::size_t u = 0; u < units; ++u)
+          chain.costs.push_back(1 + static_cast<double>(random() % kinds));
+        const auto dearest = [&](const std::vector<int>& sizes) {
+          const std::vector<double> costs = rank_costs(chain, ranks, sizes);
+          return *std::max_element(costs.begin(), costs.end());
+        };
+        double least = 1e300;
+        const int n = static_cast<int>(units);
+        for (int a = 1; a < n - 2; ++a)
+          for (int b = a + 1; b < n - 1; ++b)
+            for (int c = b + 1; c < n; ++c)
+              least = std::min(least, dearest({a, b - a, c - b, n - c}));
+        const double found = dearest(partition_ranks(chain, ranks));
+        CAPTURE(round);
+        REQUIRE(found >= least);
+        REQUIRE(found <= dearest(partition_chain(chain, 4)));
+        best += found == least;
+        ++total;
+      }
+    MESSAGE(best << " of " << total << " are the best");
+    CHECK(best > 0.9 * total);
+  }
+
+  TEST_CASE("the next best is the best of all others") {
+    std::mt19937 random(3);
+    for (int round = 0; round < 300; ++round) {
+      const std::size_t units = 4 + random() % 6;
+      Chain chain;
+      for (std::size_t u = 0; u < units; ++u)
+        chain.costs.push_back(static_cast<double>(random() % 5));
+      const std::vector<int> ranks{0, 1, 2};
+      const std::vector<int> best = partition_ranks(chain, ranks);
+      double dearest = 1e300, squares = 1e300;
+      const int n = static_cast<int>(units);
+      const auto judge = [&](const std::vector<int>& sizes) {
+        double most = 0, sum = 0;
+        for (const double cost : rank_costs(chain, ranks, sizes))
+          most = std::max(most, cost), sum += cost * cost;
+        return std::pair{most, sum};
+      };
+      for (int a = 1; a < n - 1; ++a)
+        for (int b = a + 1; b < n; ++b)
+          if (std::vector<int>{a, b - a, n - b} != best)
+            std::tie(dearest, squares) =
+                std::min(std::pair{dearest, squares}, judge({a, b - a, n - b}));
+      const std::vector<int> next = next_best(chain, ranks, best);
+      CAPTURE(round);
+      REQUIRE(next != best);
+      REQUIRE(judge(next) == std::pair{dearest, squares});
+    }
+    CHECK(next_best({{1, 2}}, {0, 1}, {1, 1}).empty());
   }
 
   // Three stages of 8 equal units: 2, 3, 3 and not 3, 3, 2 or 1, 4, 3: even, the least first.

@@ -141,6 +141,18 @@ TEST_CASE("a user's own file need not say what it is about") {
   CHECK(resolved_text(scenario).find("about") == std::string::npos);
 }
 
+TEST_CASE("a layout says by which costs its stages are split") {
+  const std::string file = "scenarios/tiny.json";
+  std::string text = test::file_text(file);
+  CHECK(read_scenario(text, file, test::file_text).layout->balance == Balance::aware);
+  const std::string placement = "\"placement\": \"homogeneous\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"balance\": \"unaware\"");
+  const Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->balance == Balance::unaware);
+  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
+}
+
 TEST_CASE("a layout says how rows go between grids") {
   std::string text = test::file_text("scenarios/tiny_non_colocated.json");
   const std::string placement = "\"placement\": \"non-colocated\"";

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "shared/plan/partition.h"
+
+namespace polyphony {
+namespace {
+
+// Of a split: bytes that its ranks lack, its dearest rank, how uneven all are.
+using Judged = std::array<double, 3>;
+
+// By more than rounding.
+bool better(const Judged& one, const Judged& other) {
+  constexpr double kLess = 1 - 1e-9;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    if (one[i] < other[i] * kLess) return true;
+    if (other[i] < one[i] * kLess) return false;
+  }
+  return false;
+}
+
+class Ranks {
+ public:
+  Ranks(const Chain& chain, const std::vector<int>& rank_of_stage)
+      : chain_(chain),
+        rank_of_(rank_of_stage),
+        hops_(hops_of(chain, rank_of_stage.size())),
+        prefix_(chain.costs.size() + 1, 0.0),
+        costs_(1 + static_cast<std::size_t>(
+                       *std::max_element(rank_of_stage.begin(), rank_of_stage.end()))) {
+    std::partial_sum(chain.costs.begin(), chain.costs.end(), prefix_.begin() + 1);
+  }
+
+  const std::vector<double>& costs(const std::vector<int>& sizes) {
+    std::fill(costs_.begin(), costs_.end(), 0.0);
+    std::size_t begin = 0;
+    for (std::size_t s = 0; s < sizes.size(); ++s) {
+      const std::size_t end = begin + static_cast<std::size_t>(sizes[s]);
+      double& cost = costs_[static_cast<std::size_t>(rank_of_[s])];
+      cost += prefix_[end] - prefix_[begin];
+      if (!hops_.empty())
+        cost += hops_[s * prefix_.size() + begin].rows +
+                hops_[(s + 1) * prefix_.size() + end].gradients;
+      begin = end;
+    }
+    return costs_;
+  }
+
+  // One unit at a time from a stage to another, what lies between moving along: the best such move
+  // as long as one is good. Where ranks lack memory, from the one that lacks most.
+  std::vector<int> improved(std::vector<int> sizes) {
+    if (sizes.empty()) return sizes;
+    for (Judged best = judge(sizes);;) {
+      const bool lacking = best[0] > 0;
+      const auto worst = std::max_element(lacking_.begin(), lacking_.end()) - lacking_.begin();
+      std::vector<int> next;
+      for (std::size_t from = 0; from < sizes.size(); ++from) {
+        if ((lacking && rank_of_[from] != worst) || sizes[from] < 2) continue;
+        for (std::size_t to = 0; to < sizes.size(); ++to) {
+          if (to == from) continue;
+          std::vector<int> tried = sizes;
+          --tried[from];
+          ++tried[to];
+          const Judged found = judge(tried, lacking ? nullptr : &best);
+          if (!better(found, best)) continue;
+          best = found;
+          next = std::move(tried);
+        }
+      }
+      if (next.empty()) return sizes;
+      sizes = std::move(next);
+      judge(sizes);
+    }
+  }
+
+  // Memory, which is dear, is not looked at where costs are no better than those of `than`.
+  Judged judge(const std::vector<int>& sizes, const Judged* than = nullptr) {
+    Judged judged{};
+    for (const double cost : costs(sizes)) {
+      judged[1] = std::max(judged[1], cost);
+      judged[2] += cost * cost;
+    }
+    lacking_.assign(costs_.size(), 0.0);
+    if (!chain_.lacks || (than != nullptr && !better(judged, *than))) return judged;
+    for (std::size_t s = 0; s < sizes.size(); ++s)  // of a rank every stage says it
+      lacking_[static_cast<std::size_t>(rank_of_[s])] = chain_.lacks(sizes, static_cast<int>(s));
+    judged[0] = std::accumulate(lacking_.begin(), lacking_.end(), 0.0);
+    return judged;
+  }
+
+ private:
+  const Chain& chain_;
+  const std::vector<int>& rank_of_;
+  std::vector<Hop> hops_;
+  std::vector<double> prefix_;
+  std::vector<double> costs_, lacking_;  // by rank, of the split last judged
+};
+
+bool one_stage_each(std::vector<int> rank_of_stage) {
+  std::sort(rank_of_stage.begin(), rank_of_stage.end());
+  return std::adjacent_find(rank_of_stage.begin(), rank_of_stage.end()) == rank_of_stage.end();
+}
+
+}  // namespace
+
+std::vector<double> rank_costs(const Chain& chain, const std::vector<int>& rank_of_stage,
+                               const std::vector<int>& sizes) {
+  return Ranks(chain, rank_of_stage).costs(sizes);
+}
+
+std::vector<int> partition_ranks(const Chain& chain, const std::vector<int>& rank_of_stage) {
+  const int stages = static_cast<int>(rank_of_stage.size());
+  Chain free = chain;
+  free.lacks = {};
+  if (!one_stage_each(rank_of_stage))
+    return Ranks(chain, rank_of_stage).improved(partition_chain(free, stages));
+  std::vector<int> sizes = partition_chain(chain, stages);
+  return sizes.empty() && chain.lacks ? partition_chain(free, stages) : sizes;
+}
+
+std::vector<int> next_best(const Chain& chain, const std::vector<int>& rank_of_stage,
+                           const std::vector<int>& sizes) {
+  std::vector<int> best;
+  Judged least{};
+  int begin = 0;
+  for (std::size_t s = 1; s < sizes.size(); ++s) {  // of those with another end there
+    begin += sizes[s - 1];
+    Chain other = chain;
+    other.hop = [&, stage = static_cast<int>(s), begin](int at, int unit) {
+      if (at == stage && unit == begin) return Hop{std::numeric_limits<double>::infinity(), 0};
+      return chain.hop ? chain.hop(at, unit) : Hop{};
+    };
+    std::vector<int> found = partition_ranks(other, rank_of_stage);
+    if (found.empty()) continue;
+    const Judged judged = Ranks(chain, rank_of_stage).judge(found);
+    if (!best.empty() && !better(judged, least)) continue;
+    best = std::move(found);
+    least = judged;
+  }
+  return best;
+}
+
+}  // namespace polyphony

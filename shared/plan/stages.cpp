@@ -1,0 +1,198 @@
+#include "shared/plan/stages.h"
+
+#include <algorithm>
+
+#include "shared/layers/layer_table.h"
+#include "shared/plan/cut_by_blocks.h"
+#include "shared/plan/links.h"
+
+namespace polyphony {
+namespace {
+
+// The smallest piece a pipeline stage can take: one block with the layers that cling to it
+// (embeddings to the block after them, the final norm, projectors and head to the block before).
+struct Unit {
+  std::vector<Chunk> chunks;  // one layer each
+  double cost = 0;
+  // What the stage before sends, where one begins with this unit, and whether gradients return.
+  Bytes sent{};
+  bool returned = false;
+};
+
+bool is_input(LayerKind kind) { return layer_row(kind).place == LayerPlace::input; }
+
+Chunk one_layer(ModuleId module, int layer) {
+  return {module, {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)}};
+}
+
+// Cuts the modules of a branch into units, and joins units into stages. Without costs they are free.
+class Units {
+ public:
+  Units(const Model& model, const Layout& layout, const LayerCosts& costs,
+        const std::vector<ModuleId>& modules)
+      : model_(model), layout_(layout), costs_(costs) {
+    for (const ModuleId id : modules) add_module(id);
+  }
+
+  std::size_t size() const { return units_.size(); }
+
+  // Holds nothing of these units.
+  Chain chain(const Splitting& by, const ModuleLayout& grid, const std::vector<int>& ranks) const {
+    Chain chain;
+    std::vector<std::pair<Bytes, bool>> sent;
+    for (const Unit& unit : units_) {
+      chain.costs.push_back(unit.cost);
+      sent.emplace_back(unit.sent, unit.returned);
+    }
+    if (layout_.balance == Balance::unaware) return chain;
+    if (by.hop)
+      chain.hop = [hop = by.hop, sent, grid, ranks](int stage, int begin) {
+        const auto& [bytes, returned] = sent[static_cast<std::size_t>(begin)];
+        const auto to = ranks.begin() + stage;
+        return hop(grid, to[-1], *to, bytes, returned);
+      };
+    if (by.lacks)
+      chain.lacks = [lacks = by.lacks, first = units_.front().chunks.front().module](
+                        const std::vector<int>& sizes, int stage) {
+        return lacks(first, sizes, stage);
+      };
+    return chain;
+  }
+
+  Stage join(std::size_t begin, std::size_t end) const {
+    Stage stage;
+    for (std::size_t u = begin; u < end; ++u)
+      for (const Chunk& chunk : units_[u].chunks) {
+        const bool goes_on = !stage.chunks.empty() && stage.chunks.back().module == chunk.module &&
+                             stage.chunks.back().layers.end == chunk.layers.begin;
+        if (goes_on && !is_cut(chunk.module, chunk.layers.begin, &chunk == &units_[u].chunks[0]))
+          stage.chunks.back().layers.end = chunk.layers.end;
+        else
+          stage.chunks.push_back(chunk);
+      }
+    return stage;
+  }
+
+ private:
+  void add_module(ModuleId id) {
+    const std::vector<LayerKind> stack = layers(model_.modules[id.value]);
+    bool after_input = false;
+    for (int layer = 0; layer < static_cast<int>(stack.size()); ++layer) {
+      const LayerKind kind = stack[static_cast<std::size_t>(layer)];
+      const bool opens = is_input(kind) || (is_block(kind) && !after_input);
+      if (opens || units_.empty()) open(one_layer(id, layer));
+      after_input = is_input(kind);
+      add_layer(id, layer);
+      add_projectors(id, layer);
+    }
+  }
+
+  // A unit that begins with `first`.
+  void open(const Chunk& first) {
+    Unit unit;
+    if (!units_.empty())
+      for (const Chunk& before : units_.back().chunks)
+        if (!costs_.empty() && feeds(before, first)) {
+          unit.sent += cost(before).sent;
+          unit.returned = unit.returned || needs_backward(model_, before.module);
+        }
+    units_.push_back(std::move(unit));
+  }
+
+  void add_layer(ModuleId id, int layer) {
+    const Chunk& chunk = units_.back().chunks.emplace_back(one_layer(id, layer));
+    if (costs_.empty()) return;
+    const LayerCost& of = cost(chunk);
+    const Seconds counted = layout_.balance == Balance::aware ? of.total() : of.forward;
+    units_.back().cost += counted.count();
+  }
+
+  const LayerCost& cost(const Chunk& layer) const {
+    return costs_.at(layer.module.value).at(layer.layers.begin);
+  }
+
+  // Whether what `before` leaves goes into `after`, of one layer each.
+  bool feeds(const Chunk& before, const Chunk& after) const {
+    if (before.module == after.module) return before.layers.end == after.layers.begin;
+    return after.layers.begin == 0 &&
+           std::any_of(model_.edges.begin(), model_.edges.end(), [&](const Edge& edge) {
+             return edge.from == before.module && edge.to == after.module && edge.to_layer == 0 &&
+                    edge_end(model_, edge) == before.layers.end;
+           });
+  }
+
+  // The projectors that read what `layer` of `source` leaves.
+  void add_projectors(ModuleId source, int layer) {
+    for (const Edge& edge : model_.edges) {
+      if (edge.from != source || edge_end(model_, edge) != layer + 1 ||
+          model_.modules[edge.to.value].kind != ModuleKind::projector)
+        continue;
+      add_layer(edge.to, 0);
+    }
+  }
+
+  // Whether a chunk must end before this layer.
+  bool is_cut(ModuleId module, int layer, bool unit_begins) const {
+    if (unit_begins && cut_by_blocks(layout_.modules[module.value].shard)) return true;
+    return std::any_of(model_.edges.begin(), model_.edges.end(), [&](const Edge& edge) {
+      return (edge.to == module && edge.to_layer == layer) ||
+             (edge.from == module && edge_end(model_, edge) == layer);
+    });
+  }
+
+  const Model& model_;
+  const Layout& layout_;
+  const LayerCosts& costs_;
+  std::vector<Unit> units_;
+};
+
+// By stage: the first rank that has a forward of it; check_turns() names stages that are nobody's
+// or several ranks'.
+std::vector<int> ranks_of(const std::vector<Turns>& turns, int stages) {
+  std::vector<int> ranks(static_cast<std::size_t>(stages), -1);
+  for (std::size_t rank = 0; rank < turns.size(); ++rank)
+    for (const Turn& turn : turns[rank]) {
+      if (!is_forward(turn) || turn.stage >= stages) continue;
+      int& of = ranks[turn.stage];
+      if (of < 0) of = static_cast<int>(rank);
+    }
+  for (int& rank : ranks) rank = std::max(rank, 0);
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<int> ranks_of_stages(const Layout& layout, const ModuleLayout& grid, bool language) {
+  const int stages = grid.pp * grid.vpp;
+  if (language && !layout.turns.empty()) return ranks_of(layout.turns, stages);
+  const Schedule& own = schedule(layout.schedule);
+  const Schedule& of = language ? own : schedule(own.following);
+  std::vector<int> ranks;
+  for (int s = 0; s < stages; ++s) ranks.push_back(of.place({grid.pp, grid.vpp}, s));
+  return ranks;
+}
+
+Chain chain_of(const Model& model, const Layout& layout, const Splitting& by,
+               const std::vector<ModuleId>& modules, const ModuleLayout& grid,
+               const std::vector<int>& ranks) {
+  return Units(model, layout, by.layers, modules).chain(by, grid, ranks);
+}
+
+std::vector<Stage> make_stages(const Model& model, const Layout& layout, const Splitting& by,
+                               const std::vector<ModuleId>& modules, ModuleLayout& grid,
+                               const std::vector<int>& ranks) {
+  const Units units(model, layout, by.layers, modules);
+  if (grid.blocks.empty()) grid.blocks = partition_ranks(units.chain(by, grid, ranks), ranks);
+  std::vector<Stage> made;
+  std::size_t next = 0;
+  for (const int size : grid.blocks) {
+    const std::size_t end = next + static_cast<std::size_t>(size);
+    POLYPHONY_CHECK(end <= units.size(), end << " blocks asked for");
+    made.push_back(units.join(next, end));
+    next = end;
+  }
+  POLYPHONY_CHECK(next == units.size(), next << " of " << units.size() << " blocks placed");
+  return made;
+}
+
+}  // namespace polyphony
