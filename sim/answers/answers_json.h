@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/answers/comparison.h"
+#include "sim/answers/joint_answer.h"
 #include "sim/answers/plan_answer.h"
 #include "sim/answers/step.h"
 #include "sim/answers/stream.h"
@@ -20,6 +21,7 @@
 namespace polyphony::sim {
 
 nlohmann::json to_json(const PlanAnswer& answer);
+nlohmann::json to_json(const JointAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
 nlohmann::json to_json(const WhyAnswer& answer, const Model& model);
 nlohmann::json to_json(const Sweep& sweep, const Model& model);

@@ -1,40 +1,49 @@
 #include "sim/answers/plan_answer.h"
 
+#include <algorithm>
+
+#include "shared/cost/layer_costs.h"
 #include "shared/layers/parameters.h"
 #include "shared/layers/sizes.h"
-#include "shared/plan/lower.h"
-#include "shared/plan/plan.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/balanced_plan.h"
+#include "sim/answers/plan_splits.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 namespace {
 
-std::string ranks_text(const ModuleLayout& grid, int stage) {
-  const int cell = grid.tp * grid.cp * grid.dp();
-  const int first = grid.first_rank + stage % grid.pp * cell;  // virtual stages come round again
-  return cell == 1 ? std::to_string(first)
-                   : std::to_string(first) + "-" + std::to_string(first + cell - 1);
+std::string rank_range(int first, int count) {
+  const std::string text = std::to_string(first);
+  return count == 1 ? text : text + "-" + std::to_string(first + count - 1);
 }
 
-PlannedStage planned_stage(const Model& model, const Branch& branch, std::size_t stage) {
+PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, const Branch& branch,
+                           std::size_t stage) {
   PlannedStage row;
   row.stage = static_cast<int>(stage);
-  row.ranks = ranks_text(branch.grid, row.stage);
+  const int first = branch.grid.first_rank + branch.rank_of_stage[stage] * branch.stage_ranks();
+  row.ranks = rank_range(first, branch.stage_ranks());
   row.grid = describe(branch.grid);
   for (const Chunk& chunk : branch.stages[stage].chunks) {
-    const Module& module = model.modules[chunk.module.value];
+    const Module& module = scenario.model.modules[chunk.module.value];
     row.layers += (row.layers.empty() ? "" : ", ") + module.name + " [" +
                   std::to_string(chunk.layers.begin) + "," + std::to_string(chunk.layers.end) + ")";
     row.parameters_per_rank += local_parameters(module, chunk.layers, {.tensor = branch.grid.tp});
+    for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer) {
+      const LayerCost& cost = costs[chunk.module.value][static_cast<std::size_t>(layer)];
+      row.forward += cost.forward;
+      row.backward += cost.backward;
+    }
   }
   return row;
 }
 
 }  // namespace
 
-PlanAnswer answer_plan(const Scenario& scenario, const HardwareProfile& profile) {
+std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
+                                                 const HardwareProfile& profile) {
   PlanAnswer answer;
   for (const Module& module : scenario.model.modules)
     answer.modules.push_back(
@@ -42,13 +51,26 @@ PlanAnswer answer_plan(const Scenario& scenario, const HardwareProfile& profile)
   if (!scenario.layout) return answer;
   const Layout& layout = require_layout(scenario);
   const Plan plan = balanced_plan(scenario, layout, profile);
-  const Program program = lower(scenario, with_blocks(layout, plan), plan, typical_batch(scenario));
+  const Batch batch = typical_batch(scenario);
+  auto outcome = predict(scenario, with_blocks(layout, plan), batch, profile, Predictor::estimate);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
+  const auto& prediction = std::get<Prediction>(outcome);
+  const Program& program = prediction.program;
   const std::vector<Fault> faults = verify(program);
   POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
   answer.layout = describe(scenario.model, layout);
+  answer.balance = name(layout.balance);
+  answer.device_memory = scenario.cluster.device.memory;
+  const Splitting by = splitting(scenario, layout, profile, module_sizes(scenario.model, batch));
   for (const Branch& branch : plan.branches)
-    for (std::size_t s = 0; s < branch.stages.size(); ++s)
-      answer.stages.push_back(planned_stage(scenario.model, branch, s));
+    for (std::size_t s = 0; s < branch.stages.size(); ++s) {
+      PlannedStage row = planned_stage(scenario, by.layers, branch, s);
+      for (std::uint32_t rank = 0; rank < program.ranks; ++rank)
+        if (branch.holds(Rank(rank), s))
+          row.memory = std::max(row.memory, prediction.memory[rank].peak);
+      answer.stages.push_back(std::move(row));
+    }
+  answer.splits = planned_splits(scenario, layout, plan, by, profile);
   answer.program = {program.ranks, program.ops.size(), program.messages.size(), hash(program)};
   if (const auto no = check_runnable(scenario, layout)) answer.simulation_only = no->reason;
   return answer;

@@ -1,12 +1,14 @@
-// What a scenario's layout means, without predicting anything: modules, stages on ranks, the
-// Program of one step, verified.
+// What a scenario's layout means: modules, stages on ranks, what they cost and hold, why the split is
+// where it is, the Program of one step, verified.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "shared/error.h"
 #include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
 
@@ -20,7 +22,34 @@ struct PlannedStage {
   int stage = 0;  // of its branch
   std::string ranks, grid, layers;
   std::int64_t parameters_per_rank = 0;
+  Seconds forward{}, backward{};  // of a mean work item (shared/cost/layer_costs.h)
+  Bytes memory{};                 // predicted, of its worst rank with all that this rank holds
 };
+
+// Another split of a branch into stages.
+struct OtherSplit {
+  std::vector<int> blocks;  // by stage
+  Seconds dearest{};        // of its ranks
+  Bytes memory{};           // of the layout's worst rank, as shared/screen/ counts it
+};
+// One branch of several stages. A rank's cost: its stages' forwards and backwards of a mean work item, and
+// messages that it waits for (shared/screen/balanced_plan.h).
+struct PlannedSplit {
+  std::string branch;       // its modules: "vision + language"
+  bool given = false;       // the layout says it
+  std::vector<int> blocks;  // by stage
+  std::string bottleneck;   // the dearest rank's stages: "stage 3"
+  Seconds dearest{}, mean{};
+  struct Boundary {
+    std::optional<OtherSplit> earlier, later;  // one block given to the stage before, after; none:
+                                               // nothing would be left
+  };
+  std::vector<Boundary> boundaries;  // after stage 0, 1, …
+  std::optional<OtherSplit> better;  // what an aware balance would choose, where that is another
+  std::optional<OtherSplit> next;    // the next best, where this is what it chooses
+  bool exact = true;                 // of all splits; virtual stages: of those found
+};
+
 struct PlannedProgram {
   std::uint32_t ranks = 0;
   std::size_t ops = 0, messages = 0;
@@ -30,13 +59,17 @@ struct PlannedProgram {
 struct PlanAnswer {
   std::vector<PlannedModule> modules;
   // Of the layout, where there is one.
-  std::string layout;
+  std::string layout, balance;
   std::vector<PlannedStage> stages;
+  std::vector<PlannedSplit> splits;
+  Bytes device_memory{};  // zero: not known
   std::optional<PlannedProgram> program;
   std::string simulation_only;  // why the executor cannot run it; empty: it can
 };
 
-// The profile splits the stages that the layout does not. Errors: InputError for an illegal layout.
-PlanAnswer answer_plan(const Scenario& scenario, const HardwareProfile& profile);
+// The profile prices and splits. Errors: InputError for an illegal layout; Infeasible: a link that
+// the cluster does not have.
+std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
+                                                 const HardwareProfile& profile);
 
 }  // namespace polyphony::sim

@@ -1,30 +1,156 @@
+#include "sim/answers/answer_schema.h"
 #include "sim/answers/answers_json.h"
+#include "sim/answers/json_keys.h"
 
 namespace polyphony::sim {
+namespace {
 
-nlohmann::json to_json(const PlanAnswer& answer) {
-  nlohmann::json modules = nlohmann::json::array(), stages = nlohmann::json::array();
-  for (const PlannedModule& m : answer.modules)
-    modules.push_back({{"module", m.name},
-                       {"kind", m.kind},
-                       {"trainable", m.trainable},
-                       {"parameters", m.parameters}});
-  nlohmann::json result{{"modules", modules}};
-  if (!answer.program) return result;
-  for (const PlannedStage& s : answer.stages)
-    stages.push_back({{"stage", s.stage},
-                      {"ranks", s.ranks},
-                      {"grid", s.grid},
-                      {"layers", s.layers},
-                      {"parameters_per_rank", s.parameters_per_rank}});
-  result["layout"] = answer.layout;
-  result["stages"] = stages;
-  result["program"] = {{"ranks", answer.program->ranks},
-                       {"ops", answer.program->ops},
-                       {"messages", answer.program->messages},
-                       {"hash", std::to_string(answer.program->hash)}};
-  if (!answer.simulation_only.empty()) result["simulation_only"] = answer.simulation_only;
-  return result;
+using nlohmann::json;
+
+const JsonKeys<PlannedModule>& module_keys() {
+  using Of = PlannedModule;
+  static const JsonKeys<Of> keys{
+      {"module", a("string"), "its name", [](const Of& m) { return m.name; }},
+      {"kind", a("string"), "what it is", [](const Of& m) { return m.kind; }},
+      {"trainable", a("string"), "how much of it trains", [](const Of& m) { return m.trainable; }},
+      {"parameters", a("integer"), "of the whole module",
+       [](const Of& m) { return m.parameters; }}};
+  return keys;
+}
+
+const JsonKeys<PlannedStage>& stage_keys() {
+  using Of = PlannedStage;
+  static const JsonKeys<Of> keys{
+      {"stage", a("integer"), "of its branch", [](const Of& s) { return s.stage; }},
+      {"ranks", a("string"), "first and last", [](const Of& s) { return s.ranks; }},
+      {"grid", a("string"), "degrees of its branch", [](const Of& s) { return s.grid; }},
+      {"layers", a("string"), "module [first, last + 1)", [](const Of& s) { return s.layers; }},
+      {"parameters_per_rank", a("integer"), "before sharding",
+       [](const Of& s) { return s.parameters_per_rank; }},
+      {"forward_seconds", a("number"), "of a mean microbatch",
+       [](const Of& s) { return s.forward.count(); }},
+      {"backward_seconds", a("number"), "of the same, with what is computed again",
+       [](const Of& s) { return s.backward.count(); }},
+      {"memory_bytes", a("integer"), "predicted, of the worst rank and all that it holds",
+       [](const Of& s) { return s.memory.value; }}};
+  return keys;
+}
+
+const JsonKeys<OtherSplit>& other_keys() {
+  using Of = OtherSplit;
+  static const JsonKeys<Of> keys{
+      {"blocks", list_of(a("integer")), "of each stage", [](const Of& o) { return o.blocks; }},
+      {"dearest_seconds", a("number"), "its dearest rank's cost of a microbatch",
+       [](const Of& o) { return o.dearest.count(); }},
+      {"memory_bytes", a("integer"), "of the layout's worst rank then, at least",
+       [](const Of& o) { return o.memory.value; }}};
+  return keys;
+}
+
+std::optional<json> other(const std::optional<OtherSplit>& split) {
+  if (!split) return {};
+  return object_of(other_keys(), *split);
+}
+
+const JsonKeys<PlannedSplit::Boundary>& boundary_keys() {
+  using Of = PlannedSplit::Boundary;
+  static const json schema = schema_of(other_keys(), "another split");
+  static const JsonKeys<Of> keys{{"earlier", schema, "one block more for the stage before it",
+                                  [](const Of& b) { return other(b.earlier); }, false},
+                                 {"later", schema, "one block more for the stage after it",
+                                  [](const Of& b) { return other(b.later); }, false}};
+  return keys;
+}
+
+const JsonKeys<PlannedSplit>& split_keys() {
+  using Of = PlannedSplit;
+  static const json schema = schema_of(other_keys(), "another split");
+  static const JsonKeys<Of> keys{
+      {"branch", a("string"), "its modules", [](const Of& s) { return s.branch; }},
+      {"given", a("boolean"), "whether the layout says it", [](const Of& s) { return s.given; }},
+      {"exact", a("boolean"), "whether other splits are the best of all, not of those found",
+       [](const Of& s) { return s.exact; }},
+      {"blocks", list_of(a("integer")), "of each stage", [](const Of& s) { return s.blocks; }},
+      {"bottleneck", a("string"), "stages of the dearest rank",
+       [](const Of& s) { return s.bottleneck; }},
+      {"dearest_seconds", a("number"),
+       "of a mean microbatch: that rank's forwards, backwards and waits for messages",
+       [](const Of& s) { return s.dearest.count(); }},
+      {"mean_seconds", a("number"), "the same of all ranks in the mean",
+       [](const Of& s) { return s.mean.count(); }},
+      {"boundaries", list_of(schema_of(boundary_keys(), "one block moved")), "after stage 0, 1, …",
+       [](const Of& s) {
+         json list = json::array();
+         for (const PlannedSplit::Boundary& b : s.boundaries)
+           list.push_back(object_of(boundary_keys(), b));
+         return list;
+       }},
+      {"better", schema, "what an aware balance chooses, where it is another",
+       [](const Of& s) { return other(s.better); }, false},
+      {"next", schema, "the next best, where this is what it chooses",
+       [](const Of& s) { return other(s.next); }, false}};
+  return keys;
+}
+
+const JsonKeys<PlannedProgram>& program_keys() {
+  using Of = PlannedProgram;
+  static const JsonKeys<Of> keys{
+      {"ranks", a("integer"), "that run it", [](const Of& p) { return p.ranks; }},
+      {"ops", a("integer"), "of all ranks", [](const Of& p) { return p.ops; }},
+      {"messages", a("integer"), "between them", [](const Of& p) { return p.messages; }},
+      {"hash", a("string"), "of all of it", [](const Of& p) { return std::to_string(p.hash); }}};
+  return keys;
+}
+
+template <class Of>
+json list(const JsonKeys<Of>& keys, const std::vector<Of>& rows) {
+  json array = json::array();
+  for (const Of& row : rows) array.push_back(object_of(keys, row));
+  return array;
+}
+
+// The layout's keys are left out where there is none.
+template <class Value>
+std::function<std::optional<json>(const PlanAnswer&)> of_layout(Value value) {
+  return [value](const PlanAnswer& answer) -> std::optional<json> {
+    if (!answer.program) return {};
+    return value(answer);
+  };
+}
+
+const JsonKeys<PlanAnswer>& plan_keys() {
+  using Of = PlanAnswer;
+  static const JsonKeys<Of> keys{
+      {"modules", list_of(schema_of(module_keys(), "a module")), "of the model",
+       [](const Of& p) { return list(module_keys(), p.modules); }},
+      {"layout", a("string"), "in a line", of_layout([](const Of& p) { return p.layout; }), false},
+      {"balance", a("string"), "what splits stages that blocks do not",
+       of_layout([](const Of& p) { return p.balance; }), false},
+      {"device_memory_bytes", a("integer"), "of a rank; 0: not known",
+       of_layout([](const Of& p) { return p.device_memory.value; }), false},
+      {"stages", list_of(schema_of(stage_keys(), "a pipeline stage")), "of all branches",
+       of_layout([](const Of& p) { return list(stage_keys(), p.stages); }), false},
+      {"splits", list_of(schema_of(split_keys(), "a branch of several stages")),
+       "why stages begin and end where they do",
+       of_layout([](const Of& p) { return list(split_keys(), p.splits); }), false},
+      {"program", schema_of(program_keys(), "what every rank does in a step"), "of one step",
+       of_layout([](const Of& p) { return object_of(program_keys(), *p.program); }), false},
+      {"simulation_only", a("string"), "why the executor cannot run it",
+       [](const Of& p) -> std::optional<json> {
+         if (p.simulation_only.empty()) return {};
+         return p.simulation_only;
+       },
+       false}};
+  return keys;
+}
+
+}  // namespace
+
+json to_json(const PlanAnswer& answer) { return object_of(plan_keys(), answer); }
+
+std::string plan_schema() {
+  return schema_document("polyphony plan --format json",
+                         schema_of(plan_keys(), "What a scenario's layout means"), {});
 }
 
 }  // namespace polyphony::sim

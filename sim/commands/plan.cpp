@@ -5,20 +5,33 @@
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
 #include "sim/console/console.h"
+#include "sim/shown/failure.h"
+#include "sim/shown/plan_page.h"
+#include "sim/shown/plan_text.h"
 
 namespace polyphony::sim {
 int plan_command(int argc, char** argv) {
   Arguments args(
       "plan",
-      "What a scenario's layout means: stages, ranks, layers, parameters; checks it and "
-      "its Program.",
+      "What a scenario's layout means: stages, ranks, layers, what they cost and hold, why they "
+      "are "
+      "are "
+      "split where they are; checks it and its Program.",
       "SCENARIO",
-      "  polyphony plan scenarios/rehearse_8.json\n  polyphony plan "
+      "  polyphony plan scenarios/rehearse_8.json --report plan.html\n  polyphony plan "
       "scenarios/rehearse_8.json --resolved   every default spelled out\n  polyphony plan "
-      "scenarios/rehearse_8.json --set layout.language.pp=3 --set layout.language.ranks=3   what "
-      "if?");
+      "scenarios/rehearse_8.json --set layout.balance=unaware   as if everything were trained\n  "
+      "polyphony plan scenarios/rehearse_8.json --stages 8   how many for each module?\n  "
+      "polyphony plan scenarios/rehearse_8.json --set layout.language.pp=3 --set "
+      "layout.language.ranks=3   what if?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
-      "resolved", "print the scenario with everything derived spelled out");
+      "resolved", "print the scenario with everything derived spelled out")(
+      "stages",
+      "instead deal so many pipeline stages of equal ranks to the modules, each a pipeline of its "
+      "own: "
+      "aware of what trains, and unaware",
+      cxxopts::value<int>())("report", "also draw the stages as one HTML page to a file",
+                             cxxopts::value<std::string>());
   args.add_profile("for stages that the layout does not split");
   args.add_overrides();
   args.positional({"scenario"});
@@ -30,9 +43,26 @@ int plan_command(int argc, char** argv) {
     std::cout << resolved_text(scenario) << "\n";
     return 0;
   }
+  if (args.has("stages")) {
+    const auto dealt = answer_joint(scenario, profile, args.integer("stages"));
+    if (const auto* no = std::get_if<Infeasible>(&dealt))
+      throw NoAnswer(ExitCode::infeasible, "--stages", "", no->reason);
+    const auto& joint = std::get<JointAnswer>(dealt);
+    std::cout << (args.json() ? to_json(joint).dump(2) + "\n" : joint_text(joint));
+    return 0;
+  }
   if (scenario.layout)
     require_memory(scenario, require_layout(scenario), {.predictor = Predictor::estimate});
-  const PlanAnswer answer = answer_plan(scenario, profile);
+  const auto outcome = answer_plan(scenario, profile);
+  if (const auto* no = std::get_if<Infeasible>(&outcome))
+    throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
+  const auto& answer = std::get<PlanAnswer>(outcome);
+  if (args.has("report")) {
+    if (!answer.program)
+      throw InputError(scenario.file, "/layout", "there is no layout to draw",
+                       "`polyphony sweep " + scenario.file + "` finds one");
+    write_file(args.text("report"), traces::to_html(plan_page(answer, scenario.file)));
+  }
   if (args.json()) {
     std::cout << to_json(answer).dump(2) << "\n";
     return 0;
@@ -45,12 +75,10 @@ int plan_command(int argc, char** argv) {
     std::cout << "\nNo layout; `polyphony sweep " << scenario.file << "` finds one.\n";
     return 0;
   }
-  std::cout << "\n" << answer.layout << "\n\n";
-  Table stages({"stage", "ranks", "grid", "layers", "parameters/rank"});
-  for (const PlannedStage& s : answer.stages)
-    stages.add(
-        {std::to_string(s.stage), s.ranks, s.grid, s.layers, count_text(s.parameters_per_rank)});
-  std::cout << stages.text() << "\nProgram of one step: "
+  std::cout << "\n" << answer.layout << "\n\n" << stages_text(answer) << "\n";
+  for (const PlannedSplit& split : answer.splits)
+    std::cout << split_text(split, answer.device_memory) << "\n";
+  std::cout << "Program of one step: "
             << counted(static_cast<std::int64_t>(answer.program->ops), "op", "ops") << ", "
             << counted(static_cast<std::int64_t>(answer.program->messages), "message", "messages")
             << ", verified.\n";

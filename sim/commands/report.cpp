@@ -6,9 +6,11 @@
 
 #include "shared/files/run_paths.h"
 #include "sim/answers/comparison.h"
+#include "sim/answers/plan_answer.h"
 #include "sim/commands/command.h"
 #include "sim/commands/measurements.h"
 #include "sim/console/console.h"
+#include "sim/shown/plan_page.h"
 #include "sim/shown/sweep_page.h"
 #include "traces/format/metrics.h"
 #include "traces/report/report.h"
@@ -141,6 +143,10 @@ int report_command(int argc, char** argv) {
     section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
     section.blocks.push_back(traces::memory_figure(run.program, best.prediction.timeline,
                                                    run.scenario.cluster.device.memory));
+    const auto plan = answer_plan(run.scenario, load_profile(run.scenario, args.profile()));
+    if (const auto* answer = std::get_if<PlanAnswer>(&plan); answer && !answer->splits.empty())
+      for (traces::Block& block : plan_section(*answer).blocks)
+        section.blocks.push_back(std::move(block));
     details.push_back(std::move(section));
   }
   if (total > 0) {

@@ -12,6 +12,8 @@ struct Document {
   std::string (*text)();
 };
 constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + "\n"; }},
+                                   {"plan", plan_schema},
+                                   {"joint", joint_schema},
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
                                    {"error", error_schema}};

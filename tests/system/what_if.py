@@ -74,6 +74,28 @@ class WhatIf(harness.SystemTest):
                 self.assert_one_line(run(POLYPHONY, command, TINY, "--stack", "megatron"), "--stack", "megatron-core")
                 self.assertIn("fsdp2-compiled", run(POLYPHONY, command, "--help").stdout)
 
+    def test_a_plan_says_why_its_stages_are_split_so(self):
+        page = self.folder / "plan.html"
+        plain = json.loads(run(POLYPHONY, "plan", REHEARSE, "--format", "json", "--report", page).stdout)
+        self.assertIn("<svg", page.read_text())
+        split = plain["splits"][0]
+        self.assertGreaterEqual(split["next"]["dearest_seconds"], split["dearest_seconds"])
+        other = json.loads(run(POLYPHONY, "plan", REHEARSE, "--format", "json", "--set", "layout.balance=unaware").stdout)
+        self.assertEqual(other["balance"], "unaware")
+        table = run(POLYPHONY, "plan", REHEARSE).stdout
+        self.assertRegex(table, r"stage +ranks +grid +layers +parameters/rank +forward +backward +memory\n")
+        self.assertRegex(table, r"between stages +a block to the first +a block to the second\n")
+        self.assert_one_line(run(POLYPHONY, "plan", TINY, "--set", "layout.balance=even"), "/layout/balance", "aware")
+
+    def test_stages_are_dealt_to_modules(self):
+        dealt = json.loads(run(POLYPHONY, "plan", REHEARSE, "--stages", 8, "--format", "json").stdout)
+        self.assertEqual([deal["balance"] for deal in dealt["deals"]], ["aware", "unaware"])
+        for deal in dealt["deals"]:
+            self.assertEqual(sum(module["stages"] for module in deal["modules"]), 8)
+        done = run(POLYPHONY, "plan", REHEARSE, "--stages", 3)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("8 ranks do not divide into 3 stages; use a divisor", done.stderr)
+
     def test_virtual_stages_come_round_to_the_same_ranks(self):
         path = self.scenario(layout={"schedule": "interleaved", "microbatches": 4, "all": {"pp": 2, "vpp": 2}})
         plan = json.loads(run(POLYPHONY, "plan", path, "--format", "json").stdout)

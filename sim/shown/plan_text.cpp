@@ -1,0 +1,89 @@
+#include "sim/shown/plan_text.h"
+
+#include "shared/text/figure_text.h"
+#include "sim/console/console.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string blocks_text(const std::vector<int>& blocks) {
+  std::string text;
+  for (const int count : blocks) text += (text.empty() ? "" : ",") + std::to_string(count);
+  return text;
+}
+
+}  // namespace
+
+std::string memory_beside(Bytes memory, Bytes device) {
+  return bytes_text(memory) + (device.value > 0 ? " of " + bytes_text(device) : "") +
+         (device.value > 0 && memory > device ? "!" : "");
+}
+
+std::string joint_text(const JointAnswer& answer) {
+  const Model& model = answer.scenario->model;
+  const Bytes device = answer.scenario->cluster.device.memory;
+  Table table({"balance", "module", "stages", "blocks", "dearest stage", "step", "memory"});
+  std::string refused;
+  for (const JointRow& row : answer.rows) {
+    const bool legal = row.refused.empty();
+    std::string balance = name(row.split.layout.balance);
+    if (!legal) refused += "the " + balance + " layout is not legal: " + row.refused + "\n";
+    std::string step = legal ? "~" + seconds_text(row.step) : "-";
+    std::string memory = legal ? memory_beside(row.memory, device) : "-";
+    for (std::size_t m = 0; m < model.modules.size(); ++m) {
+      if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
+      const ModuleLayout& grid = row.split.layout.modules[m];
+      table.add({balance, model.modules[m].name, std::to_string(grid.pp), blocks_text(grid.blocks),
+                 seconds_text(row.split.dearest[m]), step, memory});
+      balance = step = memory = "";
+    }
+  }
+  return table.text() + refused;
+}
+
+std::string stages_text(const PlanAnswer& answer) {
+  Table table(
+      {"stage", "ranks", "grid", "layers", "parameters/rank", "forward", "backward", "memory"});
+  for (const PlannedStage& s : answer.stages)
+    table.add({std::to_string(s.stage), s.ranks, s.grid, s.layers,
+               count_text(s.parameters_per_rank), seconds_text(s.forward), seconds_text(s.backward),
+               memory_beside(s.memory, answer.device_memory)});
+  return table.text();
+}
+
+std::string dearest_text(const PlannedSplit& split) {
+  return "the dearest rank has " + split.bottleneck + ", " + seconds_text(split.dearest) +
+         " a microbatch with what it waits for; the mean rank has " + seconds_text(split.mean);
+}
+
+std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device) {
+  const double change = other.dearest.count() / split.dearest.count() - 1;
+  return seconds_text(other.dearest) + " (" + signed_percent_text(change) + ")" +
+         (device.value > 0 && other.memory > device ? ", does not fit" : "");
+}
+
+std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& what, const OtherSplit& other) {
+    lines.push_back(what + ": blocks " + blocks_text(other.blocks) + ", " +
+                    change_text(other, split, device));
+  };
+  if (split.better) add("aware of all costs", *split.better);
+  if (split.next) add(split.exact ? "next best" : "next best that was found", *split.next);
+  return lines;
+}
+
+std::string split_text(const PlannedSplit& split, Bytes device) {
+  Table table({"between stages", "a block to the first", "a block to the second"});
+  const auto cell = [&](const std::optional<OtherSplit>& other) {
+    return other ? change_text(*other, split, device) : std::string("has one block");
+  };
+  for (std::size_t s = 0; s < split.boundaries.size(); ++s)
+    table.add({std::to_string(s) + " and " + std::to_string(s + 1),
+               cell(split.boundaries[s].earlier), cell(split.boundaries[s].later)});
+  std::string text = split.branch + ": " + dearest_text(split) + "\n" + table.text();
+  for (const std::string& line : other_splits(split, device)) text += line + "\n";
+  return text;
+}
+
+}  // namespace polyphony::sim

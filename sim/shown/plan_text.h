@@ -1,0 +1,24 @@
+// What a person reads of a plan on stdout: its stages, and why they are split where they are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/answers/joint_answer.h"
+#include "sim/answers/plan_answer.h"
+
+namespace polyphony::sim {
+
+// Deals of stages beside each other.
+std::string joint_text(const JointAnswer& answer);
+std::string stages_text(const PlanAnswer& answer);
+// Of one branch: its dearest rank; what that would cost instead, in another split; the best others;
+// all of that, with a block moved over each boundary.
+std::string dearest_text(const PlannedSplit& split);
+std::string change_text(const OtherSplit& other, const PlannedSplit& split, Bytes device);
+std::vector<std::string> other_splits(const PlannedSplit& split, Bytes device);
+std::string split_text(const PlannedSplit& split, Bytes device);
+// "78.3 of 80.0 GiB"; of a device whose memory is known.
+std::string memory_beside(Bytes memory, Bytes device);
+
+}  // namespace polyphony::sim
