@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "shared/cost/compute_time.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/layer_costs.h"
@@ -13,6 +15,19 @@ namespace polyphony {
 namespace {
 
 MeasuredTime seconds(double constant) { return {.constant = Seconds(constant)}; }
+// Entries; -1: to the last block.
+MeasuredLayers blocks(int first, int last, bool stage, int tp, double forward) {
+  MeasuredLayers entry;
+  entry.first = first, entry.last = last, entry.stage = stage, entry.tp = tp;
+  entry.forward = seconds(forward);
+  return entry;
+}
+ModuleLayout recomputed(Recompute recompute, std::vector<int> range = {}) {
+  ModuleLayout grid;
+  grid.recompute = recompute;
+  grid.recompute_blocks = std::move(range);
+  return grid;
+}
 const WorkSize kWork{.tokens = 16, .pairs = 256, .sequences = 1, .gathered = 16};
 
 // A vision module of 4 blocks, trained or not, in front of a projector and a language module; all
@@ -43,12 +58,11 @@ TEST_SUITE("measured layers") {
     Module module;
     module.name = "language";
     module.layers = 4;  // positions 0 to 5
+    MeasuredLayers head = blocks(0, -1, false, 0, 8);
+    head.part = MeasuredPart::output;
     const MeasuredModules all{
         {"language",
-         {{.first = 0, .last = 2, .stage = true, .tp = 2, .forward = seconds(6)},
-          {.first = 1, .last = 3, .forward = seconds(7)},
-          {.part = MeasuredPart::output, .forward = seconds(8)},
-          {.first = 2, .last = 4, .stage = true, .forward = seconds(9)}}}};
+         {blocks(0, 2, true, 2, 6), blocks(1, 3, false, 0, 7), head, blocks(2, 4, true, 0, 9)}}};
     const auto time = [&](int position, int tp) -> double {
       const auto found = measured_layer(all, module, position, tp, 1);
       return found ? found->share * found->times->forward.of(1).count() : -1;
@@ -84,20 +98,19 @@ TEST_SUITE("measured layers") {
     CHECK(in.time({0, 6}, Phase::backward) == doctest::Approx(4 * 10 + 4 * 100));
     // Frozen, nothing upstream: there is no backward, and nothing is computed again for it.
     in.vision().trainable = Trainable::frozen;
-    CHECK(in.time({0, 6}, Phase::backward, {.recompute = Recompute::full}) == 0);
+    CHECK(in.time({0, 6}, Phase::backward, recomputed(Recompute::full)) == 0);
   }
 
   TEST_CASE("a forward again where a block is recomputed") {
     Case in;
-    CHECK(in.time({0, 6}, Phase::backward, {.recompute = Recompute::full}) ==
+    CHECK(in.time({0, 6}, Phase::backward, recomputed(Recompute::full)) ==
           doctest::Approx(650 + 4));
-    CHECK(in.time({0, 6}, Phase::backward,
-                  {.recompute = Recompute::full, .recompute_blocks = {1, 3}}) ==
+    CHECK(in.time({0, 6}, Phase::backward, recomputed(Recompute::full, {1, 3})) ==
           doctest::Approx(650 + 2));
-    CHECK(in.time({0, 6}, Phase::backward_weight, {.recompute = Recompute::full}) ==
+    CHECK(in.time({0, 6}, Phase::backward_weight, recomputed(Recompute::full)) ==
           doctest::Approx(600));
     // Attention alone was not measured: what its kernels take.
-    const double again = in.time({0, 6}, Phase::backward, {.recompute = Recompute::selective});
+    const double again = in.time({0, 6}, Phase::backward, recomputed(Recompute::selective));
     CHECK(again > 650);
     CHECK(again < 650.1);
   }
@@ -126,10 +139,10 @@ TEST_SUITE("measured layers") {
     in.scenario.data.source =
         SyntheticData{examples::always(1), examples::always(8), examples::always(2)};
     const WorkSize batch = module_sizes(in.scenario.model, typical_batch(in.scenario))[0];
-    const std::vector<Seconds> costs =
+    const std::vector<LayerCost> costs =
         layer_costs(in.scenario, ModuleId(0), {}, 1, batch, in.scenario.cluster, in.profile);
-    CHECK(costs[0].count() == doctest::Approx(101));
-    CHECK(costs[1].count() == doctest::Approx(111));
+    CHECK(costs[0].total().count() == doctest::Approx(101));
+    CHECK(costs[1].total().count() == doctest::Approx(111));
     in.profile = slowed(in.profile, 0.5);
     CHECK(in.time({0, 6}, Phase::forward) == doctest::Approx(12));
   }

@@ -19,7 +19,7 @@ using examples::small_diffusion;
 
 Model read(const std::string& text) {
   std::vector<std::string> notes;
-  return read_model(JsonValue::parse(text, "s.json"), {}, notes);
+  return read_model(JsonValue::parse(text, "s.json"), {}, NumberFormat::bf16, notes);
 }
 
 constexpr const char* kLanguage =
@@ -93,7 +93,7 @@ TEST_CASE("a diffusion model resolves to text that reads back") {
                                        .latent_tokens = 256};
   const JsonValue text = JsonValue::parse(resolved_text(scenario), "s.json");
   std::vector<std::string> notes;
-  const Model again = read_model(text.at("model"), {}, notes);
+  const Model again = read_model(text.at("model"), {}, NumberFormat::bf16, notes);
   CHECK(again == scenario.model);
   CHECK(again.modules[1].condition == 24);
   CHECK(again.edges[0].from_layer == 2);

@@ -69,8 +69,11 @@ TEST_SUITE("layer times in scenarios") {
     const Scenario scenario = read(
         R"("layers": 4, "train": "frozen", "layer_times": [{"tp": 2, "forward": "1ms"}, {"tp": 4, "cp": 2, "forward": "1ms"}])");
     Layout layout;
-    layout.modules.assign(2, {.ranks = 8});
-    layout.modules[0].tp = layout.modules[1].tp = 4;
+    layout.modules.resize(2);
+    for (ModuleLayout& grid : layout.modules) {
+      grid.ranks = 8;
+      grid.tp = 4;
+    }
     const auto no = check_layout(scenario, layout);
     REQUIRE(no);
     CHECK(no->reason ==
@@ -123,11 +126,13 @@ TEST_SUITE("layer times in scenarios") {
 
   TEST_CASE("a profile's file has them by module") {
     HardwareProfile profile = *find_profile("h100-roofline");
-    profile.layer_times["vision"] = {{.last = 4,
-                                      .stage = true,
-                                      .tp = 2,
-                                      .forward = {.constant = Seconds(0.25)},
-                                      .backward_weight = {.per_token = Seconds(1e-6)}}};
+    MeasuredLayers stage;
+    stage.last = 4;
+    stage.stage = true;
+    stage.tp = 2;
+    stage.forward.constant = Seconds(0.25);
+    stage.backward_weight.per_token = Seconds(1e-6);
+    profile.layer_times["vision"] = {stage};
     CHECK(parse_profile(to_json(profile), "p.json") == profile);
   }
 }
