@@ -86,7 +86,7 @@ std::vector<SmallSpace> small_spaces() {
                        "tokens": ["contiguous", "zigzag", "balanced"]}, "schedule": "1f1b", "microbatch": 1)"},
       {"dense, 32 A100", language(kDense), R"("hgx-a100-80")", 4, 3, kTexts, kPlain,
        R"("language": {@, "vpp": 1}, "schedule": ["1f1b", "zero-bubble"], "microbatch": [1, 2])"},
-      {"dense, 64 H100", language(kDense), kEight, 8, 3, kTexts, kPlain,
+      {"dense, 64 H100", language(kDense), kEight, 8, 2.5, kTexts, kPlain,
        R"("language": {"cp": [1, 2], "pp": [1, 2, 4], "vpp": [1, 3], "sp": true, "shard": ["optimizer", "full"],
                        "shard_ranks": [8, 0]}, "schedule": ["1f1b", "interleaved"], "microbatch": [1, 2])"},
       {"experts, 8 H100", language(kExperts), kEight, 1, 12, kTexts, kPlain,
