@@ -56,7 +56,10 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
   data.clips = constant(data.clip_tokens > 0 ? 1 : 0);
   if (value.has("audio")) data.clips = read_distribution(value.at("audio").at("per_sample"));
   data.loss_tokens = constant(kAllTokens);
-  if (!value.has("text") && model.modules[language_module(model).value].abstract.is) {
+  const bool abstract_language =
+      std::any_of(model.modules.begin(), model.modules.end(),
+                  [](const Module& m) { return m.kind == ModuleKind::language && m.abstract.is; });
+  if (!value.has("text") && abstract_language) {
     data.text_tokens = constant(1);  // its times are by sample
     return data;
   }
