@@ -207,21 +207,19 @@ SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor&
   return plan;
 }
 
+Bucket one_sequence(std::int64_t rows) {
+  Bucket bucket;
+  bucket.count = 1;
+  bucket.rows = bucket.longest = rows;
+  return bucket;
+}
+
 SequencePlan plan_masked(const TokenMask& mask, std::int64_t window) {
   SequencePlan plan;
   const Interval rows{0, mask.tokens()};
   if (rows.size() == 0) return plan;
-  Bucket& bucket = plan.buckets.emplace_back();
-  bucket.count = 1;
-  bucket.rows = bucket.longest = rows.size();
+  plan.buckets.push_back(one_sequence(rows.size()));
   plan.calls = plan_calls(rectangles(mask, window), {rows}, {rows});
-  return plan;
-}
-
-SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, const Tensor& angles,
-                         torch::Dtype dtype) {
-  SequencePlan plan = plan_masked(mask, window);
-  add_rotation(plan, angles, dtype);
   return plan;
 }
 

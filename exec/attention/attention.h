@@ -54,10 +54,9 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device);
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
                          torch::Dtype dtype);
-// Of `mask`, seeing no further than `window`; 0: all of it. Not turned; turned.
+// Of `mask`, seeing no further than `window`; 0: all of it. Not turned.
 SequencePlan plan_masked(const TokenMask& mask, std::int64_t window);
-SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, const torch::Tensor& angles,
-                         torch::Dtype dtype);
+SequencePlan::Bucket one_sequence(std::int64_t rows);  // without padding
 // What every bucket's attention takes.
 std::vector<AttentionCall> calls_of(const SequencePlan& plan, const SequencePlan::Bucket& bucket);
 // Turns q and k by `angles`, of all rows in packed order; of a bucket's rows.

@@ -19,10 +19,6 @@ std::vector<std::int64_t> values_of(const Tensor& tensor) {
   return {first, first + host.numel()};
 }
 
-Tensor index_tensor(const std::vector<std::int64_t>& values, torch::Device device) {
-  return torch::tensor(values, torch::kInt64).to(device);
-}
-
 // What each row of the gathered axis is.
 struct GatheredRows {
   std::vector<std::int64_t> samples, positions;
@@ -60,6 +56,15 @@ TokenMask causal_mask(const std::vector<std::int64_t>& lengths) {
 
 }  // namespace
 
+GatheredOrder order_gathered(const WorkInput& data) {
+  // The longest sample has fewer rows than all together.
+  const Tensor places =
+      data.context_samples * data.context_samples.numel() + data.context_positions;
+  if (at::all(places.diff() > 0).item<bool>()) return {};
+  const Tensor order = places.argsort();
+  return {order, order.argsort()};
+}
+
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 const Tensor& angles, torch::Dtype dtype,
                                                 ContextAttention way, std::int64_t window) {
@@ -73,25 +78,16 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
   check_rows(rows, data);
 
   auto plan = std::make_shared<ContextPlan>();
-  const torch::Device device = angles.device();
-  plan->rows.count = 1;
-  plan->rows.rows = plan->rows.longest = *mine;
+  plan->rows = one_sequence(*mine);
   add_rotation(plan->rows, angles, dtype);
   plan->gather = std::make_shared<ListedRows>(context, counts);
 
+  const GatheredOrder sorted = order_gathered(data);
+  plan->order = sorted.order;
+  plan->inverse = sorted.inverse;
   std::vector<std::int64_t> order(rows.samples.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    const auto i = static_cast<std::size_t>(a), j = static_cast<std::size_t>(b);
-    return std::tie(rows.samples[i], rows.positions[i]) <
-           std::tie(rows.samples[j], rows.positions[j]);
-  });
-  if (!std::is_sorted(order.begin(), order.end())) {
-    plan->order = index_tensor(order, device);
-    plan->inverse =
-        at::empty_like(plan->order)
-            .index_copy_(0, plan->order, at::arange(plan->order.numel(), plan->order.options()));
-  }
+  if (sorted.order.defined()) order = values_of(sorted.order);
   std::vector<std::int64_t> lengths(data.lengths.size()), ends(counts.size());
   std::partial_sum(counts.begin(), counts.end(), ends.begin());
   std::vector<std::vector<std::int64_t>> places(counts.size());  // by rank, of sample and position

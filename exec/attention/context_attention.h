@@ -27,6 +27,13 @@ struct ContextPlan {
   std::shared_ptr<const KeyRing> ring;  // set: keys are not gathered, they come by
 };
 
+// The rows of a group, gathered rank after rank, by sample and position: gathered row of each [G], and its
+// inverse; undefined: they are in order.
+struct GatheredOrder {
+  torch::Tensor order, inverse;
+};
+GatheredOrder order_gathered(const WorkInput& data);
+
 // `angles` [T, D/2]: exec/attention/rotary.h. `window`: keys that a query sees; 0: all before it.
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 const torch::Tensor& angles, torch::Dtype dtype,

@@ -1,8 +1,9 @@
 #include "exec/attention/head_exchange.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
+
+#include "exec/attention/context_attention.h"
 
 namespace polyphony::exec {
 
@@ -39,23 +40,16 @@ Tensor HeadExchange::own(const Tensor& all) const {
 
 SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const Tensor& angles,
                            torch::Dtype dtype, std::int64_t window) {
-  const torch::Device device = angles.device();
-  const Tensor& samples = data.context_samples;
   const Tensor lengths =
-      at::bincount(samples.cpu(), {}, static_cast<std::int64_t>(data.lengths.size()));
+      at::bincount(data.context_samples.cpu(), {}, static_cast<std::int64_t>(data.lengths.size()));
   const std::int64_t* const first = lengths.const_data_ptr<std::int64_t>();
-  SequencePlan plan = data.mask.runs.empty() ? plan_causal({first, first + lengths.numel()}, device)
-                                             : plan_masked(data.mask, window);
-  // By sample and position; the longest sample has fewer rows than all together.
-  const Tensor places = samples * samples.numel() + data.context_positions;
-  Tensor order, inverse;
-  if (!at::all(places.diff() > 0).item<bool>()) {
-    order = places.argsort();
-    inverse = order.argsort();
-  }
-  plan.heads = std::make_shared<HeadExchange>(context, data.context_rows, order, inverse);
-  plan.own.count = 1;
-  plan.own.rows = plan.own.longest = angles.size(0);
+  SequencePlan plan = data.mask.runs.empty()
+                          ? plan_causal({first, first + lengths.numel()}, angles.device())
+                          : plan_masked(data.mask, window);
+  const GatheredOrder sorted = order_gathered(data);
+  plan.heads =
+      std::make_shared<HeadExchange>(context, data.context_rows, sorted.order, sorted.inverse);
+  plan.own = one_sequence(angles.size(0));
   add_rotation(plan.own, angles, dtype);
   return plan;
 }

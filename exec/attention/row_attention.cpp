@@ -163,7 +163,7 @@ struct ContextCall : torch::CustomClassHolder {
       : plan(std::move(plan_)), heads(heads_) {}
 };
 
-class ContextAttention : public torch::autograd::Function<ContextAttention> {
+class RowContextAttention : public torch::autograd::Function<RowContextAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& queries, const Tensor& keys,
                         const std::optional<Tensor>& /*sinks*/,
@@ -229,7 +229,7 @@ Tensor row_context_attention(const Tensor& queries, const Tensor& keys,
                              const Tensor& sinks) {
   const auto call = c10::make_intrusive<ContextCall>(std::move(plan), heads);
   call->sinks = sinks.defined() ? sinks.detach() : Tensor();
-  return ContextAttention::apply(queries, keys, wanted(sinks), call);
+  return RowContextAttention::apply(queries, keys, wanted(sinks), call);
 }
 
 }  // namespace polyphony::exec

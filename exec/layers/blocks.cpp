@@ -223,15 +223,17 @@ Tensor window_angles(const Module& module, const WorkInput& data) {
 SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor& angles,
                        std::int64_t window, torch::Dtype dtype, InnerGroup& context,
                        ContextAttention way) {
-  if (context.size() == 1 && module.mask != Mask::causal)
-    return plan_masked(data.mask, window, angles, dtype);
   SequencePlan plan;
-  if (context.size() == 1)
+  if (context.size() == 1 && module.mask != Mask::causal) {
+    plan = plan_masked(data.mask, window);
+    add_rotation(plan, angles, dtype);
+  } else if (context.size() == 1) {
     plan = plan_causal(data.lengths, angles, dtype);
-  else if (way == ContextAttention::ulysses)
+  } else if (way == ContextAttention::ulysses) {
     plan = plan_exchange(data, context, angles, dtype, window);
-  else
+  } else {
     plan.context = plan_context(data, context, angles, dtype, way, window);
+  }
   plan.window = window;
   return plan;
 }

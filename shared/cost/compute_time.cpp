@@ -70,7 +70,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     total += profile.stack.routing;
   Seconds tensor{}, beside{}, passed{};
   const SoftwareStack& stack = profile.stack;
-  const double taken = rings.tensor.nodes > 1 ? stack.taken_between : stack.taken_inside;
+  const double taken = taken_by(stack, rings.tensor.nodes);
   for (const InnerCollective& collective : inside.collectives) {
     const bool over_tensor = collective.group == GroupKind::tensor;
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
@@ -91,8 +91,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     beside = both.exposed + both.delayed;
     products -= std::min(products, weights);
   }
-  const Overlap round = overlap(passed, attention,
-                                rings.context.nodes > 1 ? stack.taken_between : stack.taken_inside);
+  const Overlap round = overlap(passed, attention, taken_by(stack, rings.context.nodes));
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
   return total + beside + round.exposed + round.delayed + both.exposed + both.delayed;
 }

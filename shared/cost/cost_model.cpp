@@ -112,7 +112,7 @@ class Pricer {
       beside += ring_time(ring, CollectiveKind::reduce_scatter,
                           reduced_bytes(profile_, program_.precision,
                                         gradient_size(program_.precision) * params.trained));
-    return overlap(beside, time, ring.nodes > 1 ? stack.taken_between : stack.taken_inside).delayed;
+    return overlap(beside, time, taken_by(stack, ring.nodes)).delayed;
   }
 
   Seconds message(const Message& message) {
@@ -153,7 +153,7 @@ class Pricer {
     const Ring& ring = group.ring;
     const Bytes whole = collective_bytes(collective);
     const Seconds time = ring_time(ring, collective.kind, whole);
-    const Tail tail = exposed_tail(collective, time, ring.nodes > 1);
+    const Tail tail = exposed_tail(collective, time, ring.nodes);
     if (folded) return tail.share * time + tail.delayed;
     const std::vector<Rank>& members = group.members;
     const Protocol protocol = choose_protocol(ring, collective.kind, whole);
@@ -201,7 +201,7 @@ class Pricer {
     double share = 1;   // of the collective
     Seconds delayed{};  // what it took from the compute that hides it
   };
-  Tail exposed_tail(const Collective& collective, Seconds time, bool between) {
+  Tail exposed_tail(const Collective& collective, Seconds time, int nodes) {
     constexpr double kLastBucket = 0.1;
     if (profile_.stack.overlap <= 0 || !collective.params.valid() || time.count() <= 0) return {};
     const ParamGroup& params = program_.params[collective.params.value];
@@ -220,8 +220,8 @@ class Pricer {
       beside = compute(OpId(i));
       if (!gradients) break;
     }
-    const double taken = between ? profile_.stack.taken_between : profile_.stack.taken_inside;
-    const Overlap both = overlap(time, profile_.stack.overlap * beside, taken);
+    const Overlap both =
+        overlap(time, profile_.stack.overlap * beside, taken_by(profile_.stack, nodes));
     return {std::clamp(both.exposed / time, kLastBucket, 1.0), both.delayed};
   }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "shared/hardware/software.h"
 #include "shared/units.h"
 
 namespace polyphony {
@@ -16,6 +17,11 @@ struct Overlap {
   Seconds exposed{};  // of the collective
   Seconds delayed{};  // compute that it delayed
 };
+
+// By a collective over a ring of so many nodes.
+inline double taken_by(const SoftwareStack& stack, int nodes) {
+  return nodes > 1 ? stack.taken_between : stack.taken_inside;
+}
 
 inline Overlap overlap(Seconds collective, Seconds beside, double taken) {
   const Seconds hidden = std::min(collective, beside / (1 - taken));

@@ -13,6 +13,10 @@ int world_size(const Layout& layout) {
   return ranks;
 }
 
+bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
+  return a.first_rank == b.first_rank && a.ranks == b.ranks;
+}
+
 const char* name(Placement placement) {
   switch (placement) {
     case Placement::homogeneous:

@@ -126,6 +126,7 @@ struct LayerCost {
 using LayerCosts = std::vector<std::vector<LayerCost>>;
 
 int world_size(const Layout& layout);
+bool same_ranks(const ModuleLayout& a, const ModuleLayout& b);
 const char* name(Placement placement);
 const char* name(Shard shard);
 const char* name(Recompute recompute);

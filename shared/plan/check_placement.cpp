@@ -8,9 +8,6 @@ namespace {
 
 std::string number(std::int64_t value) { return std::to_string(value); }
 
-bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
-  return a.first_rank == b.first_rank && a.ranks == b.ranks;
-}
 bool overlap(const ModuleLayout& a, const ModuleLayout& b) {
   return a.first_rank < b.first_rank + b.ranks && b.first_rank < a.first_rank + a.ranks;
 }

@@ -18,8 +18,7 @@ Encoders encoders_of(const Model& model, const Layout& layout, ModuleId language
   for (std::size_t m = 0; m < language.value && layout.placement != Placement::homogeneous; ++m) {
     if (model.modules[m].kind == ModuleKind::projector) continue;
     const ModuleLayout& own = layout.modules[m];
-    const bool same = own.first_rank == grid.first_rank && own.ranks == grid.ranks;
-    (same ? found.beside : found.apart).emplace_back(m);
+    (same_ranks(own, grid) ? found.beside : found.apart).emplace_back(m);
   }
   return found;
 }

@@ -12,10 +12,6 @@ Infeasible refuse(const std::string& why) {
   return {"the layout does not fold: " + why + "; predict it unfolded"};
 }
 
-bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
-  return a.first_rank == b.first_rank && a.ranks == b.ranks;
-}
-
 // Consecutive ranks of a lane.
 int cell(const ModuleLayout& grid) { return grid.tp * grid.cp; }
 

@@ -52,7 +52,7 @@ Branch make_branch(const Model& model, const Layout& layout, const Splitting& by
 
 int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
   if (layout.encoder_microbatches > 0) return layout.encoder_microbatches;
-  const bool shares = grid.first_rank == language.first_rank && grid.ranks == language.ranks;
+  const bool shares = same_ranks(grid, language);
   const bool in_turn = shares && layout.encoder_order == EncoderOrder::in_turn;
   return in_turn && language.pp > 1 ? 1 : layout.microbatches;
 }

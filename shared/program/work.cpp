@@ -56,14 +56,15 @@ void add_tokens(const Model& model, const Sample& sample, std::int64_t first, co
   TokenMask mask;
   add_sample(mask, model, sample);
   const std::vector<Rectangle> all = rectangles(mask);
-  const std::vector<Rectangle> near = window > 0 ? rectangles(mask, window) : all;
+  const std::vector<Rectangle> near =
+      window > 0 ? rectangles(mask, window) : std::vector<Rectangle>{};
   size.gathered_pairs += pairs(all, {0, length});
-  if (window > 0) size.gathered_window_pairs += pairs(near, {0, length});
+  size.gathered_window_pairs += pairs(near, {0, length});
   const std::int64_t before = size.tokens;
   inside(first, first + length, [&](std::int64_t from, std::int64_t to) {
     size.tokens += to - from;
     size.pairs += pairs(all, {from, to});
-    if (window > 0) size.window_pairs += pairs(near, {from, to});
+    size.window_pairs += pairs(near, {from, to});
   });
   if (size.tokens > before) ++size.sequences;
   std::int64_t at = first;

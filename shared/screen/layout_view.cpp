@@ -10,13 +10,7 @@
 #include "shared/screen/balanced_plan.h"
 
 namespace polyphony {
-namespace {
-
-bool same_ranks(const ModuleLayout& a, const ModuleLayout& b) {
-  return a.first_rank == b.first_rank && a.ranks == b.ranks;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool leads(const LayoutView& view, const RankMoments& rank, std::size_t branch) {
   if (branch == view.language) return true;

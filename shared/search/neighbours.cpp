@@ -10,9 +10,6 @@ namespace polyphony {
 namespace {
 
 constexpr int kPrimes[] = {2, 3, 5, 7};
-bool shares_ranks(const ModuleLayout& a, const ModuleLayout& b) {
-  return a.first_rank == b.first_rank && a.ranks == b.ranks;
-}
 
 class Steps {
  public:
@@ -190,7 +187,7 @@ class Steps {
         Layout layout = from_;
         layout.encoder_order = static_cast<EncoderOrder>(order);
         for (ModuleLayout& grid : layout.modules) {
-          if (&grid == &of_language(layout) || !shares_ranks(grid, of_language(from_))) continue;
+          if (&grid == &of_language(layout) || !same_ranks(grid, of_language(from_))) continue;
           grid.pp = pipelined ? of_language(from_).pp : 1;
           grid.vpp = 1;
           if (!mend(grid)) return;
@@ -212,7 +209,7 @@ class Steps {
     for (std::size_t m = 0; m < model_.modules.size(); ++m) {
       const ModuleLayout& grid = from_.modules[m];
       if (m == language_ || model_.modules[m].kind == ModuleKind::projector) continue;
-      if (shares_ranks(grid, rest)) continue;
+      if (same_ranks(grid, rest)) continue;
       const int node = scenario_.cluster.ranks_per_node;
       for (const int ranks : {grid.ranks * 2, grid.ranks / 2, grid.ranks + node, grid.ranks - node,
                               grid.ranks + 1, grid.ranks - 1})
@@ -226,7 +223,7 @@ class Steps {
     if (to < 1 || rest.ranks - more < 1) return;
     Layout layout = from_;
     for (ModuleLayout& grid : layout.modules) {
-      const bool resized = grid.first_rank == first, language = shares_ranks(grid, rest);
+      const bool resized = grid.first_rank == first, language = same_ranks(grid, rest);
       // What lies between the two moves along.
       if (grid.first_rank > first && grid.first_rank <= rest.first_rank)
         grid.first_rank += more;

@@ -1,68 +1,19 @@
 #include "shared/search/space.h"
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <functional>
 #include <numeric>
 #include <optional>
 
-#include "shared/plan/checks.h"
 #include "shared/plan/plan.h"
+#include "shared/search/choices.h"
+#include "shared/search/module_grids.h"
 
 namespace polyphony {
 namespace {
 
-constexpr int kDeepestPipeline =
-    64;  // deeper ones are bubble at any batch people use; a list may ask for them
-constexpr int kMostContexts = 64, kMostVirtual = 16, kMostEncoderWorks = 64;
-
-std::vector<int> powers_of_two(int least, int most) {
-  std::vector<int> values;
-  for (int value = 1; value <= most; value *= 2) {
-    if (value >= least) values.push_back(value);
-  }
-  return values;
-}
-
-bool is_power_of_two(int value) { return std::has_single_bit(static_cast<unsigned>(value)); }
-
-std::vector<int> pipeline_depths(int ranks) {
-  std::vector<int> depths;
-  for (int depth = 1; depth <= std::min(ranks, kDeepestPipeline); ++depth) {
-    if (ranks % depth == 0 && (is_power_of_two(depth) || is_power_of_two(ranks / depth)))
-      depths.push_back(depth);
-  }
-  return depths;
-}
-
-template <class T>
-std::vector<T> choice(const std::vector<T>& given, std::vector<T> otherwise) {
-  return given.empty() ? otherwise : given;
-}
-
-// Where every value means the same: one of them, `neutral` where it may be.
-template <class T>
-std::vector<T> only(const std::vector<T>& given, T neutral) {
-  if (given.empty() || std::find(given.begin(), given.end(), neutral) != given.end())
-    return {neutral};
-  return {static_cast<T>(given.front())};
-}
-
-template <class T>
-std::vector<T> without_repeats(std::vector<T> values) {
-  std::vector<T> once;
-  for (const T& value : values)
-    if (std::find(once.begin(), once.end(), value) == once.end()) once.push_back(value);
-  return once;
-}
-
-template <class Enum>
-std::vector<Enum> all_of() {
-  std::vector<Enum> all;
-  for (int i = 0; i <= static_cast<int>(last_of(Enum{})); ++i) all.push_back(static_cast<Enum>(i));
-  return all;
-}
+constexpr int kMostEncoderWorks = 64;
 
 std::vector<ScheduleKind> all_schedules() {
   std::vector<ScheduleKind> all;
@@ -77,146 +28,6 @@ std::string without_digits(const std::string& text) {
   }
   return result;
 }
-
-// The grids of one module on its ranks, one coordinate after another.
-class Grids {
- public:
-  // `blocks`: of all modules in the grid's pipeline.
-  Grids(const Scenario& scenario, const Module& module, int blocks, const ModuleSearch& search,
-        Placement placement, bool virtual_stages, bool pipelined, Rejections& rejections)
-      : cluster_(scenario.cluster),
-        module_(module),
-        blocks_(blocks),
-        search_(search),
-        placement_(placement),
-        virtual_stages_(virtual_stages),
-        pipelined_(pipelined),
-        // Halves that mirror each other are even of a triangle of pairs alone.
-        even_deal_(scenario.model.modules[language_module(scenario.model).value].mask ==
-                           Mask::causal
-                       ? TokenAssignment::zigzag
-                       : TokenAssignment::balanced),
-        rejections_(rejections) {}
-
-  std::vector<ModuleLayout> on(const RankRange& ranks) {
-    ModuleLayout grid;
-    grid.first_rank = ranks.first;
-    grid.ranks = ranks.count;
-    const int domain = cluster_.domain_size();
-    std::vector<int> sizes = powers_of_two(1, domain);
-    std::erase_if(sizes, [&](int size) { return domain % size != 0; });
-    for (const int tp : choice(search_.tp, sizes)) {
-      grid.tp = tp;
-      if (tp < 1 || domain % tp != 0) {
-        refuse("tp " + std::to_string(tp) + " does not divide a " +
-               (cluster_.domain > 0 ? "domain" : "node") + "'s " + std::to_string(domain) +
-               " ranks");
-        continue;
-      }
-      const int left = std::max(1, ranks.count / tp);
-      for (const int cp : choice(search_.cp, powers_of_two(1, std::min(left, kMostContexts)))) {
-        grid.cp = cp;
-        pipelines(grid);
-      }
-    }
-    return std::move(found_);
-  }
-
- private:
-  void pipelines(ModuleLayout grid) {
-    const int left = std::max(1, grid.ranks / (grid.tp * grid.cp));
-    const std::vector<int> depths = pipelined_ ? pipeline_depths(left) : std::vector<int>{1};
-    for (const int pp : choice(search_.pp, depths)) {
-      grid.pp = pp;
-      if (pp < 1 || grid.ranks % (grid.tp * grid.cp * pp) != 0) {
-        refuse("tp·cp·pp = " + std::to_string(grid.tp * grid.cp * pp) + " does not divide its " +
-               std::to_string(grid.ranks) + " ranks");
-        continue;
-      }
-      if (!search_.dp.empty() &&
-          std::find(search_.dp.begin(), search_.dp.end(), grid.dp()) == search_.dp.end()) {
-        refuse("dp " + std::to_string(grid.dp()) + " is not in its list");
-        continue;
-      }
-      std::vector<int> stages{1};
-      if (virtual_stages_ && pp > 1) {
-        stages = powers_of_two(1, kMostVirtual);
-        for (const int odd : {3, 5, 6, 10, 12}) stages.push_back(odd);
-        std::sort(stages.begin(), stages.end());
-      }
-      for (const int vpp : pp > 1 ? choice(search_.vpp, stages) : only(search_.vpp, 1)) {
-        grid.vpp = vpp;
-        experts(grid);
-      }
-    }
-  }
-
-  void experts(ModuleLayout grid) {
-    std::vector<int> parts = powers_of_two(1, module_.experts);
-    if (module_.experts > 0) parts.push_back(module_.experts);
-    for (const int ep :
-         module_.experts > 0 ? choice(search_.ep, without_repeats(parts)) : only(search_.ep, 1)) {
-      grid.ep = ep;
-      for (const bool sp :
-           grid.tp > 1 ? choice(search_.sp, {false, true}) : only(search_.sp, false)) {
-        grid.sp = sp;
-        const bool whole = module_.experts > 0 && grid.tp > 1 && sp;
-        for (const int expert_tp :
-             whole ? choice(search_.expert_tp, {0, 1}) : only(search_.expert_tp, 0)) {
-          grid.expert_tp = expert_tp;
-          shards(grid);
-        }
-      }
-    }
-  }
-
-  void shards(ModuleLayout grid) {
-    const int copies = grid.dp() * grid.cp;
-    for (const Shard shard :
-         copies > 1 ? choice(search_.shard, all_of<Shard>()) : only(search_.shard, Shard::none)) {
-      grid.shard = shard;
-      for (const int over :
-           shard == Shard::none ? std::vector<int>{0} : choice(search_.shard_ranks, {0})) {
-        grid.shard_ranks = over == copies ? 0 : over;
-        for (const Recompute recompute : choice(search_.recompute, all_of<Recompute>())) {
-          grid.recompute = recompute;
-          for (const TokenAssignment tokens :
-               grid.cp > 1 ? choice(search_.tokens, {even_deal_})
-                           : only(search_.tokens, TokenAssignment::contiguous)) {
-            grid.tokens = tokens;
-            for (const ContextAttention attention :
-                 grid.cp > 1 ? choice(search_.cp_attention, {ContextAttention::all_gather})
-                             : only(search_.cp_attention, ContextAttention::all_gather)) {
-              grid.cp_attention = attention;
-              for (const Spread spread : choice(search_.spread, {Spread::samples})) {
-                grid.spread = spread;
-                keep(grid);
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-
-  void keep(const ModuleLayout& grid) {
-    auto why = checks::check_grid(module_, grid);
-    if (!why) why = checks::check_blocks(module_.name, blocks_, grid);
-    if (why) return rejections_.add(placement_, why->reason);
-    found_.push_back(grid);
-  }
-  void refuse(const std::string& why) { rejections_.add(placement_, module_.name + ": " + why); }
-
-  const Cluster& cluster_;
-  const Module& module_;
-  const int blocks_;
-  const ModuleSearch& search_;
-  Placement placement_;
-  bool virtual_stages_, pipelined_;
-  TokenAssignment even_deal_;
-  Rejections& rejections_;
-  std::vector<ModuleLayout> found_;
-};
 
 }  // namespace
 
@@ -322,8 +133,8 @@ std::vector<ModuleLayout> Space::grids(const Division& division, std::size_t own
   if (one_grid(division))
     blocks = std::accumulate(modules.begin(), modules.end(), 0,
                              [](int sum, const Module& module) { return sum + module.layers; });
-  return Grids(scenario_, modules[id.value], blocks, search_.modules[id.value], division.placement,
-               owner == language_, pipelined, rejections)
+  return ModuleGrids(scenario_, modules[id.value], blocks, search_.modules[id.value],
+                     division.placement, owner == language_, pipelined, rejections)
       .on(division.ranks[owner]);
 }
 

@@ -75,10 +75,8 @@ const JsonKeys<GoalSweep>& goal_keys() {
       {"points", list_of(schema_of(point_keys(), "what one choice comes to")),
        "the best of each choice, best first; of two objectives their Pareto front",
        [](const Of& of) {
-         json points = json::array();
-         for (const Reached& reached : of.reached)
-           points.push_back(object_of(point_keys(), PointOf{of, reached}));
-         return points;
+         return array_of(point_keys(), of.reached,
+                         [&](const Reached& reached) { return PointOf{of, reached}; });
        }}};
   return keys;
 }

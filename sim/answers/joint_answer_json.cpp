@@ -76,10 +76,8 @@ const JsonKeys<JointAnswer>& joint_keys() {
       {"stages", a("integer"), "of all modules together", [](const Of& of) { return of.stages; }},
       {"deals", list_of(schema_of(row_keys(), "stages dealt to modules")), "aware, unaware",
        [](const Of& of) {
-         json list = json::array();
-         for (const JointRow& row : of.rows)
-           list.push_back(object_of(row_keys(), RowOf{row, of.scenario->model}));
-         return list;
+         return array_of(row_keys(), of.rows,
+                         [&](const JointRow& row) { return RowOf{row, of.scenario->model}; });
        }}};
   return keys;
 }

@@ -34,6 +34,14 @@ nlohmann::json object_of(const JsonKeys<Of>& keys, const Of& of) {
   return object;
 }
 
+// An object for each row, of what `as` makes of it.
+template <class Of, class Row, class As = std::identity>
+nlohmann::json array_of(const JsonKeys<Of>& keys, const std::vector<Row>& rows, As as = {}) {
+  nlohmann::json array = nlohmann::json::array();
+  for (const Row& row : rows) array.push_back(object_of<Of>(keys, as(row)));
+  return array;
+}
+
 template <class Of>
 nlohmann::json schema_of(const JsonKeys<Of>& keys, const std::string& about) {
   nlohmann::json schema = {{"type", "object"},

@@ -79,12 +79,7 @@ const JsonKeys<PlannedSplit>& split_keys() {
       {"mean_seconds", a("number"), "the same of all ranks in the mean",
        [](const Of& s) { return s.mean.count(); }},
       {"boundaries", list_of(schema_of(boundary_keys(), "one block moved")), "after stage 0, 1, …",
-       [](const Of& s) {
-         json list = json::array();
-         for (const PlannedSplit::Boundary& b : s.boundaries)
-           list.push_back(object_of(boundary_keys(), b));
-         return list;
-       }},
+       [](const Of& s) { return array_of(boundary_keys(), s.boundaries); }},
       {"better", schema, "what an aware balance chooses, where it is another",
        [](const Of& s) { return other(s.better); }, false},
       {"next", schema, "the next best, where this is what it chooses",
@@ -102,13 +97,6 @@ const JsonKeys<PlannedProgram>& program_keys() {
   return keys;
 }
 
-template <class Of>
-json list(const JsonKeys<Of>& keys, const std::vector<Of>& rows) {
-  json array = json::array();
-  for (const Of& row : rows) array.push_back(object_of(keys, row));
-  return array;
-}
-
 // The layout's keys are left out where there is none.
 template <class Value>
 std::function<std::optional<json>(const PlanAnswer&)> of_layout(Value value) {
@@ -122,17 +110,17 @@ const JsonKeys<PlanAnswer>& plan_keys() {
   using Of = PlanAnswer;
   static const JsonKeys<Of> keys{
       {"modules", list_of(schema_of(module_keys(), "a module")), "of the model",
-       [](const Of& p) { return list(module_keys(), p.modules); }},
+       [](const Of& p) { return array_of(module_keys(), p.modules); }},
       {"layout", a("string"), "in a line", of_layout([](const Of& p) { return p.layout; }), false},
       {"balance", a("string"), "what splits stages that blocks do not",
        of_layout([](const Of& p) { return p.balance; }), false},
       {"device_memory_bytes", a("integer"), "of a rank; 0: not known",
        of_layout([](const Of& p) { return p.device_memory.value; }), false},
       {"stages", list_of(schema_of(stage_keys(), "a pipeline stage")), "of all branches",
-       of_layout([](const Of& p) { return list(stage_keys(), p.stages); }), false},
+       of_layout([](const Of& p) { return array_of(stage_keys(), p.stages); }), false},
       {"splits", list_of(schema_of(split_keys(), "a branch of several stages")),
        "why stages begin and end where they do",
-       of_layout([](const Of& p) { return list(split_keys(), p.splits); }), false},
+       of_layout([](const Of& p) { return array_of(split_keys(), p.splits); }), false},
       {"program", schema_of(program_keys(), "what every rank does in a step"), "of one step",
        of_layout([](const Of& p) { return object_of(program_keys(), *p.program); }), false},
       {"simulation_only", a("string"), "why the executor cannot run it",

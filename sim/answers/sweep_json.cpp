@@ -212,20 +212,12 @@ const JsonKeys<SweepOf>& sweep_keys() {
        }},
       {"baselines", list_of(reference_to("candidate")), "what people run without a search",
        [](const Of& of) {
-         json rows = json::array();
-         for (const SetBeside& beside : of.sweep.baselines)
-           rows.push_back(
-               object_of(candidate_keys(), CandidateOf{beside.candidate, of.model, beside.name}));
-         return rows;
+         return array_of(candidate_keys(), of.sweep.baselines, [&](const SetBeside& beside) {
+           return CandidateOf{beside.candidate, of.model, beside.name};
+         });
        }},
       {"rejected", list_of(schema_of(rejection_keys(), "combinations that are not legal")),
-       "by reason",
-       [](const Of& of) {
-         json rows = json::array();
-         for (const Rejection& r : of.sweep.rejected)
-           rows.push_back(object_of(rejection_keys(), r));
-         return rows;
-       }},
+       "by reason", [](const Of& of) { return array_of(rejection_keys(), of.sweep.rejected); }},
       {"failed", list_of(a("string")), "work that broke",
        [](const Of& of) { return of.sweep.failed; }},
       {"why", list_of(a("string")), "where the best of each other placement loses",

@@ -48,17 +48,11 @@ const JsonKeys<AskedOf>& asked_keys() {
 const JsonKeys<Varied>& varied_keys() {
   static const JsonKeys<Varied> keys{
       {"variations", list_of(schema_of(variation_keys(), "one of --vary")), "what was asked",
-       [](const Varied& varied) {
-         json all = json::array();
-         for (const Variation& v : varied.variations) all.push_back(object_of(variation_keys(), v));
-         return all;
-       }},
+       [](const Varied& varied) { return array_of(variation_keys(), varied.variations); }},
       {"questions", list_of(schema_of(asked_keys(), "one combination of values")),
        "the last variation fastest; fewer than all: stopped", [](const Varied& varied) {
-         json all = json::array();
-         for (const Asked& asked : varied.asked)
-           all.push_back(object_of(asked_keys(), AskedOf{asked, varied.variations}));
-         return all;
+         return array_of(asked_keys(), varied.asked,
+                         [&](const Asked& asked) { return AskedOf{asked, varied.variations}; });
        }}};
   return keys;
 }
