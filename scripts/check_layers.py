@@ -28,6 +28,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"text": "quantities with units, forms of JSON values, strict JSON"},
         {"files": "this machine's files: read whole, with limits; written whole or not at all, to outlive a crash"},
         {"schedule": "pipeline schedules, one row each: which stage stands where, in which order a rank takes its turns"},
+        {"planner": "planners: who works on what, in which order, per step; over numbers alone"},
         {"model": "modules and edges, layouts, presets, Hugging Face configs"},
         {"layers": "what a layer holds, computes, keeps and says to other ranks: parameters, kernels, tapes, rows"},
         {"hardware": "clusters, devices, hardware profiles and how sure they are, software stacks, what a transfer crosses",

@@ -131,6 +131,15 @@ const char* name(Balance balance) {
   }
   return "?";
 }
+const char* name(Planning planner) {
+  switch (planner) {
+    case Planning::none:
+      return "none";
+    case Planning::entrain:
+      return "entrain";
+  }
+  return "?";
+}
 const char* name(Spread spread) {
   switch (spread) {
     case Spread::samples:
@@ -232,6 +241,7 @@ std::string brief(const Model& model, const Layout& layout) {
   if (layout.encoder_microbatches > 0) text += "/" + std::to_string(layout.encoder_microbatches);
   if (layout.encoder_order != EncoderOrder::in_turn)
     text += layout.encoder_order == EncoderOrder::phases ? " ph" : " il";
+  if (layout.planner != Planning::none) text += std::string(" ") + name(layout.planner);
   return text;
 }
 
@@ -259,6 +269,7 @@ std::string describe(const Model& model, const Layout& layout) {
     text += std::string("  encoder ") + name(layout.encoder_order);
   if (layout.bridge != Bridge::sharded) text += std::string("  bridge ") + name(layout.bridge);
   if (layout.balance != Balance::aware) text += std::string("  balance ") + name(layout.balance);
+  if (layout.planner != Planning::none) text += std::string("  planner ") + name(layout.planner);
   return text;
 }
 

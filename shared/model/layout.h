@@ -67,6 +67,17 @@ constexpr Bridge last_of(Bridge) { return Bridge::leader; }
 enum class Balance : std::uint8_t { aware, unaware };
 constexpr Balance last_of(Balance) { return Balance::unaware; }
 
+// Who makes a step's works and orders: the layout's own assignment and schedule, or a planner
+// (shared/planner/) for every batch anew.
+enum class Planning : std::uint8_t { none, entrain };
+constexpr Planning last_of(Planning) { return Planning::entrain; }
+// Seconds, forward and backward, of a work on one rank of its module's pipeline, all stages together:
+// square·Σx² + linear·Σx + constant over the tokens x of its items (encoders) or samples (language).
+struct ItemCost {
+  double square = 0, linear = 0, constant = 0;
+  bool operator==(const ItemCost&) const = default;
+};
+
 struct ModuleLayout {
   int tp = 1;
   int cp = 1;
@@ -88,6 +99,7 @@ struct ModuleLayout {
   // module's list counts the blocks of the whole chain, encoders first.
   std::vector<int> blocks;
   int ahead = 0;  // an encoder with ranks of its own: forwards more than its schedule's warm-up
+  std::optional<ItemCost> item_cost;  // what a planner weighs by; absent: as the profile has it
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
@@ -108,6 +120,7 @@ struct Layout {
   EncoderOrder encoder_order = EncoderOrder::in_turn;
   Bridge bridge = Bridge::sharded;
   Balance balance = Balance::aware;
+  Planning planner = Planning::none;
   // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
   // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
   // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.
@@ -138,6 +151,7 @@ const char* name(Spread spread);
 const char* name(EncoderOrder order);
 const char* name(Bridge bridge);
 const char* name(Balance balance);
+const char* name(Planning planner);
 // Of the schedule, or that the layout has turns of its own.
 const char* schedule_name(const Layout& layout);
 // "TP2 PP2 DP4" of one module's grid.

@@ -108,14 +108,17 @@ struct Splitting {
   // Bytes that the rank of `stage` lacks where the branch that begins with `first` is split so.
   // Absent: all fit.
   std::function<double(ModuleId first, const std::vector<int>& blocks, int stage)> lacks = {};
+  // By ModuleId, what a planner weighs by where the layout does not say. Empty: FLOPs, at one a second.
+  std::vector<ItemCost> items = {};
 };
 
-// Whether `blocks` say how the layout's stages are split, or there is nothing to split.
+// Whether the layout leaves nothing for a profile to decide: `blocks` say how stages are split, and
+// under a planner `item_cost` what it weighs by; or there is nothing to split or to weigh.
 bool is_split(const Model& model, const Layout& layout);
 // Stages that the layout does not split are split so that the dearest rank is as cheap as can be.
 Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& by = {});
-// The layout with the plan's split as its `blocks`: what travels with a run, so that nobody plans
-// another.
+// The layout with the plan's split as its `blocks`, and its item costs: what travels with a run, so that
+// nobody plans another.
 Layout with_blocks(Layout layout, const Plan& plan);
 
 // Work items a step of an encoder's branch on `grid`: each may feed several microbatches.

@@ -38,7 +38,7 @@ auto fields(const Model& value) {
 }
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, cp_attention, spread, first_rank, ranks, blocks, ahead] = value;
+               tokens, cp_attention, spread, first_rank, ranks, blocks, ahead, item_cost] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
                   expert_tp, tokens, cp_attention, spread, first_rank, ranks, blocks, ahead);
 }
@@ -48,9 +48,9 @@ auto fields(const Turn& value) {
 }
 auto fields(const Layout& value) {
   const auto& [placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-               bridge, balance, turns] = value;
+               bridge, balance, planner, turns] = value;
   return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-                  bridge, balance, turns);
+                  bridge, balance, planner, turns);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

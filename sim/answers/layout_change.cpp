@@ -108,6 +108,7 @@ std::vector<std::string> changes(const Model& model, const Layout& from, const L
   words.add("encoder order", from.encoder_order, to.encoder_order);
   words.add("bridge", from.bridge, to.bridge);
   words.add("balance", from.balance, to.balance);
+  words.add("planner", from.planner, to.planner);
   return words.found;
 }
 

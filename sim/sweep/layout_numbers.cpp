@@ -15,6 +15,7 @@ void visit_numbers(Whole& layout, Visit visit) {
   visit(layout.encoder_order);
   visit(layout.bridge);
   visit(layout.balance);
+  visit(layout.planner);
 }
 template <class Grid, class Visit>
 void visit_grid(Grid& grid, Visit visit) {

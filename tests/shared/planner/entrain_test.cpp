@@ -1,0 +1,230 @@
+#include "shared/planner/entrain.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "shared/random.h"
+
+namespace polyphony {
+namespace {
+
+using entrain::Positions;
+using entrain::SampleWork;
+using entrain::Slot;
+
+struct Draws {
+  std::uint64_t seed = 0, next = 0;
+  double uniform() { return random_uniform(seed, next++); }
+  double normal() { return random_normal(seed, next++); }
+};
+
+std::vector<SampleWork> random_samples(Draws& random, int count) {
+  std::vector<SampleWork> samples;
+  for (int i = 0; i < count; ++i) {
+    const double encoder = random.uniform() < 0.2 ? 0 : std::exp(random.normal());
+    samples.push_back({encoder, std::exp(0.7 * random.normal()) + 0.5 * encoder});
+  }
+  return samples;
+}
+
+std::vector<double> works_of(const std::vector<SampleWork>& samples,
+                             const std::vector<Positions>& dealt, double SampleWork::* by) {
+  std::vector<double> works;
+  for (const Positions& list : dealt) {
+    works.push_back(0);
+    for (const int s : list) works.back() += samples[static_cast<std::size_t>(s)].*by;
+  }
+  return works;
+}
+
+double largest(const std::vector<double>& works) {
+  return *std::max_element(works.begin(), works.end());
+}
+
+// Every position below `count` once.
+bool is_partition(std::vector<Positions> lists, int count) {
+  Positions all;
+  for (const Positions& list : lists) all.insert(all.end(), list.begin(), list.end());
+  std::sort(all.begin(), all.end());
+  Positions wanted(static_cast<std::size_t>(count));
+  std::iota(wanted.begin(), wanted.end(), 0);
+  return all == wanted;
+}
+
+}  // namespace
+
+TEST_SUITE("entrain") {
+  // The paper's figures 8, 9 and 16: language work 3 4 8 6 6 9 of microbatches 1 to 6, of samples that
+  // give its table of pairs.
+  TEST_CASE("the published example: six microbatches, pairs 3-2, 6-1, 4-5, limit 6") {
+    const std::vector<std::vector<double>> together{{6, 6, 8}, {6, 6, 6}, {6, 7, 9}};
+    const entrain::Pairing pairing = entrain::pair_up(together, {8, 6, 9}, 6);
+    CHECK(pairing == entrain::Pairing{6, {1, 2, 0}, {true, false, true}});
+
+    std::vector<SampleWork> samples;
+    std::vector<Positions> dealt;
+    for (const std::vector<double>& works :
+         std::vector<std::vector<double>>{{3}, {4}, {2, 2, 2, 2}, {6}, {6}, {3, 3, 3}}) {
+      dealt.emplace_back();
+      for (const double work : works) {
+        dealt.back().push_back(static_cast<int>(samples.size()));
+        samples.push_back({1, work});
+      }
+    }
+    const std::vector<Slot> slots = entrain::defer(samples, dealt);
+    // Microbatch 3 gives one of its samples 2 to 5, 6 one of its samples 8 to 10.
+    CHECK(slots ==
+          std::vector<Slot>{
+              {{3, 4, 5}, {2}}, {{1}, {}}, {{9, 10}, {8}}, {{0}, {}}, {{6}, {}}, {{7}, {}}});
+    CHECK(entrain::language_works(samples, slots) == std::vector<double>(6, 6));
+  }
+
+  TEST_CASE("replicas: the dearest for encoders first, to the least language work") {
+    // Descending encoder work: 1 (5), 3 (4), 0 (3), 4 (2), 2 (1). Language works: 4 to the first; 1, 2 and
+    // 1 to the second; 1 to the first of equals.
+    const std::vector<SampleWork> samples{{3, 2}, {5, 4}, {1, 1}, {4, 1}, {2, 1}};
+    CHECK(entrain::deal_replicas(samples, 2) == std::vector<Positions>{{1, 2}, {0, 3, 4}});
+    Draws random{1};
+    for (int i = 0; i < 20; ++i) {
+      const std::vector<SampleWork> more = random_samples(random, 64);
+      const auto dealt = entrain::deal_replicas(more, 4);
+      CHECK(is_partition(dealt, 64));
+      std::vector<Positions> in_order(4);
+      for (int s = 0; s < 64; ++s) in_order[static_cast<std::size_t>(s / 16)].push_back(s);
+      const auto spread = [&](const std::vector<Positions>& lists) {
+        const std::vector<double> works = works_of(more, lists, &SampleWork::language);
+        return largest(works) - *std::min_element(works.begin(), works.end());
+      };
+      CHECK(spread(dealt) < spread(in_order));
+    }
+  }
+
+  TEST_CASE("microbatches are no more than the largest sample leaves something for") {
+    CHECK(entrain::effective_microbatches({{4, 0}, {2, 0}, {2, 0}, {1, 0}}, 8) == 2);  // 9 / 4
+    CHECK(entrain::effective_microbatches({{0.1, 0}, {0.1, 0}, {0.1, 0}}, 8) == 3);
+    CHECK(entrain::effective_microbatches({{1, 0}, {1, 0}, {1, 0}}, 2) == 2);
+    CHECK(entrain::effective_microbatches({{0, 7}, {0, 1}}, 2) == 2);  // encoders have nothing
+    const std::vector<SampleWork> one_large{{4, 1}, {1, 1}, {1, 1}, {1, 1}};
+    const std::vector<Slot> slots = entrain::plan_replica(one_large, 4);
+    CHECK(slots.size() == 4);
+    CHECK(entrain::language_works(one_large, slots) == std::vector<double>{4, 0, 0, 0});
+  }
+
+  TEST_CASE("encoder work: large language works first, then small ones, each to the least") {
+    // Language work of 0 to 3 is large: encoder works 6 5 4 3 give 6 + 3 and 5 + 4. Then 4 (4) to the
+    // first of equals and 5 (1) to the other. 6 and 7 have no encoder work; language works are then
+    // 22 and 21, so that 6 (3) goes to the second and 7 (1) to the first.
+    const std::vector<SampleWork> samples{{6, 10}, {5, 10}, {4, 10}, {3, 10},
+                                          {4, 2},  {1, 1},  {0, 3},  {0, 1}};
+    CHECK(entrain::deal_encoder_work(samples, 2) ==
+          std::vector<Positions>{{0, 3, 4, 7}, {1, 2, 5, 6}});
+  }
+
+  TEST_CASE("list scheduling keeps to Graham's bound, and nobody is lost") {
+    Draws random{2};
+    for (int i = 0; i < 200; ++i) {
+      const int count = 8 + i % 57, parts = 1 + i % 9;
+      const std::vector<SampleWork> samples = random_samples(random, count);
+      const auto dealt = entrain::deal_encoder_work(samples, parts);
+      CHECK(is_partition(dealt, count));
+      const std::vector<double> works = works_of(samples, dealt, &SampleWork::encoder);
+      double most = 0;
+      for (const SampleWork& sample : samples) most = std::max(most, sample.encoder);
+      const double mean = std::accumulate(works.begin(), works.end(), 0.0) / parts;
+      CHECK(largest(works) <= mean + (1 - 1.0 / parts) * most + 1e-9);
+    }
+  }
+
+  TEST_CASE("subset sums come as near as any subset does, but for rounding") {
+    Draws random{3};
+    for (int i = 0; i < 200; ++i) {
+      std::vector<double> works;
+      for (int w = 0; w < 1 + i % 9; ++w) works.push_back(std::exp(random.normal()));
+      const double sum = std::accumulate(works.begin(), works.end(), 0.0);
+      const double wanted = random.uniform() * sum;
+      double best = sum;
+      for (unsigned subset = 0; subset < 1u << works.size(); ++subset) {
+        double of = 0;
+        for (std::size_t w = 0; w < works.size(); ++w)
+          if (subset >> w & 1) of += works[w];
+        best = std::min(best, std::abs(of - wanted));
+      }
+      double found = 0;
+      for (const int w : entrain::SubsetSums(works).nearest(wanted))
+        found += works[static_cast<std::size_t>(w)];
+      const double rounding = static_cast<double>(works.size()) * sum / 4096;  // half a unit each
+      CHECK(std::abs(found - wanted) <= best + rounding);
+    }
+    CHECK(entrain::SubsetSums({2}).nearest(1) == Positions{});  // as near: less is moved
+    CHECK(entrain::SubsetSums({1, 2, 3}).nearest(100) == Positions{0, 1, 2});
+  }
+
+  TEST_CASE("pairs: the least limit that any matching reaches") {
+    Draws random{4};
+    for (int i = 0; i < 300; ++i) {
+      const std::size_t rows = static_cast<std::size_t>(1 + i % 5),
+                        columns = rows + static_cast<std::size_t>(i % 2);
+      std::vector<std::vector<double>> together(rows, std::vector<double>(columns));
+      std::vector<double> alone;
+      for (auto& row : together)
+        for (double& of : row) of = 1 + std::floor(8 * random.uniform());
+      for (std::size_t r = 0; r < rows; ++r) alone.push_back(3 + std::floor(8 * random.uniform()));
+      const double floor = 1 + std::floor(3 * random.uniform());
+      std::vector<std::size_t> order(columns);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      double best = 1e9;
+      do {
+        double limit = floor;
+        for (std::size_t r = 0; r < rows; ++r)
+          limit = std::max(limit, std::min(alone[r], together[r][order[r]]));
+        best = std::min(best, limit);
+      } while (std::next_permutation(order.begin(), order.end()));
+      const entrain::Pairing pairing = entrain::pair_up(together, alone, floor);
+      CHECK(pairing.limit == best);
+      double reached = floor;
+      std::vector<bool> taken(columns, false);
+      for (std::size_t r = 0; r < rows; ++r) {
+        const auto c = static_cast<std::size_t>(pairing.column[r]);
+        CHECK(!taken[c]);
+        taken[c] = true;
+        reached = std::max(reached, pairing.gives[r] ? together[r][c] : alone[r]);
+      }
+      CHECK(reached == best);
+    }
+  }
+
+  TEST_CASE("planned microbatches hold every sample once and lower the largest language work") {
+    Draws random{5};
+    int deferred = 0;
+    double before_sum = 0, after_sum = 0;
+    for (int i = 0; i < 100; ++i) {
+      const int count = 16 + i % 49, microbatches = 1 + i % 11;
+      const std::vector<SampleWork> samples = random_samples(random, count);
+      const std::vector<Slot> slots = entrain::plan_replica(samples, microbatches);
+      REQUIRE(slots.size() == static_cast<std::size_t>(microbatches));
+      std::vector<Positions> lists;
+      for (std::size_t s = 0; s < slots.size(); ++s) {
+        lists.push_back(slots[s].kept);
+        lists.push_back(slots[s].deferred);
+        const bool may = s % 2 == 0 && s + 1 < slots.size();
+        CHECK((may || slots[s].deferred.empty()));
+        deferred += static_cast<int>(slots[s].deferred.size());
+      }
+      CHECK(is_partition(lists, count));
+      const auto dealt = entrain::deal_encoder_work(
+          samples, entrain::effective_microbatches(samples, microbatches));
+      const double before = largest(works_of(samples, dealt, &SampleWork::language)),
+                   after = largest(entrain::language_works(samples, slots));
+      CHECK(after <= before);
+      before_sum += before;
+      after_sum += after;
+    }
+    CHECK(deferred > 100);
+    CHECK(after_sum < 0.95 * before_sum);
+  }
+}
+
+}  // namespace polyphony
