@@ -18,7 +18,7 @@ HopTimes hop_times(const Cluster& cluster, const HardwareProfile& profile) {
     const Rank sender = grid.rank_at(0, 0, 0, from), receiver = grid.rank_at(0, 0, 0, to);
     const double rows = times.of(sender, receiver, sent).count();
     const double gradients = returned ? times.of(receiver, sender, sent).count() : 0;
-    return Hop{rows, gradients + (blocking ? rows : 0)};
+    return Hop{returned ? rows : 0, gradients + (blocking ? rows : 0)};
   };
 }
 

@@ -19,8 +19,9 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical);
 
-// Between the first ranks of stages: rows hold up the second; gradients the first, and rows too
-// where the software waits for them (SoftwareStack::blocking_messages).
+// Between the first ranks of stages. Where gradients return, a microbatch's way down and back holds up
+// both: rows the second, gradients the first. Where none do, rows come ahead while stages compute, and hold up
+// nobody. Software that waits for them (SoftwareStack::blocking_messages) holds up the first in any case.
 HopTimes hop_times(const Cluster& cluster, const HardwareProfile& profile);
 // By which balanced_plan() splits, but for memory.
 Splitting splitting(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,

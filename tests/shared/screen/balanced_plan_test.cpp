@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "shared/cost/cost_model.h"
 #include "shared/cost/layer_costs.h"
+#include "shared/plan/lower.h"
 #include "shared/plan/stages.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
@@ -107,10 +109,55 @@ TEST_SUITE("balanced plan") {
     CHECK(there.rows == doctest::Approx(expected.count()));
     CHECK(there.gradients == there.rows);
     CHECK(hops(grid, 0, 1, Bytes(1000000), false).gradients == 0);
+    CHECK(hops(grid, 0, 1, Bytes(1000000), false).rows == 0);
     CHECK(hops(grid, 1, 1, Bytes(1000000), true).rows == 0);
     q.profile.stack.blocking_messages = true;  // the sender waits for its rows too
     CHECK(hop_times(c, q.profile)(grid, 0, 1, Bytes(1000000), true).gradients ==
           doctest::Approx(2 * expected.count()));
+    CHECK(hop_times(c, q.profile)(grid, 0, 1, Bytes(1000000), false).gradients ==
+          doctest::Approx(expected.count()));
+  }
+
+  // A frozen encoder's rows come ahead: of all splits of 9 blocks on 3 stages the one that is chosen
+  // is played the quickest, over links that rows take about as long as the blocks of a stage.
+  TEST_CASE("over slow links a frozen encoder's split is the best that is played") {
+    Question q;
+    q.scenario = examples::small_on_cpu(4, 8);
+    Module& vision = q.scenario.model.modules[0];
+    vision.layers = 9;
+    q.scenario.model.modules[2].layers = 1;
+    q.scenario.model.modules[2].vocab = 64;
+    q.scenario.data.source =
+        SyntheticData{examples::always(8), examples::always(2), examples::always(1)};
+    vision.trainable = q.scenario.model.modules[1].trainable = Trainable::frozen;
+    q.scenario.cluster.nodes = 4;
+    q.scenario.cluster.ranks_per_node = 1;
+    q.scenario.cluster.node_link.rate = q.scenario.cluster.fabric_link.rate = BytesPerSecond(5e7);
+    ModuleLayout encoder, language;
+    encoder.pp = encoder.ranks = 3;
+    language.first_rank = 3;
+    q.layout = {.placement = Placement::non_colocated,
+                .modules = {encoder, encoder, language},
+                .microbatches = 8};
+    const auto step = [&](const std::vector<int>& blocks) {
+      Layout layout = q.layout;
+      layout.modules[0].blocks = layout.modules[1].blocks = blocks;
+      const Program program =
+          lower(q.scenario, layout, balanced_plan(q.scenario, layout, q.profile),
+                typical_batch(q.scenario));
+      const Compiled compiled = std::get<Compiled>(compile(program));
+      return estimate(program, compiled, price(program, compiled, q.scenario.cluster, q.profile))
+          .step()
+          .count();
+    };
+    double least = 1e300;
+    for (int a = 1; a < 8; ++a)
+      for (int b = 1; a + b < 9; ++b) least = std::min(least, step({a, b, 9 - a - b}));
+    const std::vector<int> chosen =
+        balanced_plan(q.scenario, q.layout, q.profile).branches[0].grid.blocks;
+    CAPTURE(chosen);
+    CHECK(step(chosen) == doctest::Approx(least).epsilon(1e-3));
+    CHECK(step({5, 2, 2}) > 1.05 * least);
   }
 }
 
