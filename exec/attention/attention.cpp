@@ -214,17 +214,18 @@ Bucket one_sequence(std::int64_t rows) {
   return bucket;
 }
 
-SequencePlan plan_masked(const TokenMask& mask, std::int64_t window) {
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, std::int64_t row_split) {
   SequencePlan plan;
   const Interval rows{0, mask.tokens()};
   if (rows.size() == 0) return plan;
   plan.buckets.push_back(one_sequence(rows.size()));
-  plan.calls = plan_calls(rectangles(mask, window), {rows}, {rows});
+  plan.calls = plan_calls(rectangles(mask, window), {rows}, key_pieces(rows.size(), row_split));
   return plan;
 }
 
 std::vector<AttentionCall> calls_of(const SequencePlan& plan, const Bucket& bucket) {
-  return plan.calls.empty() ? plan_calls(bucket.longest, plan.causal, plan.window) : plan.calls;
+  return plan.calls.empty() ? plan_calls(bucket.longest, plan.causal, plan.window, plan.row_split)
+                            : plan.calls;
 }
 
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {

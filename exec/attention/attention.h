@@ -39,7 +39,8 @@ struct SequencePlan {
   torch::Tensor order;    // [T] packed row of each row in bucket order; undefined: the same
   torch::Tensor inverse;  // [T]
   bool causal = false;
-  std::int64_t window = 0;  // of a causal plan: rows that a row sees, itself included; 0: all
+  std::int64_t window = 0;     // of a causal plan: rows that a row sees, itself included; 0: all
+  std::int64_t row_split = 0;  // keys of a row in one call; 0: all
   std::vector<AttentionCall> calls;  // of a mask: all rows are one sequence, in one bucket
   std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
   // Set (context parallelism by heads): the above is of the rows of all ranks, which are turned before they
@@ -54,8 +55,8 @@ SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device);
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
                          torch::Dtype dtype);
-// Of `mask`, seeing no further than `window`; 0: all of it. Not turned.
-SequencePlan plan_masked(const TokenMask& mask, std::int64_t window);
+// Of `mask`, seeing no further than `window`, in pieces of `row_split` keys; 0: all of it. Not turned.
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, std::int64_t row_split);
 SequencePlan::Bucket one_sequence(std::int64_t rows);  // without padding
 // What every bucket's attention takes.
 std::vector<AttentionCall> calls_of(const SequencePlan& plan, const SequencePlan::Bucket& bucket);

@@ -51,10 +51,19 @@ std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
   return calls;
 }
 
-std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window) {
+std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window,
+                                      std::int64_t row_split) {
   TokenMask mask;
   mask.add(length, 0, causal, {0, 1});
-  return plan_calls(rectangles(mask, window), {{0, length}}, {{0, length}});
+  return plan_calls(rectangles(mask, window), {{0, length}}, key_pieces(length, row_split));
+}
+
+std::vector<Interval> key_pieces(std::int64_t tokens, std::int64_t row_split) {
+  const std::int64_t step = row_split > 0 ? row_split : tokens;
+  std::vector<Interval> pieces;
+  for (std::int64_t first = 0; first < tokens; first += step)
+    pieces.push_back({first, std::min(first + step, tokens)});
+  return pieces;
 }
 
 Tensor bitmap(const AttentionCall& call, const torch::TensorOptions& format) {

@@ -7,8 +7,15 @@
 
 #include "exec/torch_pch.h"
 #include "shared/layers/token_mask.h"
+#include "shared/model/layout.h"
 
 namespace polyphony::exec {
+
+// What a layout says of a module's attention (shared/model/layout.h).
+struct AttentionWay {
+  ContextAttention context = ContextAttention::all_gather;
+  std::int64_t row_split = 0;
+};
 
 struct AttentionCall {
   Interval queries, keys;  // rows of the tensors
@@ -24,7 +31,10 @@ std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
                                       const std::vector<Interval>& queries,
                                       const std::vector<Interval>& keys);
 // Of sequences side by side, all of `length`; causal with a window of so many rows, 0: of all.
-std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window);
+std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window,
+                                      std::int64_t row_split);
+// The axis in pieces of at most `row_split`, a call of its own each (ModuleLayout::row_split); 0: whole.
+std::vector<Interval> key_pieces(std::int64_t tokens, std::int64_t row_split);
 
 // [queries, keys] of one call: 0, or −∞; of all calls together.
 torch::Tensor bitmap(const AttentionCall& call, const torch::TensorOptions& format);

@@ -67,7 +67,7 @@ GatheredOrder order_gathered(const WorkInput& data) {
 
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 const Tensor& angles, torch::Dtype dtype,
-                                                ContextAttention way, std::int64_t window) {
+                                                AttentionWay way, std::int64_t window) {
   GatheredRows rows{values_of(data.context_samples), values_of(data.context_positions), 0, 0};
   const std::vector<std::int64_t>& counts = data.context_rows;
   const auto mine = counts.begin() + context.index();
@@ -103,8 +103,8 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
   const std::vector<Rectangle> all = rectangles(mask, window);
   const std::vector<Interval> queries =
       intervals_of(places[static_cast<std::size_t>(context.index())]);
-  if (way != ContextAttention::ring) {
-    plan->calls = plan_calls(all, queries, {{0, gathered}});
+  if (way.context != ContextAttention::ring) {
+    plan->calls = plan_calls(all, queries, key_pieces(gathered, way.row_split));
     return plan;
   }
   std::vector<std::vector<AttentionCall>> calls;

@@ -37,7 +37,7 @@ GatheredOrder order_gathered(const WorkInput& data);
 // `angles` [T, D/2]: exec/attention/rotary.h. `window`: keys that a query sees; 0: all before it.
 std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGroup& context,
                                                 const torch::Tensor& angles, torch::Dtype dtype,
-                                                ContextAttention way, std::int64_t window = 0);
+                                                AttentionWay way, std::int64_t window = 0);
 
 // attention() of exec/attention/attention.h in two steps: qkv [T, K·(g+2)·D] -> rotated queries of this rank
 // [K, g, T, D], and keys and values of all ranks, by sample and position; these -> [T, K·g·D].

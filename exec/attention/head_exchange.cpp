@@ -39,13 +39,13 @@ Tensor HeadExchange::own(const Tensor& all) const {
 }
 
 SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const Tensor& angles,
-                           torch::Dtype dtype, std::int64_t window) {
+                           torch::Dtype dtype, std::int64_t window, std::int64_t row_split) {
   const Tensor lengths =
       at::bincount(data.context_samples.cpu(), {}, static_cast<std::int64_t>(data.lengths.size()));
   const std::int64_t* const first = lengths.const_data_ptr<std::int64_t>();
   SequencePlan plan = data.mask.runs.empty()
                           ? plan_causal({first, first + lengths.numel()}, angles.device())
-                          : plan_masked(data.mask, window);
+                          : plan_masked(data.mask, window, row_split);
   const GatheredOrder sorted = order_gathered(data);
   plan.heads =
       std::make_shared<HeadExchange>(context, data.context_rows, sorted.order, sorted.inverse);

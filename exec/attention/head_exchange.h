@@ -33,7 +33,7 @@ class HeadExchange : public RowExchange {
 
 // Of the whole samples of the group; `angles` [T, D/2] of this rank's rows. `window`: rows that a row sees, 0: all.
 SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const torch::Tensor& angles,
-                           torch::Dtype dtype, std::int64_t window);
+                           torch::Dtype dtype, std::int64_t window, std::int64_t row_split);
 // qkv [T, K·(g+2)·D] -> rotated, of the group's rows and this rank's heads [G, K/n·(g+2)·D], as attention()
 // reads it. What that gives comes back by own_rows().
 torch::Tensor exchange_heads(const torch::Tensor& qkv, const SequencePlan& plan,

@@ -222,19 +222,20 @@ Tensor window_angles(const Module& module, const WorkInput& data) {
 // Of a language module's blocks that see `window` rows, or all (0).
 SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor& angles,
                        std::int64_t window, torch::Dtype dtype, InnerGroup& context,
-                       ContextAttention way) {
+                       AttentionWay way) {
   SequencePlan plan;
   if (context.size() == 1 && module.mask != Mask::causal) {
-    plan = plan_masked(data.mask, window);
+    plan = plan_masked(data.mask, window, way.row_split);
     add_rotation(plan, angles, dtype);
   } else if (context.size() == 1) {
     plan = plan_causal(data.lengths, angles, dtype);
-  } else if (way == ContextAttention::ulysses) {
-    plan = plan_exchange(data, context, angles, dtype, window);
+  } else if (way.context == ContextAttention::ulysses) {
+    plan = plan_exchange(data, context, angles, dtype, window, way.row_split);
   } else {
     plan.context = plan_context(data, context, angles, dtype, way, window);
   }
   plan.window = window;
+  plan.row_split = way.row_split;
   return plan;
 }
 
@@ -242,7 +243,7 @@ SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor
 
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context,
-                            ContextAttention way) {
+                            AttentionWay way) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
   switch (module.kind) {
     case ModuleKind::vision: {
@@ -268,7 +269,7 @@ SequencePlan plan_sequences(const Module& module, const WorkInput& data,
 
 SequencePlan plan_windows(const Module& module, const WorkInput& data,
                           const torch::TensorOptions& format, InnerGroup& context,
-                          ContextAttention way) {
+                          AttentionWay way) {
   const auto dtype = c10::typeMetaToScalarType(format.dtype());
   if (module.kind == ModuleKind::language && module.sliding_window > 0)
     return plan_text(module, data, window_angles(module, data), module.sliding_window, dtype,

@@ -71,11 +71,11 @@ struct Frame {
 std::int64_t sequence_length(const Module& module, const WorkInput& data);
 SequencePlan plan_sequences(const Module& module, const WorkInput& data,
                             const torch::TensorOptions& format, InnerGroup& context,
-                            ContextAttention way);
+                            AttentionWay way);
 // Of blocks that attend inside windows; empty without.
 SequencePlan plan_windows(const Module& module, const WorkInput& data,
                           const torch::TensorOptions& format, InnerGroup& context,
-                          ContextAttention way);
+                          AttentionWay way);
 
 // x with the rows that came over edges added, where the chunk has such inputs.
 torch::Tensor add_edge_rows(const Frame& frame, const torch::Tensor& x);

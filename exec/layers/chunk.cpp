@@ -119,7 +119,7 @@ struct Chunk::Impl {
         data,
         pass,
         has_blocks
-            ? plan_sequences(module, data, anchor.options(), groups.context, options.cp_attention)
+            ? plan_sequences(module, data, anchor.options(), groups.context, options.attention)
             : SequencePlan{},
         inputs,
         options.input_edges,
@@ -129,9 +129,8 @@ struct Chunk::Impl {
         choices,
         first_edge,
         module.kind == ModuleKind::diffusion ? plan_items(pass, own, data, inputs) : LatentPlan{},
-        has_blocks
-            ? plan_windows(module, data, anchor.options(), groups.context, options.cp_attention)
-            : SequencePlan{}};
+        has_blocks ? plan_windows(module, data, anchor.options(), groups.context, options.attention)
+                   : SequencePlan{}};
   }
 
   LatentPlan plan_items(const Pass& pass, const std::shared_ptr<const SequenceRows>& own,

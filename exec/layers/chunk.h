@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/attention/attention_calls.h"
 #include "exec/autograd/inner_groups.h"
 #include "exec/parameters/init.h"
 #include "exec/work_input.h"
@@ -36,7 +37,7 @@ struct ChunkOptions {
   bool input_grad = true;  // the backward returns the gradients of the boundary inputs
   bool edge_grad = true;   // those of inputs over model edges among them
   bool sequence_parallel = false;
-  ContextAttention cp_attention = ContextAttention::all_gather;
+  AttentionWay attention;
   int expert_tp = 0;                   // tensor-parallel ranks that cut one expert: 1, or 0 for all
   std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order
   // Blocks whose forward, or its attention, runs again inside the backward (exec/autograd/recompute.h):

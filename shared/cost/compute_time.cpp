@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/overlap.h"
 #include "shared/cost/unfused.h"
@@ -43,8 +44,9 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel kernel = masked(inside.kernels[i], module, profile.stack);
     if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
-    const Seconds time =
-        kernel_time(profile, kernel, context.precision) * correction(profile, kernel.layer, phase);
+    const bool tail = kernel.kind == KernelKind::attention && kernel.n == 1;  // forward
+    const Seconds time = kernel_time(profile, kernel, context.precision) *
+                         correction(profile, kernel.layer, phase) * (tail ? context.tail : 1);
     total += time;
     if (kernel.kind == KernelKind::gemm) products += time;
     if (kernel.kind == KernelKind::attention) attention += time;
@@ -163,7 +165,8 @@ Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluste
   const ExpertChoice experts = profile.stack.one_copy
                                    ? ExpertChoice{module.experts_per_token, module.experts}
                                    : ExpertChoice{};
-  const ChunkContext context = chunk_context(program, *compute);
+  ChunkContext context = chunk_context(program, *compute);
+  context.tail = attention_tail(program, *compute, profile);
   return profile.op_overhead + range_time(module, compute->layers, compute->phase,
                                           program.size_of(compute->work, compute->module), context,
                                           {ring(groups.tensor, {}), ring(groups.context, {}),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/message_time.h"
 #include "shared/cost/overlap.h"
@@ -81,10 +82,16 @@ class Pricer {
     // Groups of one module have one size; whether they span nodes may differ, so the groups
     // themselves are part of the key.
     const ChunkGroups groups = groups_of(program_, op, *compute);
-    const Key key{
-        compute->module, compute->layers, compute->phase, groups.tensor,
-        groups.context,  groups.expert,   size,           slowest_device(program_, op, cluster_),
-        compute->recipe};
+    const Key key{compute->module,
+                  compute->layers,
+                  compute->phase,
+                  groups.tensor,
+                  groups.context,
+                  groups.expert,
+                  size,
+                  slowest_device(program_, op, cluster_),
+                  compute->recipe,
+                  has_tail(profile_) ? compute->work : WorkId()};
     const auto [known, added] = known_.try_emplace(key);
     if (added) {
       known->second = compute_time(program_, id, cluster_, profile_);
@@ -230,8 +237,8 @@ class Pricer {
     return reduced_bytes(profile_, program_.precision, collective.bytes);
   }
 
-  using Key =
-      std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double, Recipe>;
+  using Key = std::tuple<ModuleId, LayerRange, Phase, GroupId, GroupId, GroupId, WorkSize, double,
+                         Recipe, WorkId>;
   const Program& program_;
   const Compiled& compiled_;
   const Cluster& cluster_;

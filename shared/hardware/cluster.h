@@ -34,6 +34,7 @@ struct Device {
   FlopsPerSecond fp32{}, bf16{}, fp8{};  // dense matrix peaks; zero: not supported
   BytesPerSecond memory_rate{};
   Bytes memory{};
+  int processors = 0;  // that run a thread block each; 0: not known
   bool operator==(const Device&) const = default;
 };
 

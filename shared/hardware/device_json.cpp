@@ -1,5 +1,7 @@
 #include "shared/hardware/device_json.h"
 
+#include <nlohmann/json.hpp>
+
 namespace polyphony {
 namespace {
 
@@ -41,7 +43,8 @@ std::vector<Field> device_fields() {
       {"bf16", compute_rate_form("989TFLOPS"), "dense matrix peak in bf16; absent: not supported"},
       {"fp8", compute_rate_form("1979TFLOPS"), "dense matrix peak in fp8; absent: not supported"},
       {"memory_rate", memory_rate_form(), "of its memory", true},
-      {"memory", memory_form(), "its size", true}};
+      {"memory", memory_form(), "its size", true},
+      {"processors", integer_form(1, 1 << 20), "streaming multiprocessors; absent: not known"}};
 }
 
 Device read_device(const JsonValue& json) {
@@ -52,17 +55,20 @@ Device read_device(const JsonValue& json) {
   json.read("fp8", device.fp8);
   json.read("memory_rate", device.memory_rate);
   json.read("memory", device.memory);
+  json.read("processors", device.processors);
   return device;
 }
 
-std::vector<std::pair<std::string, std::string>> device_texts(const Device& device) {
-  std::vector<std::pair<std::string, std::string>> texts = {{"name", device.name},
-                                                            {"fp32", to_text(device.fp32)}};
-  if (device.bf16.value > 0) texts.emplace_back("bf16", to_text(device.bf16));
-  if (device.fp8.value > 0) texts.emplace_back("fp8", to_text(device.fp8));
-  texts.emplace_back("memory_rate", to_text(device.memory_rate));
-  texts.emplace_back("memory", to_text(device.memory));
-  return texts;
+std::string to_json(const Device& device) {
+  nlohmann::ordered_json json;
+  json["name"] = device.name;
+  json["fp32"] = to_text(device.fp32);
+  if (device.bf16.value > 0) json["bf16"] = to_text(device.bf16);
+  if (device.fp8.value > 0) json["fp8"] = to_text(device.fp8);
+  json["memory_rate"] = to_text(device.memory_rate);
+  json["memory"] = to_text(device.memory);
+  if (device.processors > 0) json["processors"] = device.processors;
+  return json.dump();
 }
 
 }  // namespace polyphony

@@ -20,7 +20,8 @@ Form price_form(std::string example);
 std::vector<Field> device_fields();
 // Of a checked value.
 Device read_device(const JsonValue& json);
-// {"key": "text"}, in the order of device_fields(); peaks that are not supported are left out.
-std::vector<std::pair<std::string, std::string>> device_texts(const Device& device);
+// The same as a JSON object's text, in the order of device_fields(); what it does not have or is not
+// known is left out.
+std::string to_json(const Device& device);
 
 }  // namespace polyphony

@@ -35,9 +35,9 @@ constexpr FlopsPerSecond kNotSupported{};
 constexpr double kIdleShare = 0.3;
 
 ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16, FlopsPerSecond fp8,
-                     BytesPerSecond memory_rate, Bytes memory, Link node_link, Link fabric_link,
-                     double watts, FittedOn fitted, const char* source) {
-  return {{name, fp32, bf16, fp8, memory_rate, memory},
+                     BytesPerSecond memory_rate, Bytes memory, int processors, Link node_link,
+                     Link fabric_link, double watts, FittedOn fitted, const char* source) {
+  return {{name, fp32, bf16, fp8, memory_rate, memory, processors},
           node_link,
           fabric_link,
           fitted,
@@ -60,28 +60,28 @@ std::vector<ShippedDevice> make_devices() {
   const Link nic400{400_Gbps, kFabricLatency}, nic800{800_Gbps, kFabricLatency};
   const FlopsPerSecond fp32_a40(37.4e12), fp32_a100(19.5e12), bf16_a40(149.7e12);
   ShippedDevice gb200 =
-      device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB - kContext, nvlink5,
-             nic800, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
+      device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB - kContext, 148,
+             nvlink5, nic800, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
   gb200.domain = 72;  // NVL72: 18 trays of 4
   return {
-      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB - kDriver, pcie, nic50, 300,
-             FittedOn::a100, "[a40] [fp32]"),
+      device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB - kDriver, 84, pcie, nic50,
+             300, FittedOn::a100, "[a40] [fp32]"),
       device("L40S", FlopsPerSecond(91.6e12), 362_TFLOPs, 733_TFLOPs, 864_GBps, 48_GiB - kDriver,
-             pcie, nic50, 350, FittedOn::a100, "[l40s]"),
-      device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB - kDriver, nvlink3,
-             nic200, 400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
-      device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB - kDriver, nvlink3,
-             nic200, 400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
-      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver, nvlink4,
+             142, pcie, nic50, 350, FittedOn::a100, "[l40s]"),
+      device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB - kDriver, 108,
+             nvlink3, nic200, 400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
+      device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB - kDriver, 108,
+             nvlink3, nic200, 400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
+      device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver, 132, nvlink4,
              nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
-      device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver,
+      device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver, 132,
              {200_GBps, kNvlinkLatency}, nic200, 700, FittedOn::h100, "[prof] [fp32]"),
-      device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(149'518'548'992), nvlink4,
-             nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
-      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB - kDriver, nvlink4, nic200,
-             400, FittedOn::h100, "[prof] [fp32]"),
+      device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(149'518'548'992), 132,
+             nvlink4, nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
+      device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB - kDriver, 78, nvlink4,
+             nic200, 400, FittedOn::h100, "[prof] [fp32]"),
       device("B200", 80_TFLOPs, 2250_TFLOPs, 4500_TFLOPs, 8000_GBps,
-             Bytes(191'555'541'401) - kContext, nvlink5, nic400, 1000, FittedOn::b200,
+             Bytes(191'555'541'401) - kContext, 148, nvlink5, nic400, 1000, FittedOn::b200,
              "[torchtitan] [prof] [fp32]"),
       gb200,
       // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
@@ -89,7 +89,7 @@ std::vector<ShippedDevice> make_devices() {
       // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s. Without instructions
       // for bf16, numbers are widened to fp32 and back: half as fast, assumed.
       device("cpu-core", FlopsPerSecond(80e9), FlopsPerSecond(40e9), kNotSupported, 8_GBps, 4_GiB,
-             {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)}, 0, FittedOn::nothing,
+             1, {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)}, 0, FittedOn::nothing,
              "assumed, deliberately slow"),
   };
 }

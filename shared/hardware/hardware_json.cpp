@@ -101,6 +101,8 @@ ObjectForm stack_form() {
   form.fields.push_back({"host", overhead_form("8us"), "per launch"});
   form.fields.push_back(
       {"routing", overhead_form("2ms"), "a layer of experts, forward: the host waited for"});
+  form.fields.push_back({"key_heads_a_launch", integer_form(0, 1 << 20),
+                         "of attention forward, with their queries'; 0: all"});
   form.fields.push_back({"unfused", boolean_form(), "biases and dropout are kernels of their own"});
   form.fields.push_back({"eager_attention", boolean_form(), "scores go through memory"});
   form.fields.push_back(
@@ -125,6 +127,7 @@ SoftwareStack read_stack(const JsonValue& json) {
   for (const StackKey& number : kStackNumbers) json.read(number.key, stack.*number.member);
   json.read("host", stack.host);
   json.read("routing", stack.routing);
+  json.read("key_heads_a_launch", stack.key_heads_a_launch);
   json.read("unfused", stack.unfused);
   json.read("eager_attention", stack.eager_attention);
   json.read("early_attention", stack.early_attention);
@@ -142,6 +145,7 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
   for (const StackKey& number : kStackNumbers) json[number.key] = stack.*number.member;
   json["host"] = to_text(stack.host);
   json["routing"] = to_text(stack.routing);
+  json["key_heads_a_launch"] = stack.key_heads_a_launch;
   json["unfused"] = stack.unfused;
   json["eager_attention"] = stack.eager_attention;
   json["early_attention"] = stack.early_attention;
@@ -301,13 +305,12 @@ HardwareProfile parse_profile(const std::string& text, const std::string& file) 
 }
 
 std::string to_json(const HardwareProfile& profile) {
-  nlohmann::ordered_json device;
-  for (const auto& [key, text] : device_texts(profile.device)) device[key] = text;
-  nlohmann::ordered_json json = {{"profile", 1},
-                                 {"name", profile.name},
-                                 {"software", profile.software},
-                                 {"source", profile.source},
-                                 {"device", device}};
+  nlohmann::ordered_json json = {
+      {"profile", 1},
+      {"name", profile.name},
+      {"software", profile.software},
+      {"source", profile.source},
+      {"device", nlohmann::ordered_json::parse(to_json(profile.device))}};
   for (const NumberKey& number : kNumbers) json[number.key] = profile.*number.member;
   for (const TimeKey& time : kTimes) json[time.key] = to_text(profile.*time.member);
   json["nccl"] = profile.nccl;

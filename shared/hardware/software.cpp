@@ -114,6 +114,7 @@ std::vector<SoftwareStack> make_stacks() {
   fields.name = "cornstarch";
   fields.narrow_attention_backward = 0.0231;
   fields.wide_attention_backward = 0.00506;
+  fields.key_heads_a_launch = 1;    // arXiv 2503.11367v4, §4.3: keys are gathered head by head
   fields.blocking_messages = true;  // cornstarch/plugin/.../multimodal_1f1b.py waits for each
   stacks.push_back(fields);
   return stacks;

@@ -77,6 +77,9 @@ struct SoftwareStack {
   // Of the peak, what attention's backward reaches with heads of up to kNarrowHead, and with wider
   // ones, whatever the forward does; 0: as the profile says.
   double narrow_attention_backward = 0, wide_attention_backward = 0;
+  // Key heads, with their queries', in one launch of attention forward; 0: all. Few of them leave
+  // processors idle at its end (shared/cost/attention_tail.h).
+  int key_heads_a_launch = 0;
   // Images of one work are rows of one sequence, whose pairs are all computed and then masked.
   bool masked_images = false;
   // Experts: a token goes to a node, and to a rank, once, however many of its experts are there

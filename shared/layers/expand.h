@@ -74,6 +74,7 @@ struct ChunkContext {
   bool edge_grad = true;    // and, of inputs over model edges after the first layer, theirs
   int added_edges = 0;      // model edges whose rows are added before its first layer
   bool weight_grad = true;  // the module is trainable
+  double tail = 1;          // of attention forward (shared/cost/attention_tail.h)
 };
 
 Expansion expand(const Module& module, LayerRange layers, Phase phase, const WorkSize& size,

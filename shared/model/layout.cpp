@@ -190,6 +190,7 @@ std::string describe(const ModuleLayout& layout) {
     text += std::string(" ") + name(layout.tokens);
   if (layout.cp > 1 && layout.cp_attention != ContextAttention::all_gather)
     text += std::string(" ") + name(layout.cp_attention);
+  if (layout.row_split > 0) text += " rows of " + std::to_string(layout.row_split);
   if (layout.ep > 1) text += " EP" + std::to_string(layout.ep);
   if (layout.expert_tp > 0) text += " experts TP" + std::to_string(layout.expert_tp);
   text += " PP" + std::to_string(layout.pp);

@@ -92,6 +92,9 @@ struct ModuleLayout {
   int expert_tp = 0;                  // 0: tp
   TokenAssignment tokens = TokenAssignment::contiguous;
   ContextAttention cp_attention = ContextAttention::all_gather;
+  // Keys of a query that attention takes in one piece, its pieces joined by their log-sum-exps: long
+  // rows leave no tail behind the others (shared/cost/attention_tail.h). 0: all.
+  int row_split = 0;
   Spread spread = Spread::samples;
   int first_rank = 0;
   int ranks = 1;

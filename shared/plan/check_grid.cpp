@@ -145,6 +145,9 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
       if (const std::string why = part->refused(module, layout); !why.empty())
         return refuse(module.name + ": " + why);
   }
+  if (layout.row_split < 0 || (layout.row_split > 0 && module.kind != ModuleKind::language))
+    return refuse(module.name + ": row_split " + number(layout.row_split) +
+                  " is for rows of a language module; leave it out");
   if (Verdict verdict = check_expert_parallel(module, layout)) return verdict;
   if (Verdict verdict = check_sharding(module, layout)) return verdict;
   return check_recompute(module, layout);

@@ -38,9 +38,11 @@ auto fields(const Model& value) {
 }
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, cp_attention, spread, first_rank, ranks, blocks, ahead, item_cost] = value;
+               tokens, cp_attention, row_split, spread, first_rank, ranks, blocks, ahead,
+               item_cost] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
-                  expert_tp, tokens, cp_attention, spread, first_rank, ranks, blocks, ahead);
+                  expert_tp, tokens, cp_attention, row_split, spread, first_rank, ranks, blocks,
+                  ahead);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;

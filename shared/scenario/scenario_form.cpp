@@ -121,6 +121,8 @@ const ObjectForm& grid_form() {
        {"tokens", choice_form(enum_names<TokenAssignment>()), "how cp ranks divide a sequence"},
        {"cp_attention", choice_form(enum_names<ContextAttention>()),
         "how cp ranks attend: keys gathered, heads exchanged, or keys passed round"},
+       {"row_split", integer_form(0, std::int64_t{1} << 30),
+        "language: keys of a row that attention takes in one piece; 0: all"},
        {"spread", choice_form(enum_names<Spread>()),
         "what an encoder's ranks divide: samples, or single images"},
        {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),

@@ -52,6 +52,7 @@ ModuleLayout read_grid(const JsonValue& value) {
   if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
   if (value.has("cp_attention"))
     grid.cp_attention = enum_named<ContextAttention>(value.at("cp_attention").text());
+  value.read("row_split", grid.row_split);
   if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);
   value.read("ahead", grid.ahead);

@@ -79,16 +79,10 @@ Json module_json(const Model& model, std::size_t m, NumberFormat precision) {
   return json;
 }
 
-Json device_figures(const Device& device) {
-  Json json;
-  for (const auto& [key, text] : device_texts(device)) json[key] = text;
-  return json;
-}
-
 Json device_json(const Device& device) {
   const ShippedDevice* shipped = find_device(device.name);
   if (shipped != nullptr && shipped->device == device) return device.name;
-  return device_figures(device);
+  return Json::parse(to_json(device));
 }
 
 // What a flat machine needs not say.
@@ -184,6 +178,7 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
   if (grid.cp_attention != ContextAttention::all_gather)
     json["cp_attention"] = name(grid.cp_attention);
+  if (grid.row_split > 0) json["row_split"] = grid.row_split;
   if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
   if (!grid.blocks.empty()) json["blocks"] = grid.blocks;
   if (grid.ahead > 0) json["ahead"] = grid.ahead;
@@ -269,7 +264,7 @@ Json training_json(const Training& training) {
 
 }  // namespace
 
-std::string resolved_text(const Device& device) { return device_figures(device).dump(); }
+std::string resolved_text(const Device& device) { return to_json(device); }
 
 std::string resolved_text(const Layout& layout, const Model& model) {
   return layout_json(layout, model).dump();

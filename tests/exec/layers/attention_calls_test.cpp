@@ -101,16 +101,20 @@ TEST_SUITE("attention calls") {
   }
 
   TEST_CASE("sequences side by side take one call without a window, stock ones without a mask") {
-    CHECK(plan_calls(9, false, 0).size() == 1);
-    const std::vector<AttentionCall> causal = plan_calls(9, true, 0);
+    CHECK(plan_calls(9, false, 0, 0).size() == 1);
+    const std::vector<AttentionCall> causal = plan_calls(9, true, 0, 0);
     REQUIRE(causal.size() == 1);
     CHECK(causal[0].filling == Filling::causal);
     // Windows of four: rows 0 to 3 are causal, the next four and the last see parts of seven keys.
-    const std::vector<AttentionCall> windows = plan_calls(9, true, 4);
+    const std::vector<AttentionCall> windows = plan_calls(9, true, 4, 0);
     REQUIRE(windows.size() == 3);
     CHECK(windows[0].filling == Filling::causal);
     CHECK(windows[1].filling == Filling::bitmap);
     CHECK(windows[1].keys == Interval{1, 8});
     CHECK(windows[2].keys == Interval{5, 9});
+    // Four keys at a time: rows 0 to 3 are causal and full for those behind, and so on.
+    const std::vector<AttentionCall> split = plan_calls(9, true, 0, 4);
+    for (const AttentionCall& call : split) CHECK(call.keys.size() <= 4);
+    CHECK(split.size() == 5);
   }
 }

@@ -92,7 +92,7 @@ std::vector<Stage> language(std::vector<Stage> stages, ContextAttention way,
                 [](const Stage& stage) { return stage.module.kind != ModuleKind::language; });
   for (Stage& stage : stages) {
     stage.options.sequence_parallel = sequence_parallel;
-    stage.options.cp_attention = way;
+    stage.options.attention.context = way;
   }
   return stages;
 }

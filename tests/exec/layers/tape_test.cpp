@@ -174,7 +174,8 @@ TEST_SUITE("tape") {
       for (Setup& setup : setups) setup.context.cp = named.ranks;
       for (const ContextAttention way : ways(4, named.ranks)) {
         CAPTURE(name(way));
-        for (Setup& setup : setups) setup.context.cp_attention = setup.options.cp_attention = way;
+        for (Setup& setup : setups)
+          setup.context.cp_attention = setup.options.attention.context = way;
         CHECK(differences(named.ranks, setups,
                           [&](auto&, Setup& mine, Communicators& groups, Seat& seat) {
                             const Share& share = shares[static_cast<std::size_t>(seat.tensor)];

@@ -45,6 +45,12 @@ std::vector<Case> mask_cases() {
     cases.push_back(alone);
     cases.push_back(changed(alone, "latent attention", [](Module& l) { make_latent(l, 12); }));
     cases.push_back(changed(alone, "windows over rows, sinks", make_sliding));
+    for (const int contexts : {1, 2}) {
+      Case split = masked(mask, contexts, TokenAssignment::zigzag);
+      split.name += ", rows of 5 keys";
+      split.layout.modules.back().row_split = 5;
+      cases.push_back(split);
+    }
     for (const ContextAttention way : {ContextAttention::ulysses, ContextAttention::ring})
       for (const TokenAssignment deal : {TokenAssignment::zigzag, TokenAssignment::balanced}) {
         cases.push_back(masked(mask, 2, deal, way));

@@ -78,8 +78,8 @@ std::int64_t of_blocks(const Chunk& c) {
   Silent others(c.context.cp, c.seat.context);
   InnerGroup group(GroupKind::context, c.context.cp > 1 ? &others : nullptr, record);
   std::int64_t bytes =
-      bytes_of(plan_sequences(c.module, c.data, c.format(), group, c.context.cp_attention)) +
-      bytes_of(plan_windows(c.module, c.data, c.format(), group, c.context.cp_attention));
+      bytes_of(plan_sequences(c.module, c.data, c.format(), group, {c.context.cp_attention})) +
+      bytes_of(plan_windows(c.module, c.data, c.format(), group, {c.context.cp_attention}));
   if (c.module.experts > 0 && c.module.balance_weight > 0) {
     const auto samples = static_cast<std::int64_t>(c.data.lengths.size());
     bytes += kIndex * (samples + (c.context.cp > 1 ? 0 : c.data.positions.size(-1)));
