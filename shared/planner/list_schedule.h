@@ -1,0 +1,99 @@
+// The dual-queue list scheduler: places the forwards and backwards of a step on its ranks, one turn
+// after another, always on the rank that can start one the earliest.
+//   Each rank has two queues, of forwards and of backwards whose inputs have come or will come at a
+//   known time. Where both have one by the time that the rank is free, it alternates: not the kind
+//   that ran last, a forward at the start. Otherwise the kind that can start earlier.
+//     rank       the earliest start; of equal ones the lowest rank
+//     in a queue the lowest key; of equal ones the earlier input, then the lower stage
+//   A forward is put off while what it keeps would leave some earlier microbatch too little of the
+//   rank's capacity to end: for each unfinished one i before it,
+//     Σ held by later ones than i + what the forward keeps + all that i keeps ≤ capacity.
+//   That is necessary, as i's backwards cannot run before all of its forwards have, and sufficient:
+//   the first unfinished microbatch can always go on. Nothing is refused that could end, and
+//   nothing deadlocks.
+//   What a turn waits for is what its ops wait for in the Program, so that its end is the
+//   estimate's: the rank, its stage's inputs; a message begins when its sender is done, the link's
+//   last message has come, and the receiving stage's turn that many slots before has ended.
+//   O(turns · (ranks + stages of a rank)).
+// Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2) §5.2: queues and alternation; ties,
+// keys and the rule of memory are ours.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/planner/stage_graph.h"
+
+namespace polyphony {
+
+// Which of several turns goes first.
+struct Keys {
+  std::array<std::vector<double>, 2> of;  // by direction, node; the lowest goes first
+  bool alternate = true;                  // false: forwards and backwards are one queue
+};
+// Earlier microbatches first, of one the stage that is furthest along.
+Keys keys_in_turn(const StageGraph& graph);
+
+struct Placed {
+  std::uint8_t direction = 0;
+  std::uint16_t stage = 0;  // of the graph
+  std::int32_t place = 0;
+};
+struct ListSchedule {
+  std::array<std::vector<double>, 2> start;  // by direction, node
+  std::vector<std::vector<Placed>> orders;   // by rank
+  double makespan = 0;
+};
+
+// Why no order of any kind fits a rank's memory: a microbatch alone keeps more. Empty: one does.
+std::string too_large(const StepCosts& costs);
+
+// Its arrays are used again from run to run.
+class ListScheduler {
+ public:
+  explicit ListScheduler(const StageGraph& graph);
+  // False: it would take `give_up` or longer. Needs memory for each microbatch alone.
+  bool run(const Keys& keys, ListSchedule& result,
+           double give_up = std::numeric_limits<double>::infinity());
+  // Every rank's turns in an order of its own: when they run. False as well: they wait for each
+  // other. Capacities are not looked at.
+  bool follow(const std::vector<std::vector<Placed>>& orders, ListSchedule& result,
+              double give_up = std::numeric_limits<double>::infinity());
+
+ private:
+  bool place_all(ListSchedule& result, double give_up);
+  void refresh(int direction, int stage);
+  double arrive(int direction, int stage, std::size_t link, int sender, int place);
+  bool admits(int rank, std::size_t node) const;
+  void look(int rank);
+  void place(int rank, ListSchedule& result);
+
+  struct Queue {  // one direction of a stage: the work that is next
+    int next = 0;
+    double ready = 0;  // infinite: not known yet
+  };
+  struct RankState {
+    double free = 0;
+    int last = StageGraph::kBackward;  // direction of its last turn
+    std::int64_t used = 0;
+    int lead = 0, top = 0;             // microbatches: first unfinished, last begun
+    std::vector<std::int64_t> held{};  // by microbatch
+    std::vector<int> left{};           // turns, by microbatch
+    double start = 0;                  // of what it would run next; infinite: nothing
+    int direction = 0, stage = 0;      // of that
+    std::size_t placed = 0;
+  };
+  const StageGraph& graph_;
+  const Keys* keys_ = nullptr;
+  const std::vector<std::vector<Placed>>* orders_ = nullptr;  // to follow; none: keys say
+  std::array<std::vector<Queue>, 2> queues_;
+  std::array<std::vector<double>, 2> end_;                   // by direction, node
+  std::array<std::vector<std::vector<double>>, 2> arrived_;  // by receiving stage, link: the last
+  std::array<std::vector<std::vector<double>>, 2> coming_;   // and the next one's
+  std::vector<RankState> ranks_;
+};
+
+}  // namespace polyphony

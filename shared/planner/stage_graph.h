@@ -1,0 +1,60 @@
+// StepCosts laid out flat, for planners that place a step's turns thousands of times: microbatches
+// stand in the order in which links carry them, times are seconds.
+//   A node is (stage, place of the work in the order). A step and its mirror are the same graph: run
+//   backwards in time, a stage's backward is its forward, and microbatches come in reverse.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "shared/planner/step_costs.h"
+#include "shared/schedule/turn.h"
+
+namespace polyphony {
+
+class StageGraph {
+ public:
+  // By direction.
+  static constexpr int kForward = 0, kBackward = 1;
+
+  struct Stage {
+    int rank = 0;
+    std::size_t branch = 0, first = 0;  // first: of its nodes
+    int stage = 0;                      // of the branch
+    int works = 0;
+    std::array<bool, 2> runs{true, true};  // by direction
+    std::vector<int> from{};               // stages that send it forwards
+    int to = -1;                           // the one that it sends to
+  };
+  // `order`: microbatches, first to last.
+  StageGraph(const StepCosts& costs, const std::vector<int>& order);
+
+  StageGraph mirrored() const;
+
+  // Places of microbatch k (in the order) among the works of a branch: [begin, end).
+  int begin(std::size_t branch, int k) const { return first_place[branch][std::size_t(k)]; }
+  int end(std::size_t branch, int k) const { return first_place[branch][std::size_t(k) + 1]; }
+  Turn turn(int direction, int stage, int place) const;
+
+  int ranks = 0, microbatches = 0, receive_slots = 0;
+  std::size_t turns = 0;  // of all ranks
+  std::vector<Stage> stages;
+  std::vector<std::vector<int>> on_rank;        // stages
+  std::array<std::vector<double>, 2> seconds;   // by direction, node
+  std::vector<double> message;                  // by node: to the next stage, and back
+  std::vector<std::int64_t> kept;               // by node
+  std::vector<int> microbatch;                  // by node: place in the order
+  std::vector<std::vector<int>> first_place;    // by branch, microbatch
+  std::vector<std::vector<int>> work_at;        // by branch, place
+  std::vector<std::vector<std::int64_t>> full;  // by rank, microbatch: all that it keeps there
+  std::vector<std::vector<int>> turns_of;       // by rank, microbatch
+  std::vector<std::int64_t> capacity;           // by rank
+  bool limited = false;                         // whether any capacity is
+};
+
+// 0, 1, 2, …
+std::vector<int> microbatches_in_turn(const StepCosts& costs);
+
+}  // namespace polyphony

@@ -1,0 +1,255 @@
+#include "shared/planner/timetable.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "shared/schedule/orders.h"
+
+namespace polyphony {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+class Player {
+ public:
+  Player(const StepCosts& costs, const std::vector<Turns>& orders)
+      : costs_(costs), orders_(orders), next_(orders.size(), 0), free_(orders.size(), 0) {
+    table_.ranks.resize(orders.size());
+    table_.busy.resize(orders.size());
+    table_.peak.resize(orders.size());
+    held_.resize(orders.size());
+    for (const BranchCosts& branch : costs.branches) {
+      stages_.emplace_back(static_cast<std::size_t>(branch.stages()));
+      for (StageState& stage : stages_.back()) {
+        stage.ended.fill(std::vector<double>(branch.microbatch_of.size(), kNever));
+        for (auto& arrived : stage.arrived) arrived.assign(costs.branches.size(), 0.0);
+      }
+    }
+  }
+
+  std::variant<Timetable, Infeasible> play() {
+    if (std::string fault = check(); !fault.empty()) return Infeasible{fault};
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t r = 0; r < orders_.size(); ++r)
+        while (next_[r] < orders_[r].size() && ready(orders_[r][next_[r]])) {
+          run(r);
+          moved = true;
+        }
+    }
+    std::string stuck;
+    for (std::size_t r = 0; r < orders_.size(); ++r)
+      if (next_[r] < orders_[r].size())
+        stuck += (stuck.empty() ? "" : ", ") + std::string("rank ") + std::to_string(r) + " for " +
+                 name(orders_[r][next_[r]]);
+    if (!stuck.empty()) return Infeasible{"turns wait for each other: " + stuck};
+    return table_;
+  }
+
+ private:
+  enum Direction : std::size_t { kForward, kBackward, kWeight };
+  static Direction direction(const Turn& turn) {
+    return is_forward(turn)                         ? kForward
+           : turn.kind == TurnKind::backward_weight ? kWeight
+                                                    : kBackward;
+  }
+  struct StageState {
+    std::array<std::vector<double>, 3> ended;    // by direction, work
+    std::array<std::vector<int>, 2> order;       // works in their turn
+    std::array<std::vector<double>, 2> arrived;  // the last message, by sending branch
+    std::array<std::size_t, 2> begun{};          // how many have run
+  };
+
+  std::string name(const Turn& turn) const {
+    return describe(turn) + " of " + costs_.branches[turn.branch].name;
+  }
+  StageState& state(std::size_t branch, int stage) {
+    return stages_[branch][static_cast<std::size_t>(stage)];
+  }
+  int rank_of(std::size_t branch, int stage) const {
+    return costs_.branches[branch].rank_of_stage[static_cast<std::size_t>(stage)];
+  }
+  // Works of a branch that are of a microbatch: [begin, end).
+  std::pair<int, int> works(std::size_t branch, int microbatch) const {
+    const std::vector<int>& of = costs_.branches[branch].microbatch_of;
+    const auto [begin, end] = std::equal_range(of.begin(), of.end(), microbatch);
+    return {static_cast<int>(begin - of.begin()), static_cast<int>(end - of.begin())};
+  }
+  int microbatch(const Turn& turn) const {
+    return costs_.branches[turn.branch].microbatch_of[static_cast<std::size_t>(turn.work)];
+  }
+
+  // (branch, stage) that send to this one in a direction.
+  std::vector<std::pair<std::size_t, int>> senders(std::size_t branch, int stage,
+                                                   Direction way) const {
+    std::vector<std::pair<std::size_t, int>> result;
+    const BranchCosts& of = costs_.branches[branch];
+    if (way == kForward) {
+      if (stage > 0) return {{branch, stage - 1}};
+      for (std::size_t b = 0; b < costs_.branches.size(); ++b)
+        if (costs_.branches[b].feeds == branch)
+          result.emplace_back(b, costs_.branches[b].stages() - 1);
+    } else if (stage + 1 < of.stages()) {
+      result.emplace_back(branch, stage + 1);
+    } else if (of.feeds && costs_.branches[*of.feeds].learns) {
+      result.emplace_back(*of.feeds, 0);
+    }
+    return result;
+  }
+
+  std::string check() {
+    for (std::size_t r = 0; r < orders_.size(); ++r)
+      for (const Turn& turn : orders_[r]) {
+        const std::string where = "rank " + std::to_string(r) + ": ";
+        if (turn.branch >= costs_.branches.size()) return where + "a turn of no branch";
+        const BranchCosts& branch = costs_.branches[turn.branch];
+        if (turn.stage >= branch.stages() || turn.work < 0 || turn.work >= branch.works())
+          return where + name(turn) + " is not there: it has " + std::to_string(branch.stages()) +
+                 " stages, " + std::to_string(branch.works()) + " works";
+        if (rank_of(turn.branch, turn.stage) != static_cast<int>(r))
+          return where + name(turn) + " stands on rank " +
+                 std::to_string(rank_of(turn.branch, turn.stage));
+        StageState& stage = state(turn.branch, turn.stage);
+        double& seen = stage.ended[direction(turn)][static_cast<std::size_t>(turn.work)];
+        if (seen < 0) return where + name(turn) + " runs twice";
+        seen = -1;
+        if (turn.kind == TurnKind::backward)
+          stage.ended[kWeight][static_cast<std::size_t>(turn.work)] = -1;
+        if (turn.kind != TurnKind::backward_weight)
+          stage.order[direction(turn)].push_back(turn.work);
+      }
+    for (std::size_t b = 0; b < costs_.branches.size(); ++b)
+      for (int s = 0; s < costs_.branches[b].stages(); ++s)
+        if (std::string fault = lost(b, s); !fault.empty()) return fault;
+    for (std::size_t b = 0; b < costs_.branches.size(); ++b)
+      for (int s = 0; s < costs_.branches[b].stages(); ++s)
+        if (std::string fault = crossed(b, s); !fault.empty()) return fault;
+    for (auto& branch : stages_)
+      for (StageState& stage : branch)
+        for (auto& ended : stage.ended) std::fill(ended.begin(), ended.end(), kNever);
+    return "";
+  }
+
+  std::string lost(std::size_t b, int s) {
+    const BranchCosts& branch = costs_.branches[b];
+    for (const Direction way : {kForward, kBackward, kWeight})
+      for (int w = 0; (way == kForward || branch.learns) && w < branch.works(); ++w)
+        if (state(b, s).ended[way][static_cast<std::size_t>(w)] == kNever)
+          return "no rank runs " + std::string(1, "FBW"[way]) + " of work " + std::to_string(w) +
+                 " of stage " + std::to_string(s) + " of " + branch.name;
+    return "";
+  }
+  std::string crossed(std::size_t b, int s) {
+    for (const Direction way : {kForward, kBackward})
+      for (const auto& [from, at] : senders(b, s, way))
+        if ((way == kForward || costs_.branches[b].learns) && rank_of(from, at) != rank_of(b, s) &&
+            turns_of(b, s, way, from) != turns_of(from, at, way, b))
+          return "stage " + std::to_string(at) + " of " + costs_.branches[from].name +
+                 " sends microbatches in another order than stage " + std::to_string(s) + " of " +
+                 costs_.branches[b].name + " takes them";
+    return "";
+  }
+
+  // Microbatches in a stage's order, as far as another branch has works of them.
+  std::vector<int> turns_of(std::size_t b, int s, Direction way, std::size_t other) {
+    std::vector<int> result;
+    for (const int work : state(b, s).order[way]) {
+      const int k = costs_.branches[b].microbatch_of[static_cast<std::size_t>(work)];
+      const auto [begin, end] = works(other, k);
+      if (begin < end && (result.empty() || result.back() != k)) result.push_back(k);
+    }
+    return result;
+  }
+
+  bool ended(std::size_t b, int s, Direction way, int k) {
+    const auto [begin, end] = works(b, k);
+    const std::vector<double>& ends = state(b, s).ended[way];
+    return std::none_of(ends.begin() + begin, ends.begin() + end,
+                        [](double at) { return at == kNever; });
+  }
+
+  bool ready(const Turn& turn) {
+    const Direction way = direction(turn);
+    const StageState& stage = state(turn.branch, turn.stage);
+    const auto w = static_cast<std::size_t>(turn.work);
+    if (way == kWeight) return stage.ended[kBackward][w] != kNever;
+    if (way == kBackward && stage.ended[kForward][w] == kNever) return false;
+    for (const auto& [from, at] : senders(turn.branch, turn.stage, way))
+      if (!ended(from, at, way, microbatch(turn))) return false;
+    return true;
+  }
+
+  // When the inputs over one link are there.
+  double arrive(const Turn& turn, Direction way, std::size_t from, int at) {
+    StageState& stage = state(turn.branch, turn.stage);
+    const StageState& sender = state(from, at);
+    const auto [begin, end] = works(from, microbatch(turn));
+    double last = 0;
+    if (rank_of(from, at) == rank_of(turn.branch, turn.stage)) {
+      for (int w = begin; w < end; ++w)
+        last = std::max(last, sender.ended[way][static_cast<std::size_t>(w)]);
+      return last;
+    }
+    last = stage.arrived[way][from];
+    const auto slots = static_cast<std::size_t>(costs_.receive_slots);
+    if (const std::size_t begun = stage.begun[way]; begun >= slots) {
+      const int before = stage.order[way][begun - slots];
+      last = std::max(last, stage.ended[way][static_cast<std::size_t>(before)]);
+    }
+    for (const int w : sender.order[way])
+      if (w >= begin && w < end)
+        last = std::max(last, sender.ended[way][static_cast<std::size_t>(w)]) +
+               (way == kForward ? costs_.branches[from].cost(at, w).message
+                                : costs_.branches[turn.branch].cost(turn.stage, turn.work).message)
+                   .count();
+    return stage.arrived[way][from] = last;
+  }
+
+  void run(std::size_t r) {
+    const Turn& turn = orders_[r][next_[r]++];
+    const Direction way = direction(turn);
+    StageState& stage = state(turn.branch, turn.stage);
+    const auto w = static_cast<std::size_t>(turn.work);
+    const StageCost& cost = costs_.branches[turn.branch].cost(turn.stage, turn.work);
+    double start = free_[r];
+    if (way != kWeight) {
+      for (const auto& [from, at] : senders(turn.branch, turn.stage, way))
+        start = std::max(start, arrive(turn, way, from, at));
+      ++stage.begun[way];
+    }
+    Seconds length{};
+    if (way == kForward) length = cost.forward;
+    if (returns_gradient(turn)) length = cost.input;
+    if (turn.kind == TurnKind::backward || way == kWeight) length += cost.weight;
+    free_[r] = start + length.count();
+    stage.ended[way][w] = free_[r];
+    if (turn.kind == TurnKind::backward) stage.ended[kWeight][w] = free_[r];
+    table_.ranks[r].push_back({turn, Seconds(start), Seconds(free_[r])});
+    table_.makespan = std::max(table_.makespan, Seconds(free_[r]));
+    table_.busy[r] += length;
+    if (!costs_.branches[turn.branch].learns) return;
+    if (way == kForward) held_[r] += cost.kept;
+    table_.peak[r] = std::max(table_.peak[r], held_[r]);
+    if (turn.kind == TurnKind::backward || way == kWeight) held_[r] -= cost.kept;
+  }
+
+  const StepCosts& costs_;
+  const std::vector<Turns>& orders_;
+  std::vector<std::size_t> next_;
+  std::vector<double> free_;
+  std::vector<Bytes> held_;
+  std::vector<std::vector<StageState>> stages_;
+  Timetable table_;
+};
+
+}  // namespace
+
+std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
+                                              const std::vector<Turns>& orders) {
+  POLYPHONY_CHECK(orders.size() == static_cast<std::size_t>(costs.ranks),
+                  orders.size() << " orders, " << costs.ranks << " ranks");
+  return Player(costs, orders).play();
+}
+
+}  // namespace polyphony

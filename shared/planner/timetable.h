@@ -1,0 +1,31 @@
+// When every turn of given orders runs, what each rank holds meanwhile, how long it rests: the
+// recurrences of the estimate over numbers alone (shared/planner/list_schedule.h says which).
+//   A backward lasts input + weight; what a forward keeps is held to the end of the B, or of the W.
+#pragma once
+
+#include <variant>
+#include <vector>
+
+#include "shared/error.h"
+#include "shared/planner/step_costs.h"
+#include "shared/schedule/turn.h"
+
+namespace polyphony {
+
+struct TimedTurn {
+  Turn turn;
+  Seconds start{}, end{};
+};
+struct Timetable {
+  std::vector<std::vector<TimedTurn>> ranks;
+  Seconds makespan{};
+  std::vector<Seconds> busy;  // by rank
+  std::vector<Bytes> peak;
+};
+// Infeasible, naming rank and turn: a turn lost, doubled or of nothing that there is; a link whose
+// two ends take microbatches in different orders; turns that wait for each other. Capacities are
+// not looked at.
+std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
+                                              const std::vector<Turns>& orders);
+
+}  // namespace polyphony
