@@ -54,8 +54,8 @@ std::vector<std::vector<WorkItem>> deal_items(const Batch& batch,
 
 class Assignment {
  public:
-  Assignment(const Model& model, const Plan& plan, const Batch& batch)
-      : model_(model), plan_(plan), batch_(batch) {}
+  Assignment(const Model& model, const Plan& plan, const Batch& batch, const SampleDeal* deal)
+      : model_(model), plan_(plan), batch_(batch), deal_(deal) {}
 
   WorkTable run() {
     for (std::size_t b = 0; b < plan_.branches.size(); ++b) add_branch(b);
@@ -70,25 +70,48 @@ class Assignment {
       for (const Chunk& chunk : stage.chunks)
         for (std::size_t k = 0; k < taken_.size(); ++k)
           taken_[k] = taken_[k] || takes(model_, chunk.module, static_cast<Modality>(k));
-    const bool everything = b == plan_.language;  // other branches skip samples without items
-    const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
-    const auto indices = static_cast<std::size_t>(branch.microbatches);
-    const std::size_t fed = microbatches / indices;  // microbatches that one work item feeds
+    const bool everything = b == plan_.language;
     table_.first_work.push_back(static_cast<std::uint32_t>(table_.works.size()));
-    for (std::size_t index = 0; index < indices; ++index) {
-      std::vector<std::uint32_t> members;
-      const std::size_t begin = cut(batch_.samples.size(), microbatches, index * fed);
-      const std::size_t end = cut(batch_.samples.size(), microbatches, (index + 1) * fed);
-      for (std::size_t s = begin; s < end; ++s)
-        if (everything || has_any(batch_.samples[s]))
-          members.push_back(static_cast<std::uint32_t>(s));
+    for (int index = 0; index < branch.microbatches; ++index) {
+      std::vector<Members> lanes = deal_ ? (*deal_)(b, index) : in_order(branch, index, everything);
       const Work work{.branch = static_cast<std::uint32_t>(b),
                       .index = static_cast<std::uint32_t>(index)};
+      if (!everything)
+        for (Members& members : lanes)
+          std::erase_if(members, [&](std::uint32_t s) { return !has_any(batch_.samples[s]); });
       if (!everything && branch.grid.spread == Spread::images)
-        spread_items(work, branch.grid, members);
+        spread_items(work, branch.grid, joined(lanes));
       else
-        spread_samples(work, branch, members, everything);
+        spread_samples(work, branch.grid, lanes, everything);
     }
+  }
+
+  // Equal runs of the batch, ± one: over microbatches, then over lanes, whom samples without items say
+  // nothing.
+  std::vector<Members> in_order(const Branch& branch, int index, bool everything) const {
+    const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
+    const auto at = static_cast<std::size_t>(index);
+    // Microbatches that one work item feeds.
+    const std::size_t fed = microbatches / static_cast<std::size_t>(branch.microbatches);
+    const std::size_t begin = cut(batch_.samples.size(), microbatches, at * fed);
+    const std::size_t end = cut(batch_.samples.size(), microbatches, (at + 1) * fed);
+    Members members;
+    for (std::size_t s = begin; s < end; ++s)
+      if (everything || has_any(batch_.samples[s]))
+        members.push_back(static_cast<std::uint32_t>(s));
+    const auto lanes = static_cast<std::size_t>(branch.lanes());
+    std::vector<Members> dealt;
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      dealt.emplace_back(
+          members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane)),
+          members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane + 1)));
+    return dealt;
+  }
+  static Members joined(const std::vector<Members>& lanes) {
+    Members all;
+    for (const Members& members : lanes) all.insert(all.end(), members.begin(), members.end());
+    std::sort(all.begin(), all.end());
+    return all;
   }
 
   bool has_any(const Sample& sample) const {
@@ -98,7 +121,7 @@ class Assignment {
   bool takes_item(const Item& item) const {
     return taken_[static_cast<std::size_t>(item.modality)];
   }
-  std::vector<WorkItem> items_of(const std::vector<std::uint32_t>& samples) const {
+  std::vector<WorkItem> items_of(const Members& samples) const {
     std::vector<WorkItem> items;
     for (const std::uint32_t s : samples)
       for (std::uint32_t i = 0; i < batch_.samples[s].items.size(); ++i)
@@ -106,16 +129,10 @@ class Assignment {
     return items;
   }
 
-  void spread_samples(Work work, const Branch& branch, const std::vector<std::uint32_t>& members,
+  void spread_samples(Work work, const ModuleLayout& grid, const std::vector<Members>& lanes,
                       bool with_tokens) {
-    const ModuleLayout& grid = branch.grid;
-    const auto lanes = static_cast<std::size_t>(branch.lanes());
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const auto first =
-          members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane));
-      const auto last =
-          members.begin() + static_cast<std::ptrdiff_t>(cut(members.size(), lanes, lane + 1));
-      const std::vector<std::uint32_t> samples(first, last);
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      const Members& samples = lanes[lane];
       const auto contexts = static_cast<std::size_t>(grid.cp);
       std::vector<std::vector<WorkItem>> items{items_of(samples)};
       if (contexts > 1) items = deal_items(batch_, items.front(), contexts);
@@ -132,12 +149,11 @@ class Assignment {
     }
   }
 
-  void spread_items(Work work, const ModuleLayout& grid,
-                    const std::vector<std::uint32_t>& members) {
+  void spread_items(Work work, const ModuleLayout& grid, const Members& members) {
     const auto parts = static_cast<std::size_t>(grid.dp() * grid.cp);
     const auto dealt = deal_items(batch_, items_of(members), parts);
     for (std::size_t part = 0; part < parts; ++part) {
-      std::vector<std::uint32_t> samples;
+      Members samples;
       for (const WorkItem& item : dealt[part])
         if (samples.empty() || samples.back() != item.sample) samples.push_back(item.sample);
       work.lane = static_cast<std::uint32_t>(part / static_cast<std::size_t>(grid.cp));
@@ -149,8 +165,7 @@ class Assignment {
     }
   }
 
-  std::vector<std::vector<Interval>> deal_rows(const ModuleLayout& grid,
-                                               const std::vector<std::uint32_t>& samples) {
+  std::vector<std::vector<Interval>> deal_rows(const ModuleLayout& grid, const Members& samples) {
     const Module& language = model_.modules[language_module(model_).value];
     const auto policy = grid.cp == 1 ? TokenAssignment::contiguous : grid.tokens;
     if (policy == TokenAssignment::balanced && !costs_) costs_ = token_costs(language);
@@ -170,6 +185,7 @@ class Assignment {
   const Model& model_;
   const Plan& plan_;
   const Batch& batch_;
+  const SampleDeal* deal_;  // null: in the order of the batch
   WorkTable table_;
   std::optional<TokenCosts> costs_;
   std::array<bool, static_cast<std::size_t>(Modality::latent) + 1> taken_{};  // by the branch
@@ -204,7 +220,11 @@ TokenCosts token_costs(const Module& module) {
 }
 
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch) {
-  return Assignment(model, plan, batch).run();
+  return Assignment(model, plan, batch, nullptr).run();
+}
+WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch,
+                      const SampleDeal& deal) {
+  return Assignment(model, plan, batch, &deal).run();
 }
 
 }  // namespace polyphony

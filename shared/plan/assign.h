@@ -6,6 +6,10 @@
 //   the language module deals tokens (shared/plan/tokens.h).
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <vector>
+
 #include "shared/plan/plan.h"
 #include "shared/plan/tokens.h"
 #include "shared/program/work.h"
@@ -16,5 +20,12 @@ namespace polyphony {
 TokenCosts token_costs(const Module& module);
 
 WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch);
+
+// As somebody else deals samples: positions in the batch, ascending, by lane of a work of a branch.
+// Those without items of a branch other than the language module's are passed over.
+using Members = std::vector<std::uint32_t>;
+using SampleDeal = std::function<std::vector<Members>(std::size_t branch, int index)>;
+WorkTable assign_work(const Model& model, const Plan& plan, const Batch& batch,
+                      const SampleDeal& deal);
 
 }  // namespace polyphony

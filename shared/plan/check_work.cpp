@@ -65,6 +65,26 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);
 }
 
+Verdict check_planner(const Model& model, const Layout& layout, ModuleId language,
+                      const Encoders& encoders) {
+  if (layout.planner == Planning::none) return {};
+  const std::string who = std::string("planner ") + name(layout.planner);
+  if (encoders.beside.empty() && encoders.apart.empty())
+    return refuse(who + " is for encoders with grids of their own; leave it out");
+  if (language.value + 1 < model.modules.size())
+    return refuse(who + " is for models that end with their language module, not with " +
+                  model.modules.back().name + "; leave it out");
+  if (!layout.turns.empty())
+    return refuse(who + " makes its own order of the encoders' turns; leave turns out");
+  if (layout.encoder_microbatches > 0 && layout.encoder_microbatches != layout.microbatches)
+    return refuse(who + " deals encoders as many microbatches as the language module; leave " +
+                  "encoder_microbatches out");
+  if (!encoders.beside.empty() && layout.encoder_order == EncoderOrder::in_turn)
+    return refuse(who + " defers samples from one microbatch to the next, which encoder_order " +
+                  "in_turn has done with by then; use phases or interleaved");
+  return {};
+}
+
 }  // namespace
 
 Verdict check_work(const Scenario& scenario, const Layout& layout) {
@@ -90,6 +110,7 @@ Verdict check_work(const Scenario& scenario, const Layout& layout) {
                     " microbatches; nearest legal: " +
                     nearest_divisors(layout.microbatches, layout.encoder_microbatches));
   }
+  if (Verdict verdict = check_planner(model, layout, id, encoders)) return verdict;
   return check_schedule(model, layout, id, encoders);
 }
 

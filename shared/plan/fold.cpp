@@ -211,6 +211,8 @@ class Folding {
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
                                       const Batch& batch, Lanes lanes) {
   if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
+  if (layout.planner != Planning::none)
+    return refuse("a planner deals every lane samples of its own");
   const std::vector<Sample>& samples = batch.samples;
   const bool varied = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
     return s.items != samples.front().items;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "shared/layers/expand_layer.h"
+#include "shared/plan/item_cost.h"
 #include "shared/plan/links.h"
+#include "shared/plan/planned_step.h"
 #include "shared/plan/stages.h"
 #include "shared/program/work.h"
 #include "shared/scenario/typical_batch.h"
@@ -67,18 +69,21 @@ bool is_split(const Model& model, const Layout& layout) {
     return !grid.blocks.empty() || grid.pp * grid.vpp == 1;
   };
   if (layout.placement == Placement::homogeneous) return split(layout.modules.back());
+  const bool weighed = layout.planner != Planning::none;
   for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (model.modules[m].kind != ModuleKind::projector && !split(layout.modules[m])) return false;
+    if (model.modules[m].kind != ModuleKind::projector &&
+        (!split(layout.modules[m]) || (weighed && !layout.modules[m].item_cost)))
+      return false;
   return true;
 }
 
 Layout with_blocks(Layout layout, const Plan& plan) {
   for (const Branch& branch : plan.branches) {
-    if (branch.stages.size() < 2) continue;
     const bool one = plan.branches.size() == 1;
     const std::size_t owner =
         one ? layout.modules.size() - 1 : branch.stages.front().chunks.front().module.value;
-    layout.modules[owner].blocks = branch.grid.blocks;
+    if (branch.stages.size() > 1) layout.modules[owner].blocks = branch.grid.blocks;
+    layout.modules[owner].item_cost = branch.grid.item_cost;
   }
   return layout;
 }
@@ -102,10 +107,15 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
   for (const ModuleId id : owners) {
     const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
-    const int works =
-        id < language ? encoder_works(layout, module_grid, grid) : layout.microbatches;
+    const bool planned = layout.planner != Planning::none;
+    const int works = id > language || id == language ? layout.microbatches
+                      : planned                       ? works_with_deferred(layout.microbatches)
+                                                      : encoder_works(layout, module_grid, grid);
     plan.branches.push_back(
         make_branch(model, layout, by, {id}, module_grid, works, id == language));
+    std::optional<ItemCost>& cost = plan.branches.back().grid.item_cost;
+    if (planned && !cost)
+      cost = by.items.empty() ? item_flops(scenario, id) : by.items.at(id.value);
   }
   return plan;
 }

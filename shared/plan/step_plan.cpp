@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "shared/plan/assign.h"
+#include "shared/plan/planned_step.h"
 #include "shared/schedule/orders.h"
 
 namespace polyphony {
@@ -37,6 +38,11 @@ class Orders {
         language_(plan.branches[plan.language]) {}
 
   Turns make(const std::vector<Carried>& mine) const {
+    return with_deferred(plan_, in_microbatches(mine));
+  }
+
+ private:
+  Turns in_microbatches(const std::vector<Carried>& mine) const {
     if (mine.empty()) return {};
     if (mine.size() > 1 && mine.back().branch == plan_.language) return with_encoders(mine);
     Turns turns;  // several encoders on the same ranks take turns
@@ -47,8 +53,6 @@ class Orders {
     }
     return turns;
   }
-
- private:
   static Turn of(std::size_t branch, Turn turn, int first_work) {
     turn.branch = static_cast<std::uint16_t>(branch);
     turn.work += first_work;
@@ -73,6 +77,10 @@ class Orders {
         return plan_.branches[b].microbatches;
     return 1;
   }
+  // Of an encoder: works that have turns of their own; what is deferred goes with them.
+  int works(const Branch& branch) const {
+    return std::min(branch.microbatches, language_.microbatches);
+  }
 
   Turns of_language(int index, int microbatches) const {
     if (!turns_.empty()) return turns_[static_cast<std::size_t>(index)];
@@ -83,10 +91,10 @@ class Orders {
   // first stage takes them, as far ahead as the branch's stages that follow need; a backward once
   // all that it fed has returned.
   Turns feeding(const Branch& branch, int index) const {
-    const int fed = language_.microbatches / branch.microbatches, ahead = branch.grid.pp - index;
+    const int fed = language_.microbatches / works(branch), ahead = branch.grid.pp - index;
     std::vector<int> forwards;  // works, in their order
-    std::vector<bool> asked(static_cast<std::size_t>(branch.microbatches), false);
-    std::vector<int> left(static_cast<std::size_t>(branch.microbatches), fed);
+    std::vector<bool> asked(static_cast<std::size_t>(works(branch)), false);
+    std::vector<int> left(static_cast<std::size_t>(works(branch)), fed);
     std::vector<std::pair<std::size_t, int>>
         backwards;  // after so many forwards of the first stage
     for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.front())]) {
@@ -131,12 +139,11 @@ class Orders {
       if (!turns_.empty()) return feeding(branch, mine.index);
       const Turns first =
           row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
-      const int lead = forward_lead(first, 0, 0),
-                fed = language_.microbatches / branch.microbatches;
+      const int lead = forward_lead(first, 0, 0), fed = language_.microbatches / works(branch);
       const ScheduleKind kind =
           branch.grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
       return schedule(kind).order(
-          pipeline(branch, branch.microbatches, (lead + fed - 1) / fed + 1 + branch.grid.ahead),
+          pipeline(branch, works(branch), (lead + fed - 1) / fed + 1 + branch.grid.ahead),
           mine.index);
     }
     if (mine.branch == plan_.language) return of_language(mine.index, branch.microbatches);
@@ -166,9 +173,9 @@ class Orders {
   // All forwards of an encoder's works of one of `groups`, or all backwards.
   void add_phase(const Carried& mine, bool forwards, int group, int groups, Turns& turns) const {
     const Branch& branch = plan_.branches[mine.branch];
-    const int works = branch.microbatches / groups;
-    for (const Turn& turn : schedules::gpipe(pipeline(branch, works, 0), mine.index))
-      if (is_forward(turn) == forwards) turns.push_back(of(mine.branch, turn, group * works));
+    const int each = works(branch) / groups;
+    for (const Turn& turn : schedules::gpipe(pipeline(branch, each, 0), mine.index))
+      if (is_forward(turn) == forwards) turns.push_back(of(mine.branch, turn, group * each));
   }
 
   // One pipeline, whose first virtual stages are the encoders'. A work of several microbatches runs
@@ -176,7 +183,7 @@ class Orders {
   Turns interleaved(const std::vector<Carried>& mine) const {
     const Branch& encoder = plan_.branches[mine.front().branch];
     const int before = static_cast<int>(encoder.grid.pp * encoder.grid.vpp),
-              fed = language_.microbatches / encoder.microbatches;
+              fed = language_.microbatches / works(encoder);
     Pipeline both = pipeline(language_, language_.microbatches, after_language());
     both.virtual_stages += encoder.grid.vpp;
     Turns turns;
@@ -206,7 +213,8 @@ class Orders {
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch) {
   StepPlan step = make_orders(layout, plan);
-  step.works = assign_work(scenario.model, plan, batch);
+  step.works = layout.planner == Planning::none ? assign_work(scenario.model, plan, batch)
+                                                : planned_works(scenario.model, plan, batch);
   step.totals = totals_of(batch);
   return step;
 }

@@ -128,7 +128,9 @@ const ObjectForm& grid_form() {
        {"blocks", list_form(integer_form(0, kMostLayers), 1, kMostLayers),
         "transformer blocks per stage; balanced when absent"},
        {"ahead", integer_form(0, kMostSamples),
-        "an encoder with ranks of its own: forwards more than its schedule's warm-up"}},
+        "an encoder with ranks of its own: forwards more than its schedule's warm-up"},
+       {"item_cost", list_form(number_form(0, 1e9), 3, 3),
+        "what a planner weighs by: seconds per squared token, token and work; fitted when absent"}},
       {}};
   return form;
 }
@@ -152,7 +154,11 @@ const ObjectForm& layout_form() {
         "how rows go between grids; leader: by way of each one's first tensor-parallel rank"},
        {"balance", choice_form(enum_names<Balance>()),
         "what splits stages that blocks do not: times forward and backward, messages and memory; "
-        "or, unaware of what is frozen, forward times alone"}},
+        "or, unaware of what is frozen, forward times alone"},
+       {"planner", choice_form(enum_names<Planning>()),
+        "who deals samples to microbatches, every step anew: entrain evens out encoders and "
+        "language "
+        "module each; none: in the order of the batch"}},
       {object_form(grid_form())}};
   return form;
 }

@@ -56,6 +56,10 @@ ModuleLayout read_grid(const JsonValue& value) {
   if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);
   value.read("ahead", grid.ahead);
+  if (value.has("item_cost")) {
+    const JsonValue cost = value.at("item_cost");
+    grid.item_cost = ItemCost{cost.at(0).number(), cost.at(1).number(), cost.at(2).number()};
+  }
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
   if (ranks.is_object()) {
@@ -173,6 +177,7 @@ void read_own_grids(const JsonValue& value, const Model& model, const Cluster& c
     if (!is_projector(model, ModuleId(m))) continue;
     layout.modules[m] = layout.modules[grid_owner(model, m)];
     layout.modules[m].blocks.clear();
+    layout.modules[m].item_cost.reset();
   }
 }
 
@@ -241,6 +246,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
     layout.encoder_order = enum_named<EncoderOrder>(value.at("encoder_order").text());
   if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
   if (value.has("balance")) layout.balance = enum_named<Balance>(value.at("balance").text());
+  if (value.has("planner")) layout.planner = enum_named<Planning>(value.at("planner").text());
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);
   } else {

@@ -5,6 +5,7 @@
 
 #include "shared/cost/layer_costs.h"
 #include "shared/cost/message_time.h"
+#include "shared/plan/item_cost.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
 
@@ -24,7 +25,23 @@ HopTimes hop_times(const Cluster& cluster, const HardwareProfile& profile) {
 
 Splitting splitting(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                     const std::vector<WorkSize>& typical) {
-  return {layer_costs(scenario, layout, typical, profile), hop_times(scenario.cluster, profile)};
+  Splitting by{layer_costs(scenario, layout, typical, profile),
+               hop_times(scenario.cluster, profile)};
+  if (layout.planner == Planning::none) return by;
+  const Batch batch = typical_batch(scenario);
+  const Cluster healthy = scenario.cluster.healthy();
+  for (std::size_t m = 0; m < layout.modules.size(); ++m)
+    by.items.push_back(fit_item_cost(
+        scenario.model, ModuleId(m), batch, [&](ModuleId module, const WorkSize& size) {
+          ModuleLayout lane = layout.modules[module.value];
+          lane.ranks = lane.tp * lane.cp * lane.pp;
+          Seconds sum{};
+          for (const LayerCost& layer :
+               layer_costs(scenario, module, lane, 1, size, healthy, profile))
+            sum += layer.total();
+          return sum.count();
+        }));
+  return by;
 }
 
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile) {

@@ -153,6 +153,21 @@ TEST_CASE("a layout says by which costs its stages are split") {
   CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
 }
 
+TEST_CASE("a layout names its planner, and what that weighs by") {
+  const std::string file = "scenarios/tiny_non_colocated.json";
+  std::string text = test::file_text(file);
+  CHECK(read_scenario(text, file, test::file_text).layout->planner == Planning::none);
+  const std::string placement = "\"placement\": \"non-colocated\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"planner\": \"entrain\"");
+  Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->planner == Planning::entrain);
+  CHECK(!scenario.layout->modules.front().item_cost);
+  scenario.layout->modules.front().item_cost = ItemCost{1.25e-13, 1.0 / 3e6, 2e-5};
+  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout->modules.front() ==
+        scenario.layout->modules.front());
+}
+
 TEST_CASE("a layout says how rows go between grids") {
   std::string text = test::file_text("scenarios/tiny_non_colocated.json");
   const std::string placement = "\"placement\": \"non-colocated\"";

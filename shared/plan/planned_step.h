@@ -1,0 +1,34 @@
+// The works of a step under a planner (Layout::planner), and what deferral adds to orders.
+//   entrain  shared/planner/entrain.h over item costs (ModuleLayout::item_cost). Encoders of several
+//            modalities weigh as one. Its slots are the language module's microbatches; of two slots that
+//            are a pair, encoders have three works: what the first keeps, what it defers, the second's.
+//            A deferred work runs forward after the one it was part of, and back with the next slot, when
+//            its gradients have come: the split backward.
+//   Encoders with as many lanes as the language module keep a replica's samples on one lane; others
+//   deal what all replicas have in a slot to their lanes, largest work first to the least loaded.
+#pragma once
+
+#include "shared/plan/assign.h"
+#include "shared/planner/entrain.h"
+
+namespace polyphony {
+
+// An encoder's works a lane and step.
+inline int works_with_deferred(int microbatches) { return microbatches + microbatches / 2; }
+
+// A plan whose branches have item costs.
+WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);
+
+// Of turns whose encoders' works are slots, those of works: nothing changes where encoders have no
+// more works than the language module.
+Turns with_deferred(const Plan& plan, const Turns& slots);
+
+// What a planner makes of a batch, in units of item costs, by microbatch and lane of the language
+// module: of what an encoder microbatch and a language one hold.
+struct PlannedWorks {
+  std::vector<entrain::SampleWork> before, after;  // in the order of the batch; planned
+  int samples = 0, deferred = 0;
+};
+PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch);
+
+}  // namespace polyphony
