@@ -1,5 +1,5 @@
 // polyphony schedules: an order of turns, a person's or a schedule's, verified, simulated, drawn and
-// written.
+// written; or, of times alone, schedules side by side.
 #include <iostream>
 
 #include "shared/plan/lower.h"
@@ -10,6 +10,7 @@
 #include "shared/screen/balanced_plan.h"
 #include "shared/text/json_form.h"
 #include "sim/commands/command.h"
+#include "sim/commands/schedule_times.h"
 #include "sim/console/console.h"
 #include "sim/prediction/figures.h"
 #include "traces/report/svg.h"
@@ -72,21 +73,51 @@ int schedules_command(int argc, char** argv) {
           "CSV "
           "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in "
           "by "
-          "us.\nA forward may say what its backward makes again: 0F3:full, :selective, :none.",
-      "ORDER",
+          "us.\nA forward may say what its backward makes again: 0F3:full, :selective, :none.\n"
+          "--times: of a table of times alone, without scenario, ORDER or --all schedules side by "
+          "side, "
+          "each at its own best setting: makespan, bubbles, peak of what forwards keep, how far "
+          "above "
+          "what no order of its stages goes below (and no stages at all). Encoders first, bubble "
+          "filling (as Optimus does), encoders apart with reordered microbatches (as DistTrain "
+          "does), "
+          "modalities beside each other (as Cornstarch does), dip: ours, in their manner.\n"
+          "  A row of the CSV is a piece of a module for a microbatch: module, stage, microbatch, "
+          "forward, backward_input, backward_weight, bytes, message\n"
+          "  module in the order of the data, the last fed by all others; stage 0, 1 …, the finest "
+          "piece; microbatch 0, 1 …, all, or parts of one 3.0, 3.1; times in seconds or as 1.5ms; "
+          "bytes "
+          "kept for the backward, message to the next stage (both may be left out).",
+      "ORDER, or --times CSV --ranks N",
       "  polyphony schedules zb-v --scenario scenarios/rehearse_8.json --set layout.language.vpp=2 "
       "--out order.csv\n"
       "  polyphony schedules order.csv --scenario scenarios/rehearse_8.json --gantt step.svg\n"
+      "  polyphony schedules --times scenarios/times/vlm.csv --ranks 4 --all --gantt page.svg\n"
       "  polyphony run scenarios/rehearse_8.json --schedule order.csv");
   args.add()("order", "a schedule's name, or a file", cxxopts::value<std::string>())(
       "scenario", "scenario file with a layout", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>())(
       "out", "write the order: a CSV if it ends in .csv, else our own form",
-      cxxopts::value<std::string>());
+      cxxopts::value<std::string>())("times", "times of stages, a CSV",
+                                     cxxopts::value<std::string>())(
+      "all", "with --times: every schedule, ORDER beside them")(
+      "ranks", "with --times: of the pipeline", cxxopts::value<int>())(
+      "microbatches", "with --times: how many, where every row is of all", cxxopts::value<int>())(
+      "memory", "with --times: of a rank, for what forwards keep (60GiB)",
+      cxxopts::value<std::string>())(
+      "draws", "with --times: batches drawn from the microbatches, for intervals",
+      cxxopts::value<int>());
   args.add_profile();
   args.add_overrides();
+  args.add_csv();
   args.positional({"order"});
   if (args.parse(argc, argv)) return 0;
+  if (args.has("times")) {
+    compare_times(args);
+    return 0;
+  }
+  if (args.csv())
+    throw InputError("", "", "--format csv is of --times", "--out order.csv writes an order");
   const std::vector<Override> overrides = args.overrides();
   Scenario scenario = load_scenario(args.require("scenario"), overrides);
   apply_schedule(scenario, args.require("order"));

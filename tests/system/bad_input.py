@@ -63,6 +63,16 @@ class BadScenario(harness.SystemTest):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertNotIn("internal error", done.stderr)
 
+    def test_times_of_stages(self):
+        times = self.folder / "times.csv"
+        times.write_text("module,stage,microbatch,forward,backward_input,backward_weight\nl,0,0,1,fast,1\n")
+        command = [POLYPHONY, "schedules", "--all", "--times", times]
+        self.assert_one_line(run(*command, "--ranks", 1), "times.csv: line 2, column backward_input", "fast")
+        self.assert_one_line(run(*command), "--ranks 8")
+        times.write_text(times.read_text().replace("fast", "1"))
+        done = run(*command, "--ranks", 1, "--format", "json")
+        self.assertEqual(json.loads(done.stdout)["bound_seconds"], 3, done.stderr)
+
     def test_command_lines(self):
         tiny = SCENARIOS / "tiny.json"
         for command in ([POLYPHONY, "plan"], [POLYPHONY, "plan", tiny, "--nonsense"], [POLYPHONY, "run", tiny, "--steps", "many"],

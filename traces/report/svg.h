@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/planner/timetable.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 
@@ -36,6 +37,14 @@ struct GanttOptions {
   std::size_t most_ranks = 32;    // more are thinned out evenly, and it says so
 };
 std::string gantt(const Program& program, const Timeline& timeline, const GanttOptions& options);
+
+// Turns over time, schedules below each other on one axis.
+struct OrdersRow {
+  std::string title;
+  const StepCosts* costs = nullptr;
+  const Timetable* table = nullptr;
+};
+std::string orders_chart(const std::vector<OrdersRow>& rows);
 
 struct Series {
   std::string name;

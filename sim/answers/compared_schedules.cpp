@@ -1,0 +1,142 @@
+#include "sim/answers/compared_schedules.h"
+
+#include <algorithm>
+
+#include "shared/planner/makespan_bound.h"
+#include "shared/random.h"
+#include "sim/answers/stage_splits.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string not_here(const Scheme& scheme, const StageTimes& times, const CompareOptions& options) {
+  if (!scheme.settings.empty()) return "no setting of it can run";
+  const Pipeline pipeline{options.ranks, 1, times.microbatches, 0};
+  for (const Schedule& row : kSchedules)
+    if (scheme.name == row.name)
+      if (const std::string why = row.refusal(pipeline); !why.empty()) return why;
+  return "takes more ranks, or pieces, than there are";
+}
+
+bool splits_backwards(const Timetable& table) {
+  for (const auto& rank : table.ranks)
+    for (const TimedTurn& timed : rank)
+      if (timed.turn.kind == TurnKind::backward_input) return true;
+  return false;
+}
+
+ComparedSchedule best_of(const Scheme& scheme, const StageTimes& times,
+                         const CompareOptions& options, const Setting** chosen) {
+  ComparedSchedule best{scheme.name, "", not_here(scheme, times, options), {}, {}};
+  Bytes least{};
+  for (const Setting& setting : scheme.settings) {
+    Arranged made = setting.arrange(times);
+    if (made.orders.empty()) continue;
+    auto outcome = timetable(made.costs, made.orders);
+    if (const auto* no = std::get_if<Infeasible>(&outcome)) {
+      if (best.costs.branches.empty()) best.refusal = no->reason;
+      continue;
+    }
+    auto& table = std::get<Timetable>(outcome);
+    const Bytes peak = *std::max_element(table.peak.begin(), table.peak.end());
+    const bool fits = !options.memory || peak <= *options.memory;
+    const bool better = best.costs.branches.empty() || (fits && !best.fits) ||
+                        (fits && best.fits && table.makespan < best.table.makespan) ||
+                        (!fits && !best.fits && peak < least);
+    if (!better) continue;
+    least = peak;
+    best = {scheme.name, setting.name, "", std::move(made.costs), std::move(table)};
+    best.fits = fits;
+    *chosen = &setting;
+  }
+  if (best.refusal.empty())
+    best.bound = makespan_bound(best.costs, splits_backwards(best.table)).value();
+  return best;
+}
+
+// As many microbatches, each with all its works one of those given.
+StageTimes drawn(const StageTimes& times, std::uint64_t seed) {
+  StageTimes batch{times.microbatches, times.modules};
+  std::vector<int> from;
+  for (int k = 0; k < times.microbatches; ++k)
+    from.push_back(
+        static_cast<int>(random_uniform(seed, static_cast<std::uint64_t>(k)) * times.microbatches));
+  for (std::size_t m = 0; m < times.modules.size(); ++m) {
+    const ModuleTimes& module = times.modules[m];
+    ModuleTimes& to = batch.modules[m];
+    std::vector<int> works;
+    to.microbatch_of.clear();
+    to.costs.clear();
+    for (int k = 0; k < times.microbatches; ++k)
+      for (std::size_t w = 0; w < module.microbatch_of.size(); ++w)
+        if (module.microbatch_of[w] == from[static_cast<std::size_t>(k)]) {
+          works.push_back(static_cast<int>(w));
+          to.microbatch_of.push_back(k);
+        }
+    for (int piece = 0; piece < module.pieces; ++piece)
+      for (const int w : works) to.costs.push_back(module.cost(piece, w));
+  }
+  return batch;
+}
+
+// Encoders' parts may run on several ranks at once: the longest way is the last module's.
+Seconds bound_of_any(const StageTimes& times, int ranks) {
+  Seconds sum{}, longest{};
+  for (const ModuleTimes& module : times.modules)
+    for (const StageCost& cost : module.costs) sum += seconds(cost);
+  const ModuleTimes& last = times.modules.back();
+  for (std::size_t w = 0; w < last.microbatch_of.size(); ++w) {
+    Seconds way{};
+    for (int piece = 0; piece < last.pieces; ++piece) {
+      const StageCost& cost = last.cost(piece, static_cast<int>(w));
+      way += cost.forward + cost.input;
+    }
+    longest = std::max(longest, way);
+  }
+  return std::max(sum / ranks, longest);
+}
+
+}  // namespace
+
+std::vector<double> bubbles(const Timetable& table) {
+  std::vector<double> shares;
+  for (const Seconds busy : table.busy)
+    shares.push_back(table.makespan > Seconds(0) ? 1 - busy / table.makespan : 0);
+  return shares;
+}
+
+std::vector<std::string> scheme_names(const StageTimes& times, const CompareOptions& options) {
+  std::vector<std::string> names;
+  for (const Scheme& scheme : schemes(times, options)) names.push_back(scheme.name);
+  return names;
+}
+
+ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptions& options) {
+  ScheduleComparison result{bound_of_any(times, options.ranks), {}};
+  std::vector<StageTimes> batches;
+  for (int d = 0; d < options.draws; ++d)
+    batches.push_back(drawn(times, static_cast<std::uint64_t>(d)));
+  for (const Scheme& scheme : schemes(times, options)) {
+    if (!options.only.empty() && scheme.name != options.only) continue;
+    const Setting* chosen = nullptr;
+    result.rows.push_back(best_of(scheme, times, options, &chosen));
+    ComparedSchedule& row = result.rows.back();
+    for (std::size_t d = 0; chosen != nullptr && d < batches.size(); ++d) {
+      const Arranged made = chosen->arrange(batches[d]);
+      if (made.orders.empty()) continue;
+      const auto outcome = timetable(made.costs, made.orders);
+      if (const auto* table = std::get_if<Timetable>(&outcome))
+        row.drawn.push_back(table->makespan);
+    }
+    std::sort(row.drawn.begin(), row.drawn.end());
+  }
+  std::stable_sort(result.rows.begin(), result.rows.end(), [](const auto& a, const auto& b) {
+    if (a.refusal.empty() != b.refusal.empty()) return a.refusal.empty();
+    if (!a.refusal.empty()) return false;
+    if (a.fits != b.fits) return a.fits;
+    return a.table.makespan < b.table.makespan;
+  });
+  return result;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,115 @@
+// Schedules whose encoders have ranks of their own.
+#include <algorithm>
+#include <numeric>
+
+#include "shared/schedule/orders.h"
+#include "sim/answers/stage_splits.h"
+
+namespace polyphony::sim {
+namespace {
+
+// By branch a pipeline on ranks of its own, 1F1B; encoders as far ahead as the last one asks.
+Arranged apart(const StageTimes& times, const std::vector<int>& ranks, int rounds,
+               const std::vector<int>& order) {
+  Arranged made{{0, times.microbatches, {}, {}}, {}};
+  const std::size_t last = times.modules.size() - 1;
+  const Schedule& row =
+      schedule(rounds > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b);
+  const Pipeline fed{ranks[last], rounds, times.microbatches, 0};
+  const int lead = forward_lead(row.order(fed, 0), 0, 0);
+  for (std::size_t b = 0; b <= last; ++b) {
+    const Pipeline pipeline = b == last ? fed : Pipeline{ranks[b], 1, times.microbatches, lead + 1};
+    const Schedule& of = b == last ? row : schedule(ScheduleKind::one_f_one_b);
+    made.costs.branches.push_back(split(times.modules[b], placed(of, pipeline, made.costs.ranks)));
+    BranchCosts& branch = made.costs.branches.back();
+    if (b < last) branch.feeds = last;
+    for (int p = 0; p < ranks[b]; ++p) {
+      made.orders.emplace_back();
+      for (Turn turn : of.order(pipeline, p)) {
+        const int k = order[static_cast<std::size_t>(turn.work)];
+        const auto [begin, end] =
+            std::equal_range(branch.microbatch_of.begin(), branch.microbatch_of.end(), k);
+        for (auto it = begin; it != end; ++it) {
+          turn.work = static_cast<int>(it - branch.microbatch_of.begin());
+          made.orders.back().push_back(of_branch(turn, b));
+        }
+      }
+    }
+    made.costs.ranks += ranks[b];
+  }
+  return made;
+}
+
+std::vector<int> by_work(const StageTimes& times) {
+  std::vector<Seconds> work(static_cast<std::size_t>(times.microbatches));
+  for (const ModuleTimes& module : times.modules)
+    for (std::size_t i = 0; i < module.costs.size(); ++i)
+      work[static_cast<std::size_t>(module.microbatch_of[i % module.microbatch_of.size()])] +=
+          seconds(module.costs[i]);
+  std::vector<int> order(work.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return work[static_cast<std::size_t>(a)] < work[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+std::vector<int> least_at_ends(const StageTimes& times) {
+  const std::vector<int> order = by_work(times);
+  std::vector<int> ends = order;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    ends[i % 2 == 0 ? i / 2 : order.size() - 1 - i / 2] = order[i];
+  return ends;
+}
+std::vector<int> as_they_come(const StageTimes& times) {
+  std::vector<int> order(static_cast<std::size_t>(times.microbatches));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+}  // namespace
+
+Scheme apart_reordered(const StageTimes& times, int ranks) {
+  Scheme scheme{"apart, reordered", {}};
+  const int pieces = chained_encoders(times).pieces, last = times.modules.back().pieces;
+  const std::pair<const char*, std::vector<int> (*)(const StageTimes&)> orders[] = {
+      {"as they come", as_they_come},
+      {"by work", by_work},
+      {"least work at both ends", least_at_ends}};
+  for (int e = 1; e < ranks && e <= pieces; ++e)
+    for (int v = 1; v <= kMostRounds && v * (ranks - e) <= last; ++v) {
+      if (v > 1 && !schedules::groups_of_ranks({ranks - e, v, times.microbatches, 0}).empty())
+        continue;
+      for (const auto& [name, order] : orders)
+        scheme.settings.push_back({std::to_string(e) + " + " + std::to_string(ranks - e) +
+                                       " ranks" + (v > 1 ? ", " + vpp(v) : "") + ", " + name,
+                                   [e, v, ranks, order](const StageTimes& of) {
+                                     StageTimes two{of.microbatches,
+                                                    {chained_encoders(of), of.modules.back()}};
+                                     return apart(two, {e, ranks - e}, v, order(of));
+                                   }});
+    }
+  return scheme;
+}
+
+Scheme beside_each_other(const StageTimes& times, int ranks) {
+  Scheme scheme{"modalities beside each other", {}};
+  std::vector<int> dealt(times.modules.size(), 1);
+  const std::function<void(std::size_t, int)> deal = [&](std::size_t b, int left) {
+    if (b + 1 == dealt.size()) {
+      if (left < 1 || left > times.modules[b].pieces) return;
+      dealt[b] = left;
+      std::string name;
+      for (const int one : dealt) name += (name.empty() ? "" : " + ") + std::to_string(one);
+      scheme.settings.push_back({name + " ranks", [dealt](const StageTimes& of) {
+                                   return apart(of, dealt, 1, as_they_come(of));
+                                 }});
+      return;
+    }
+    for (dealt[b] = 1; dealt[b] < left && dealt[b] <= times.modules[b].pieces; ++dealt[b])
+      deal(b + 1, left - dealt[b]);
+  };
+  deal(0, ranks);
+  return scheme;
+}
+
+}  // namespace polyphony::sim

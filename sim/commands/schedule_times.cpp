@@ -1,0 +1,146 @@
+// polyphony schedules --times: schedules side by side, over nothing but times.
+#include <algorithm>
+#include <iostream>
+
+#include "shared/schedule/turn_text.h"
+#include "shared/text/quantity_text.h"
+#include "sim/commands/command.h"
+#include "sim/commands/schedule_times.h"
+#include "sim/commands/stage_times.h"
+#include "sim/console/console.h"
+#include "traces/report/svg.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string worst_and_mean(const std::vector<double>& shares) {
+  double sum = 0, worst = 0;
+  for (const double share : shares) {
+    sum += share;
+    worst = std::max(worst, share);
+  }
+  return percent_text(sum / static_cast<double>(shares.size())) + ", " + percent_text(worst);
+}
+Bytes peak(const ComparedSchedule& row) {
+  return *std::max_element(row.table.peak.begin(), row.table.peak.end());
+}
+std::string above(Seconds makespan, Seconds bound) {
+  return signed_percent_text(bound > Seconds(0) ? makespan / bound - 1 : 0);
+}
+// Nine of ten drawn batches: [5 %, 95 %].
+std::pair<Seconds, Seconds> interval(const std::vector<Seconds>& drawn) {
+  const auto at = [&](double share) {
+    return drawn[static_cast<std::size_t>(share * static_cast<double>(drawn.size() - 1) + 0.5)];
+  };
+  return {at(0.05), at(0.95)};
+}
+
+void print_table(const ScheduleComparison& comparison, const CompareOptions& options) {
+  std::vector<std::string> header{"schedule", "makespan"};
+  if (options.draws > 0) header.push_back("90 % of draws");
+  header.insert(header.end(), {"bubbles: mean, worst rank", "peak activations", "above its bound",
+                               "above any", "setting"});
+  Table table(header);
+  std::string refused;
+  for (const ComparedSchedule& row : comparison.rows) {
+    if (!row.refusal.empty()) {
+      refused += row.name + ": " + row.refusal + "\n";
+      continue;
+    }
+    std::vector<std::string> cells{row.name, seconds_text(row.table.makespan)};
+    if (options.draws > 0) {
+      cells.push_back("");
+      if (!row.drawn.empty()) {
+        const auto [low, high] = interval(row.drawn);
+        cells.back() = seconds_text(low) + " to " + seconds_text(high);
+      }
+    }
+    cells.insert(cells.end(), {worst_and_mean(bubbles(row.table)),
+                               bytes_text(peak(row)) + (row.fits ? "" : ": too much"),
+                               above(row.table.makespan, row.bound),
+                               above(row.table.makespan, comparison.bound), row.setting});
+    table.add(cells);
+  }
+  std::cout << table.text() << refused << "no stages on " << options.ranks
+            << " ranks are quicker than " << seconds_text(comparison.bound) << "\n";
+}
+
+void print_csv(const ScheduleComparison& comparison) {
+  std::cout << "schedule,setting,makespan_seconds,draws_low,draws_high,bound_seconds,"
+               "any_bound_seconds,mean_bubble,worst_bubble,peak_activation_bytes,fits,refusal\n";
+  for (const ComparedSchedule& row : comparison.rows) {
+    const auto text = [](const std::string& cell) {
+      return cell.find(',') == std::string::npos ? cell : "\"" + cell + "\"";
+    };
+    std::cout << text(row.name) << "," << text(row.setting) << ",";
+    if (!row.refusal.empty()) {
+      std::cout << ",,,,,,,,," << text(row.refusal) << "\n";
+      continue;
+    }
+    double sum = 0, worst = 0;
+    for (const double share : bubbles(row.table)) {
+      sum += share;
+      worst = std::max(worst, share);
+    }
+    std::cout << row.table.makespan.count() << ",";
+    if (row.drawn.empty()) {
+      std::cout << ",,";
+    } else {
+      const auto [low, high] = interval(row.drawn);
+      std::cout << low.count() << "," << high.count() << ",";
+    }
+    std::cout << row.bound.count() << "," << comparison.bound.count() << ","
+              << sum / static_cast<double>(row.table.busy.size()) << "," << worst << ","
+              << peak(row).value << "," << (row.fits ? "true" : "false") << ",\n";
+  }
+}
+
+std::string drawing(const ScheduleComparison& comparison) {
+  std::vector<traces::OrdersRow> rows;
+  for (const ComparedSchedule& row : comparison.rows)
+    if (row.refusal.empty())
+      rows.push_back({row.name + (row.setting.empty() ? "" : ", " + row.setting) + ": " +
+                          seconds_text(row.table.makespan),
+                      &row.costs, &row.table});
+  return traces::svg_file(traces::orders_chart(rows), traces::Theme::light);
+}
+
+}  // namespace
+
+void compare_times(const Arguments& args) {
+  const std::string file = args.text("times");
+  if (!args.has("ranks"))
+    throw InputError("", "", "--times needs --ranks", "say how many the pipeline has: --ranks 8");
+  if (!args.has("order") && !args.has("all"))
+    throw InputError("", "", "--times compares nothing yet", "name an ORDER, or give --all");
+  CompareOptions options;
+  options.ranks = args.integer("ranks");
+  if (options.ranks < 1) throw InputError("", "", "--ranks is below 1", "a pipeline has a rank");
+  if (args.has("draws")) options.draws = args.integer("draws");
+  if (options.draws < 0 || options.draws > 10000)
+    throw InputError("", "", "--draws is not within 0 and 10000", "20 give an interval");
+  if (args.has("memory")) options.memory = parse_bytes(args.text("memory"));
+  const StageTimes times = read_stage_times(
+      read_file(file), file, args.has("microbatches") ? args.integer("microbatches") : 0);
+  const std::vector<std::string> names = scheme_names(times, options);
+  const bool named =
+      args.has("order") && std::find(names.begin(), names.end(), args.text("order")) != names.end();
+  if (!args.has("all")) options.only = named ? args.text("order") : "own";
+  if (args.has("order") && !named) {
+    const std::string own = args.text("order");
+    options.own = read_orders(read_file(own), own);
+    if (options.own.size() != static_cast<std::size_t>(options.ranks))
+      throw InputError(own, "", "has turns of " + std::to_string(options.own.size()) + " ranks",
+                       "--ranks says " + std::to_string(options.ranks));
+  }
+  const ScheduleComparison comparison = compare_schedules(times, options);
+  if (args.has("gantt")) write_file(args.text("gantt"), drawing(comparison));
+  if (args.json())
+    std::cout << comparison_json(comparison) << "\n";
+  else if (args.csv())
+    print_csv(comparison);
+  else
+    print_table(comparison, options);
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,10 @@
+// polyphony schedules --times: what the options of `schedules` say is compared and printed.
+#pragma once
+
+#include "sim/commands/command.h"
+
+namespace polyphony::sim {
+
+void compare_times(const Arguments& args);
+
+}  // namespace polyphony::sim

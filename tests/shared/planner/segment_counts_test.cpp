@@ -1,0 +1,42 @@
+#include "shared/planner/segment_counts.h"
+
+#include <doctest/doctest.h>
+
+namespace polyphony::tests {
+
+TEST_SUITE("segment counts") {
+  // Items a second: 4/2 = 2, 8/2.5 = 3.2, 12/3 = 4, 16/3.9 = 4.10…, 32/7.8 = 4.10…; 95 % of the best
+  // are 3.897….
+  TEST_CASE("the smallest size that reaches 95 % of the best rate") {
+    const std::vector<SizeLatency> seen = {{4, Seconds(2)},
+                                           {8, Seconds(2.5)},
+                                           {12, Seconds(3)},
+                                           {16, Seconds(3.9)},
+                                           {32, Seconds(7.8)}};
+    CHECK(efficient_size(seen) == 12);
+    CHECK(efficient_size(seen, 1.0) == 16);
+    CHECK(efficient_size(seen, 0.5) == 8);
+  }
+
+  TEST_CASE("segments are whole multiples of the quickest module") {
+    CHECK(segment_counts({Seconds(2), Seconds(5.9), Seconds(1)}) == std::vector<int>{2, 5, 1});
+    CHECK(segment_counts({Seconds(0.3), Seconds(0.1)}) == std::vector<int>{3, 1});  // 2.999…
+    CHECK(segment_counts({Seconds(0), Seconds(4)}) == std::vector<int>{1, 1});
+  }
+
+  TEST_CASE("items of sub-microbatches are as equal as can be") {
+    CHECK(sub_microbatches(25, 12) == std::vector<int>{8, 8, 9});
+    CHECK(sub_microbatches(12, 12) == std::vector<int>{12});
+    CHECK(sub_microbatches(0, 12).empty());
+  }
+
+  // DIP's ViT of 63 layers over 4 ranks once, twice (7 layers more than 8 · 7) and three times.
+  TEST_CASE("63 layers over 4, 8 and 12 chunks") {
+    CHECK(chunk_layers(63, 4, 1) == std::vector<int>{15, 16, 16, 16});
+    CHECK(chunk_layers(63, 4, 2) == std::vector<int>{8, 8, 8, 8, 7, 8, 8, 8});
+    CHECK(chunk_layers(63, 4, 3) == std::vector<int>{5, 6, 6, 6, 5, 5, 5, 5, 5, 5, 5, 5});
+    CHECK(chunk_layers(66, 4, 2) == std::vector<int>{8, 8, 9, 9, 8, 8, 8, 8});
+  }
+}
+
+}  // namespace polyphony::tests

@@ -1,0 +1,172 @@
+// Schedules side by side over times alone: closed forms, memory, draws, a user's own order; the CSV
+// that they are read from.
+#include "sim/answers/compared_schedules.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "shared/schedule/schedule.h"
+#include "sim/commands/stage_times.h"
+
+namespace polyphony::tests {
+namespace {
+
+using sim::ComparedSchedule, sim::CompareOptions, sim::compare_schedules, sim::StageTimes;
+
+StageTimes read(const std::string& rows, int microbatches = 0) {
+  return sim::read_stage_times(
+      "module,stage,microbatch,forward,backward_input,backward_weight,bytes\n" + rows, "t.csv",
+      microbatches);
+}
+// Stages of 1 s each way: forward, input, weight; one byte kept.
+StageTimes equal(int stages, int microbatches) {
+  std::string rows;
+  for (int s = 0; s < stages; ++s) rows += "language," + std::to_string(s) + ",all,1,1,1,1\n";
+  return read(rows, microbatches);
+}
+const ComparedSchedule& row(const sim::ScheduleComparison& comparison, const std::string& name) {
+  for (const ComparedSchedule& one : comparison.rows)
+    if (one.name == name) return one;
+  FAIL("no row " << name);
+  return comparison.rows.front();
+}
+std::string message(const std::string& rows, int microbatches = 0) {
+  try {
+    read(rows, microbatches);
+  } catch (const InputError& wrong) {
+    return wrong.what();
+  }
+  return "read";
+}
+
+}  // namespace
+
+TEST_SUITE("compared schedules") {
+  // Eight microbatches over four ranks, one second each of forward, input and weight part: (8 + 4 −
+  // 1)·3 for GPipe and 1F1B; weight parts fill all but (4 − 1)·(1 + 1 − 1) of a rank's rests in
+  // ZB-H1 (arXiv 2401.10241, table 2). Whatever the stages, 8·4·3 s of work on four ranks are 24.
+  TEST_CASE("closed forms of equal stages") {
+    const auto result = compare_schedules(equal(4, 8), {.ranks = 4, .placements = 50});
+    CHECK(result.bound == Seconds(24));
+    for (const char* name : {"gpipe", "1f1b", "dip"}) {
+      CAPTURE(name);
+      CHECK(row(result, name).table.makespan == Seconds(33));
+      CHECK(row(result, name).bound == Seconds(33));
+    }
+    CHECK(row(result, "zero-bubble").table.makespan == Seconds(27));
+    CHECK(row(result, "zero-bubble").bound == Seconds(27));
+    CHECK(sim::bubbles(row(result, "1f1b").table)[0] == doctest::Approx(9.0 / 33));
+    CHECK(row(result, "1f1b").table.peak[0] == Bytes(4));
+    CHECK(row(result, "interleaved").refusal.find("vpp") != std::string::npos);
+    CHECK(std::is_sorted(result.rows.begin(), result.rows.end(), [](const auto& a, const auto& b) {
+      return a.refusal.empty() && (!b.refusal.empty() || a.table.makespan < b.table.makespan);
+    }));
+  }
+
+  // Eight pieces: two virtual stages a rank, 1.5 s of bubble each way in place of 3 a round.
+  TEST_CASE("interleaved takes the setting that is its best") {
+    const auto result = compare_schedules(equal(8, 8), {.ranks = 4, .placements = 50});
+    CHECK(row(result, "1f1b").table.makespan == Seconds(66));
+    CHECK(row(result, "interleaved").setting == "vpp 2");
+    CHECK(row(result, "interleaved").table.makespan == Seconds(57));  // 48 + 66 − 48 halved
+  }
+
+  // DIP (arXiv 2504.14145, introduction): 64 vision layers of 6.75 ms, a third of it forward, and 64
+  // of language of 10.5, over 16 stages, the dearest of seven language layers, 73.5 ms: 64 · 17.25 +
+  // 63 · 73.5 = 5734.5 ms, of which 1 − 64 · 69 / 5734.5 = 22.99 % are bubbles (the paper says 22.8);
+  // evenly, 69 ms each, it would be 79 · 69 = 5451 ms.
+  TEST_CASE("DIP's 37B split: 5734.5 ms, 22.99 % bubbles, 5451 ms were it even") {
+    std::string rows;
+    for (int s = 0; s < 64; ++s)
+      rows += "vision," + std::to_string(s) + ",all,2.25ms,2.25ms,2.25ms,0\n";
+    for (int s = 0; s < 64; ++s)
+      rows += "language," + std::to_string(s) + ",all,3.5ms,3.5ms,3.5ms,0\n";
+    const auto result = compare_schedules(read(rows, 64), {.ranks = 16, .only = "1f1b"});
+    const ComparedSchedule& split = result.rows.at(0);
+    CHECK(split.table.makespan.count() == doctest::Approx(5.7345).epsilon(1e-9));
+    double rests = 0;
+    for (const double share : sim::bubbles(split.table)) rests += share / 16;
+    CHECK(rests == doctest::Approx(0.2299).epsilon(1e-3));
+    std::string even;
+    for (int s = 0; s < 16; ++s) even += "all," + std::to_string(s) + ",all,23ms,23ms,23ms,0\n";
+    CHECK(compare_schedules(read(even, 64), {.ranks = 16, .only = "1f1b"})
+              .rows.at(0)
+              .table.makespan.count() == doctest::Approx(5.451).epsilon(1e-9));
+  }
+
+  TEST_CASE("memory: what does not fit says so, and the search keeps to it") {
+    const auto result =
+        compare_schedules(equal(4, 8), {.ranks = 4, .memory = Bytes(2), .placements = 50});
+    CHECK_FALSE(row(result, "1f1b").fits);
+    CHECK(row(result, "dip").fits);
+    CHECK(*std::max_element(row(result, "dip").table.peak.begin(),
+                            row(result, "dip").table.peak.end()) == Bytes(2));
+    CHECK(row(result, "dip").table.makespan > Seconds(33));
+  }
+
+  TEST_CASE("a user's own order is one more row") {
+    CompareOptions options{.ranks = 4, .placements = 50};
+    for (int p = 0; p < 4; ++p)
+      options.own.push_back(schedule(ScheduleKind::one_f_one_b).order({4, 1, 8}, p));
+    const auto result = compare_schedules(equal(4, 8), options);
+    CHECK(row(result, "own").table.makespan == Seconds(33));
+    options.own[3].pop_back();
+    CHECK(row(compare_schedules(equal(4, 8), options), "own").refusal ==
+          "no rank runs B of work 7 of stage 3 of language");
+  }
+
+  // Microbatches of 0 to 3 images; the encoder's parts, one an image.
+  TEST_CASE("encoders: nobody is quicker than the bound, draws are about what was drawn from") {
+    std::string rows;
+    for (int s = 0; s < 4; ++s) {
+      for (int k = 0; k < 8; ++k)
+        for (int part = 0; part < k % 4; ++part)
+          rows += "vision," + std::to_string(s) + "," + std::to_string(k) + "." +
+                  std::to_string(part) + ",500ms,500ms,500ms,1\n";
+      rows += "language," + std::to_string(s) + ",all,1s,1s,1s,4\n";
+    }
+    const StageTimes times = read(rows);
+    CHECK(times.microbatches == 8);
+    const auto result = compare_schedules(times, {.ranks = 4, .draws = 5, .placements = 200});
+    // 12 images · 4 pieces · 1.5 s and 8 · 4 · 3 s over four ranks.
+    CHECK(result.bound == Seconds(42));
+    for (const ComparedSchedule& one : result.rows) {
+      CAPTURE(one.name);
+      if (!one.refusal.empty()) continue;
+      CHECK(one.bound <= one.table.makespan * (1 + 1e-12));
+      CHECK(result.bound <= one.table.makespan);
+      REQUIRE(one.drawn.size() == 5);
+      CHECK(one.drawn.front() < one.drawn.back());
+      CHECK(one.drawn.front() > Seconds(24));
+    }
+    for (const char* name : {"encoders first", "bubble filling", "apart, reordered", "1f1b"}) {
+      CAPTURE(name);
+      CHECK(row(result, name).refusal.empty());
+      CHECK(row(result, "dip").table.makespan <= row(result, name).table.makespan);
+    }
+    CHECK(compare_schedules(times, {.ranks = 4, .only = "1f1b"}).rows.size() == 1);
+  }
+
+  TEST_CASE("a table of times is read, or refused by file, line and column") {
+    const StageTimes times = read("v,0,2.1,1ms,2ms,3ms,2kB\nv,0,2.0,1,2,3,\nl,0,all,1,1,1,1\n");
+    CHECK(times.microbatches == 3);
+    CHECK(times.modules[0].microbatch_of == std::vector<int>{2, 2});
+    CHECK(times.modules[0].cost(0, 1) ==
+          StageCost{Seconds(1e-3), Seconds(2e-3), Seconds(3e-3), Bytes(2000), {}});
+    CHECK(times.modules[1].costs.size() == 3);
+    CHECK(message("l,0,0,1,1,x,1\n").starts_with("t.csv: line 2, column backward_weight: "));
+    CHECK(message("l,0,0,1,1,-1,1\n").find("is negative") != std::string::npos);
+    CHECK(message("l,0,zero,1,1,1,1\n").starts_with("t.csv: line 2, column microbatch: "));
+    CHECK(message("l,0,0,1,1,1,1\nl,0,0,1,1,1,1\n").find("stands twice") != std::string::npos);
+    CHECK(message("l,0,all,1,1,1,1\n").find("give --microbatches") != std::string::npos);
+    CHECK(message("l,0,0,1,1,1,1\nl,1,1,1,1,1,1\n").find("no time of stage 0 for microbatch 1") !=
+          std::string::npos);
+    CHECK(message("v,0,0,1,1,1,1\nl,0,1,1,1,1,1\n").find("0 works of microbatch 0") !=
+          std::string::npos);
+    CHECK_THROWS_WITH_AS(sim::read_stage_times("module,stage\nl,0\n", "t.csv", 0),
+                         doctest::Contains("has no column microbatch"), InputError);
+  }
+}
+
+}  // namespace polyphony::tests
