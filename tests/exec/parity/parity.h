@@ -36,6 +36,7 @@ struct Case {
   NumberFormat precision = NumberFormat::fp64;
   double clip_norm = 0.5;  // below the norm of these models' gradients: clips
   int steps = 1;
+  std::uint64_t drawn = 0;  // not 0: samples of every step are drawn by chance, by this seed
 };
 
 // All layouts × conditions (tests/exec/parity/parity_cases.cpp); those of fp32; long ones; those to run
@@ -49,6 +50,8 @@ std::vector<Case> model_layouts(bool sparse, bool tied);
 std::vector<Case> single_precision_cases();
 // Every mask, alone and with every deal of tokens (tests/exec/parity/parity_masks.cpp).
 std::vector<Case> mask_cases();
+// Under a planner (tests/exec/parity/parity_planned.cpp).
+std::vector<Case> planned_cases();
 std::vector<Case> curve_cases();
 std::vector<Case> gloo_cases();
 

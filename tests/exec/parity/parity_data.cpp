@@ -2,6 +2,7 @@
 #include <array>
 
 #include "exec/data/synthetic_dataset.h"
+#include "shared/random.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/support/tiny_diffusion.h"
 #include "tests/exec/support/variants.h"
@@ -40,15 +41,21 @@ const std::vector<Shape>& shapes() {
 class ShapesDataset : public Dataset {
  public:
   ShapesDataset(const Scenario& scenario, const Case& c)
-      : content_(scenario), text_only_(c.text_only), diffusion_(c.diffusion), audio_(c.audio) {}
+      : content_(scenario),
+        text_only_(c.text_only),
+        diffusion_(c.diffusion),
+        audio_(c.audio),
+        drawn_(c.drawn) {}
 
-  // A rotation of the table, so that work items differ from step to step.
+  // A rotation of the table, so that work items differ from step to step, or a draw from it.
   Batch batch(std::uint64_t step) const override {
     Batch batch;
     for (std::size_t i = 0; i < shapes().size(); ++i) {
       Sample sample;
       sample.id = static_cast<std::uint32_t>(1000 * step + i);
-      for (const auto& item : shapes()[(i + 3 * step) % shapes().size()].items) {
+      const std::size_t turned = i + 3 * step,
+                        shape = drawn_ > 0 ? random_bits(drawn_, 100 * step + i) : turned;
+      for (const auto& item : shapes()[shape % shapes().size()].items) {
         if (const Text* words = std::get_if<Text>(&item))
           sample.items.push_back({Modality::text, (*words)[0], (*words)[1]});
         else if (!text_only_)
@@ -74,6 +81,7 @@ class ShapesDataset : public Dataset {
 
   SyntheticContent content_;
   bool text_only_, diffusion_, audio_;
+  std::uint64_t drawn_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -6,6 +7,7 @@
 
 #include "shared/layers/parameters.h"
 #include "shared/plan/lower.h"
+#include "shared/plan/planned_step.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/parity/parity_order.h"
 #include "tests/exec/reference/reference.h"
@@ -46,6 +48,25 @@ TEST_SUITE("parity") {
   }
   TEST_CASE("published models, scaled down, compute the reference's step") {
     check_all(published_cases());
+  }
+  // At least 20 random batches; deferral shows as work between a slot's own and the next one's.
+  TEST_CASE("planned steps compute the reference's step, with samples deferred") {
+    const std::vector<Case> cases = planned_cases();
+    int deferring = 0;
+    for (const Case& c : cases) {
+      const Scenario scenario = make_scenario(c);
+      const Plan plan = make_plan(scenario, c.layout);
+      const WorkTable works =
+          planned_works(scenario.model, plan, make_dataset(c, scenario)->batch(0));
+      const Range encoder = works.of_branch(0);
+      deferring += std::any_of(works.works.begin() + encoder.begin,
+                               works.works.begin() + encoder.end, [](const Work& work) {
+                                 return work.index % 3 == 1 && work.items.begin < work.items.end;
+                               });
+    }
+    CHECK(cases.size() > 40);
+    CHECK(deferring > 24);
+    check_all(cases);
   }
   TEST_CASE("fp32 stays within 1e-5 of the reference") { check_all(single_precision_cases()); }
   TEST_CASE("ten steps follow the reference's loss curve") { check_all(curve_cases()); }
@@ -145,8 +166,9 @@ TEST_SUITE("parity") {
                 "layout");
     int failed = 0;
     const Matrix matrix = parity_matrix();
-    for (const std::vector<Case>& cases : {parity_cases(), published_cases(), mask_cases(),
-                                           single_precision_cases(), curve_cases(), matrix.cases}) {
+    for (const std::vector<Case>& cases :
+         {parity_cases(), published_cases(), mask_cases(), planned_cases(),
+          single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
         const auto begin = std::chrono::steady_clock::now();
         Outcome outcome;
