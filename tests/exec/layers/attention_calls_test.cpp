@@ -1,6 +1,13 @@
 // Attention over the rectangles of a mask, with all keys at once and with parts of them joined, held
 // against a softmax over a dense mask.
 #include "exec/attention/heads_attention.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <numeric>
+
+#include "shared/plan/tokens.h"
 #include "tests/shared/support/random_masks.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
@@ -116,5 +123,59 @@ TEST_SUITE("attention calls") {
     const std::vector<AttentionCall> split = plan_calls(9, true, 0, 4);
     for (const AttentionCall& call : split) CHECK(call.keys.size() <= 4);
     CHECK(split.size() == 5);
+  }
+
+  // Not a test: scripts/bench_deals prints this. Attention of one rank after the other, alone on a core:
+  // the slowest of four over their mean, in pairs and in seconds (forward and backward, medians of five
+  // rounds).
+  TEST_CASE("deal times" * doctest::skip()) {
+    constexpr std::int64_t kLong = 8192;
+    constexpr int kRanks = 4;
+    const torch::NoGradGuard no_grad;
+    const int threads = at::get_num_threads();
+    at::set_num_threads(1);
+    const auto seconds_of = [](const HeadTensors& heads, const std::vector<AttentionCall>& calls) {
+      const auto begin = std::chrono::steady_clock::now();
+      const Attended made = attend(heads, calls);
+      attend_backward(heads.queries, heads, made, calls);
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    const auto spread = [](const std::vector<double>& of) {
+      return *std::max_element(of.begin(), of.end()) * kRanks /
+             std::accumulate(of.begin(), of.end(), 0.0);
+    };
+    const char* const names[] = {"causal blocks", "prefix", "prefix documents", "embedded",
+                                 "packed"};
+    std::printf("%-18s %-9s %9s %9s\n", "mask", "deal", "pairs", "seconds");
+    for (const Kind kind :
+         {Kind::causal_blocks, Kind::prefix, Kind::prefix_documents, Kind::embedded, Kind::packed})
+      for (unsigned seed = 0; seed < 2; ++seed) {
+        const TokenMask mask = test::RandomMask::make(kind, kLong, seed);
+        const std::vector<Rectangle> all = rectangles(mask);
+        const Tensor keys = torch::randn({4, 1, kLong, 64});
+        for (const TokenAssignment deal : {TokenAssignment::zigzag, TokenAssignment::balanced}) {
+          const auto owned = deal_tokens(deal, mask, 0, kRanks, {1, 0, 256});
+          std::vector<double> work(kRanks);
+          std::vector<std::vector<double>> times(kRanks);
+          for (int round = 0; round < 5; ++round)
+            for (std::size_t rank = 0; rank < kRanks; ++rank) {
+              work[rank] = 0;
+              for (const Interval& part : owned[rank])
+                work[rank] += static_cast<double>(pairs(all, part));
+              const Tensor rows = rows_of(owned[rank]);
+              times[rank].push_back(
+                  seconds_of({keys.expand({4, 2, kLong, 64}).index_select(2, rows), keys, keys},
+                             plan_calls(all, owned[rank], {{0, kLong}})));
+            }
+          std::vector<double> medians;
+          for (std::vector<double>& of : times) {
+            std::nth_element(of.begin(), of.begin() + 2, of.end());
+            medians.push_back(of[2]);
+          }
+          std::printf("%-16s %u %-9s %9.2f %9.2f\n", names[static_cast<int>(kind)], seed,
+                      name(deal), spread(work), spread(medians));
+        }
+      }
+    at::set_num_threads(threads);
   }
 }
