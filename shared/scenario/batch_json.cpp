@@ -83,6 +83,16 @@ void each_line(const std::string& text, const std::string& file, Use use) {
   }
 }
 
+json sample_json(const Sample& sample) {
+  json items = json::array();
+  for (const Item& item : sample.items) {
+    json entry = {name(item.modality), item.tokens};
+    if (item.loss_tokens > 0) entry.push_back(item.loss_tokens);
+    items.push_back(std::move(entry));
+  }
+  return {{"id", sample.id}, {"items", std::move(items)}};
+}
+
 }  // namespace
 
 const char* name(Modality modality) {
@@ -110,17 +120,11 @@ std::vector<Sample> parse_samples(const std::string& text, const std::string& fi
   return samples;
 }
 
+std::string to_json_line(const Sample& sample) { return sample_json(sample).dump(); }
+
 std::string to_json_line(std::uint64_t step, const Batch& batch) {
   json samples = json::array();
-  for (const Sample& sample : batch.samples) {
-    json items = json::array();
-    for (const Item& item : sample.items) {
-      json entry = {name(item.modality), item.tokens};
-      if (item.loss_tokens > 0) entry.push_back(item.loss_tokens);
-      items.push_back(std::move(entry));
-    }
-    samples.push_back({{"id", sample.id}, {"items", std::move(items)}});
-  }
+  for (const Sample& sample : batch.samples) samples.push_back(sample_json(sample));
   return json{{"step", step}, {"samples", std::move(samples)}}.dump();
 }
 

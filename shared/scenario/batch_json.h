@@ -18,6 +18,7 @@ const char* name(Modality modality);  // as in the lines
 
 // Errors: InputError naming the line.
 std::vector<Sample> parse_samples(const std::string& text, const std::string& file);
+std::string to_json_line(const Sample& sample);
 std::string to_json_line(std::uint64_t step, const Batch& batch);
 
 struct StepBatch {

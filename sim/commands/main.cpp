@@ -37,6 +37,7 @@ constexpr Verb kVerbs[] = {
      "published measurements predicted, and how far off"},
     {"schedules", polyphony::sim::schedules_command,
      "an order of turns, yours or a schedule's: verified, simulated, drawn"},
+    {"scan", polyphony::sim::scan_command, "a data set on disk counted, sample by sample"},
     {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files"},
 };
 

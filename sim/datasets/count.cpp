@@ -1,0 +1,47 @@
+#include "sim/datasets/count.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/model/data_modules.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::int32_t patches(const Model& model, const Module& vision, const PictureSize& picture,
+                     bool native) {
+  if (!native || vision.abstract.is) return patches_of(vision);
+  const int merge = merge_of(model), cell = vision.patch * merge;
+  const double side =
+      std::sqrt(static_cast<double>(picture.width) * static_cast<double>(picture.height));
+  const auto cells = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(std::llround(side / cell), 1, vision.image_size / cell));
+  return cells * merge * cells * merge;
+}
+
+std::int32_t clip_tokens(const Model& model, const Module& audio, Seconds length, double a_second) {
+  const int merge = merge_of(model, ModuleKind::audio);
+  const auto runs = static_cast<std::int64_t>(std::ceil(length.count() * a_second / merge));
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(runs, 1, audio.audio_tokens / merge)) *
+         merge;
+}
+
+}  // namespace
+
+Sample count(const Model& model, const Found& found, const Counting& by) {
+  Sample sample;
+  if (const Module* vision = vision_module(model))
+    for (const PictureSize& picture : found.pictures)
+      sample.items.push_back({Modality::image, patches(model, *vision, picture, by.native), 0});
+  if (const Module* audio = audio_module(model))
+    for (const Seconds length : found.sounds)
+      sample.items.push_back(
+          {Modality::audio, clip_tokens(model, *audio, length, by.clip_tokens_a_second), 0});
+  const std::int64_t answer = by.tokenizer.count(found.answer);
+  sample.items.push_back({Modality::text,
+                          static_cast<std::int32_t>(answer + by.tokenizer.count(found.prompt)),
+                          static_cast<std::int32_t>(answer)});
+  return sample;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,181 @@
+#include "sim/datasets/found.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "shared/error.h"
+#include "sim/datasets/bytes.h"
+#include "sim/datasets/sound_length.h"
+#include "sim/datasets/tar.h"
+
+namespace polyphony::sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostText = std::size_t{16} << 20, kMostSound = std::size_t{256} << 20;
+
+// The first bytes of a file; nothing where it cannot be read.
+std::optional<std::string> head_of(const fs::path& path, std::size_t most) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};
+  std::string bytes;
+  std::string block(std::size_t{1} << 16, '\0');
+  while (bytes.size() < most && file) {
+    file.read(block.data(),
+              static_cast<std::streamsize>(std::min(block.size(), most - bytes.size())));
+    bytes.append(block, 0, static_cast<std::size_t>(file.gcount()));
+  }
+  return bytes;
+}
+
+// Where lines in other languages follow, the first.
+std::string caption_of(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return text;
+  const std::string second = text.substr(end + 1, text.find('\n', end + 1) - end - 1);
+  return second.find(".utf8=") != std::string::npos ? text.substr(0, end) : text;
+}
+
+// Up to the first dot of the last part, as WebDataset groups them.
+std::string group_of(const std::string& name) {
+  const std::size_t folder = name.rfind('/') + 1;  // npos + 1 is 0
+  return name.substr(0, name.find('.', folder));
+}
+
+void find_in_folder(const std::string& path, const Finder& finder) {
+  std::vector<std::string> names;  // from the folder
+  for (const auto& entry :
+       fs::recursive_directory_iterator(path, fs::directory_options::skip_permission_denied |
+                                                  fs::directory_options::follow_directory_symlink))
+    if (entry.is_regular_file() && SampleFiles::wanted(entry.path().string()))
+      names.push_back(fs::relative(entry.path(), path).string());
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return std::pair(group_of(a), a) < std::pair(group_of(b), b);
+  });
+  for (std::size_t i = 0; i < names.size();) {
+    SampleFiles sample(group_of(names[i]));
+    bool pictured = false;
+    const std::size_t first = i;
+    for (; i < names.size() && group_of(names[i]) == group_of(names[first]); ++i) {
+      const std::optional<std::string> bytes =
+          head_of(fs::path(path) / names[i], SampleFiles::most(names[i]));
+      pictured |= is_picture(names[i]) || is_sound(names[i]);
+      sample.add(names[i], bytes ? *bytes : std::string());
+    }
+    finder.progress(static_cast<double>(i) / static_cast<double>(names.size()));
+    if (pictured && !sample.finish(finder)) return;  // a text alone is a README
+  }
+}
+
+// False: enough.
+bool find_in_tar(const std::string& path, const Finder& finder) {
+  TarReader tar(path);
+  std::optional<SampleFiles> sample;
+  std::string group;
+  while (const std::optional<TarReader::Member> member = tar.next()) {
+    if (!SampleFiles::wanted(member->name)) continue;
+    if (!sample || group_of(member->name) != group) {
+      if (sample && !sample->finish(finder)) return false;
+      group = group_of(member->name);
+      sample.emplace(group);
+    }
+    sample->add(member->name, tar.read(SampleFiles::most(member->name)));
+    finder.progress(tar.share());
+  }
+  return !sample || sample->finish(finder);
+}
+
+// Whole lines, or the objects of one array, each as text.
+void find_in_lines(const std::string& path, const Finder& finder) {
+  const std::vector<std::string> lines = conversation_lines(path);
+  const fs::path folder =
+      finder.pictures.empty() ? fs::path(path).parent_path() : fs::path(finder.pictures);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string name = "sample " + std::to_string(i);
+    Found found;
+    found.name = name;
+    std::vector<std::string> paths;
+    finder.progress(static_cast<double>(i) / static_cast<double>(lines.size()));
+    if (!read_conversation(lines[i], found, paths)) {
+      finder.leave_out(name, "no conversation");
+      continue;
+    }
+    SampleFiles sample(std::move(found));
+    for (const std::string& picture : paths) {
+      const std::optional<std::string> bytes =
+          head_of(folder / picture, SampleFiles::most(picture));
+      if (bytes)
+        sample.add(picture, *bytes);
+      else
+        sample.lack("missing picture");
+    }
+    if (!sample.finish(finder)) return;
+  }
+}
+
+}  // namespace
+
+bool SampleFiles::wanted(const std::string& name) {
+  return is_picture(name) || is_sound(name) || ends_in(name, {".txt", ".json"});
+}
+
+std::size_t SampleFiles::most(const std::string& name) {
+  return is_picture(name) ? kPictureHead : is_sound(name) ? kMostSound : kMostText;
+}
+
+void SampleFiles::add(const std::string& name, const std::string& bytes) {
+  if (is_sound(name)) {
+    if (const std::optional<Seconds> length = sound_length(bytes))
+      found_.sounds.push_back(*length);
+    else
+      lack("damaged sound");
+  } else if (ends_in(name, {".txt"})) {
+    if (found_.answer.empty()) found_.answer = caption_of(bytes);
+  } else if (ends_in(name, {".json"})) {
+    Found said;
+    std::vector<std::string> paths;
+    if (read_conversation(bytes, said, paths) && found_.answer.empty()) {
+      found_.prompt = said.prompt;
+      found_.answer = said.answer;
+    }
+  } else if (const std::optional<PictureSize> size = picture_size(bytes)) {
+    found_.pictures.push_back(*size);
+  } else {
+    lack("damaged or unknown picture");
+  }
+}
+
+void SampleFiles::lack(const std::string& why) {
+  if (why_.empty()) why_ = why;
+}
+
+bool SampleFiles::finish(const Finder& finder) {
+  if (why_.empty() && found_.prompt.empty() && found_.answer.empty()) why_ = "no text";
+  if (why_.empty()) return finder.visit(std::move(found_));
+  finder.leave_out(found_.name, why_);
+  return true;
+}
+
+void find_samples(const std::string& path, const Finder& finder) {
+  std::error_code failed;
+  if (!fs::exists(path, failed))
+    throw InputError(path, "", "there is no such data set", "check the path");
+  if (ends_in(path, {".tar"})) return void(find_in_tar(path, finder));
+  if (!fs::is_directory(path)) return find_in_lines(path, finder);
+  std::vector<std::string> shards;
+  for (const auto& entry : fs::directory_iterator(path))
+    if (ends_in(entry.path().string(), {".tar"})) shards.push_back(entry.path().string());
+  std::sort(shards.begin(), shards.end());
+  if (shards.empty()) return find_in_folder(path, finder);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    Finder of_shard = finder;
+    of_shard.progress = [&](double share) {
+      finder.progress((static_cast<double>(i) + share) / static_cast<double>(shards.size()));
+    };
+    if (!find_in_tar(shards[i], of_shard)) return;
+  }
+}
+
+}  // namespace polyphony::sim
