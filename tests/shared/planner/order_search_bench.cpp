@@ -1,0 +1,87 @@
+// DIP's VLM-L (arXiv 2504.14145v2, section 6):
+// ViT 22B and Qwen2 72B on 8 pipeline ranks of 8 GPUs, 64 microbatches of 8,192 tokens with 0 to 48
+// images of 2,704 patches. Forward FLOPs of an image's patches in all layers: 48 · (2 · 453e6 · 2,704
+// + 4 · 2,704² · 6,144) = 126e12, of a microbatch's tokens 1,240e12; at the rates per GPU that the
+// paper's layer times come to, 187 and 310 TFLOP/s: 84 ms and 500 ms.
+#include "tests/shared/planner/order_search_bench.h"
+
+#include <cstdio>
+#include <ctime>
+
+#include "shared/planner/list_schedule.h"
+#include "shared/planner/makespan_bound.h"
+#include "shared/planner/order_search.h"
+#include "shared/planner/segment_counts.h"
+#include "shared/random.h"
+
+namespace polyphony {
+namespace {
+
+constexpr int kRanks = 8, kMicrobatches = 64, kSubMicrobatch = 12, kImages = 48;
+constexpr double kImage = 0.084, kTokens = 0.5;  // seconds forward; backward twice that
+
+StepCosts vlm_l() {
+  const std::vector<int> segments =
+      segment_counts({Seconds(kImage * kSubMicrobatch), Seconds(kTokens)});
+  StepCosts costs{kRanks, kMicrobatches, {}, {}};
+  std::vector<double> vision, language(kMicrobatches, kTokens);
+  BranchCosts branches[] = {{"vision", {}, {}, {}, 1}, {"language", {}, {}, {}}};
+  for (int k = 0; k < kMicrobatches; ++k) {
+    const auto images = static_cast<int>(random_uniform(7, std::uint64_t(k)) * (kImages + 1));
+    for (const int part : sub_microbatches(images, kSubMicrobatch)) {
+      branches[0].microbatch_of.push_back(k);
+      vision.push_back(kImage * part);
+    }
+    branches[1].microbatch_of.push_back(k);
+  }
+  for (std::size_t b = 0; b < 2; ++b) {
+    const int stages = kRanks * segments[b];
+    for (int s = 0; s < stages; ++s) {
+      branches[b].rank_of_stage.push_back(s % kRanks);
+      for (const double forward : b == 0 ? vision : language) {
+        const Seconds part(forward / stages);
+        branches[b].costs.push_back({part, part, part, Bytes(std::int64_t(part.count() * 1e9))});
+      }
+    }
+    costs.branches.push_back(branches[b]);
+  }
+  return costs;
+}
+
+}  // namespace
+
+double thousand_placements() {
+  const StepCosts costs = vlm_l();
+  const StageGraph graph(costs, microbatches_in_turn(costs));
+  ListScheduler scheduler(graph);
+  const Keys keys = keys_in_turn(graph);
+  ListSchedule placed;
+  const int steps = 1000;
+  const std::clock_t begin = std::clock();
+  for (int i = 0; i < steps; ++i) scheduler.run(keys, placed);
+  return double(std::clock() - begin) / CLOCKS_PER_SEC / steps / double(graph.turns) * 1000;
+}
+
+std::string search_gaps() {
+  const StepCosts costs = vlm_l();
+  const StageGraph graph(costs, microbatches_in_turn(costs));
+  const Seconds bound = makespan_bound(costs).value();
+  ListSchedule placed;
+  ListScheduler(graph).run(keys_in_turn(graph), placed);
+  char text[80];
+  std::snprintf(text, sizeof text, "dual queue alone %+.2f %%",
+                100 * (placed.makespan / bound.count() - 1));
+  std::string gaps = text;
+  for (const double seconds : {0.1, 1.0, 2.0, 10.0, 60.0}) {
+    const std::clock_t begin = std::clock();
+    SearchBudget budget;
+    budget.stop = [&] { return double(std::clock() - begin) / CLOCKS_PER_SEC > seconds; };
+    const auto found = std::get<FoundOrder>(search_order(costs, budget));
+    std::snprintf(text, sizeof text, ", %g s %+.2f %%", seconds,
+                  100 * (found.makespan / bound - 1));
+    gaps += text;
+  }
+  return gaps;
+}
+
+}  // namespace polyphony
