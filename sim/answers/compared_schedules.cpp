@@ -11,11 +11,15 @@ namespace {
 
 std::string not_here(const Scheme& scheme, const StageTimes& times, const CompareOptions& options) {
   if (!scheme.settings.empty()) return "no setting of it can run";
-  const Pipeline pipeline{options.ranks, 1, times.microbatches, 0};
-  for (const Schedule& row : kSchedules)
-    if (scheme.name == row.name)
-      if (const std::string why = row.refusal(pipeline); !why.empty()) return why;
-  return "takes more ranks, or pieces, than there are";
+  for (const Schedule& row : kSchedules) {
+    if (scheme.name != row.name) continue;
+    for (int v = 1; v <= kMostRounds; ++v)
+      if (row.refusal({options.ranks, v, times.microbatches, 0}).empty())
+        return "needs " + std::to_string(v * options.ranks) + " stages, there are " +
+               std::to_string(chained(times).pieces) + " pieces";
+    return row.refusal({options.ranks, 2, times.microbatches, 0});
+  }
+  return "modules have too few pieces, or the pipeline too few ranks";
 }
 
 bool splits_backwards(const Timetable& table) {

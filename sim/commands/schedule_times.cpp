@@ -25,7 +25,7 @@ Bytes peak(const ComparedSchedule& row) {
   return *std::max_element(row.table.peak.begin(), row.table.peak.end());
 }
 std::string above(Seconds makespan, Seconds bound) {
-  return signed_percent_text(bound > Seconds(0) ? makespan / bound - 1 : 0);
+  return signed_percent_text(bound > Seconds(0) ? std::max(0.0, makespan / bound - 1) : 0);
 }
 // Nine of ten drawn batches: [5 %, 95 %].
 std::pair<Seconds, Seconds> interval(const std::vector<Seconds>& drawn) {
@@ -61,8 +61,8 @@ void print_table(const ScheduleComparison& comparison, const CompareOptions& opt
                                above(row.table.makespan, comparison.bound), row.setting});
     table.add(cells);
   }
-  std::cout << table.text() << refused << "no stages on " << options.ranks
-            << " ranks are quicker than " << seconds_text(comparison.bound) << "\n";
+  std::cout << table.text() << refused << "no stages on " << counted(options.ranks, "rank", "ranks")
+            << " are quicker than " << seconds_text(comparison.bound) << "\n";
 }
 
 void print_csv(const ScheduleComparison& comparison) {

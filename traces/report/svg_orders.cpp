@@ -34,7 +34,7 @@ std::string orders_chart(const std::vector<OrdersRow>& rows) {
   const auto x = [&](Seconds at) { return kLeft + (kWidth - kLeft - kRight) * at.count() / span; };
   double y = canvas.legend(0, 14,
                            {{"forward", "forward"},
-                            {"forward tint", "of the last module's encoders: lighter"},
+                            {"forward tint", "encoder: lighter"},
                             {"backward", "backward"},
                             {"weight", "backward (weights)"},
                             {"row", "rests"}});
