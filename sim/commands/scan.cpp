@@ -9,6 +9,7 @@
 #include "sim/commands/command.h"
 #include "sim/console/console.h"
 #include "sim/datasets/count.h"
+#include "sim/datasets/pack.h"
 
 namespace polyphony::sim {
 namespace {
@@ -102,7 +103,11 @@ int scan_command(int argc, char** argv) {
                                                     cxxopts::value<double>()->default_value("50"))(
       "pictures", "folder that the paths in JSON lines are from",
       cxxopts::value<std::string>()->default_value(""))(
-      "limit", "stop after so many samples; 0: all", cxxopts::value<int>()->default_value("0"));
+      "pack",
+      "put samples side by side into sequences of so many language tokens (mask documents keeps "
+      "them apart); 0: not",
+      cxxopts::value<int>()->default_value("0"))("limit", "stop after so many samples; 0: all",
+                                                 cxxopts::value<int>()->default_value("0"));
   args.add_overrides();
   args.positional({"scenario", "dataset"});
   if (args.parse(argc, argv)) return 0;
@@ -119,7 +124,6 @@ int scan_command(int argc, char** argv) {
                                           : Tokenizer(positive("bytes-per-token"))};
 
   std::vector<Sample> samples;
-  std::string lines;
   std::map<std::string, int> left_out;
   std::map<std::string, std::string> first_left_out;
   const auto leave_out = [&](const std::string& name, const std::string& why) {
@@ -137,7 +141,6 @@ int scan_command(int argc, char** argv) {
                                 leave_out(found.name, "longer than /data/sequence");
                                 return true;
                               }
-                              lines += to_json_line(sample) + "\n";
                               samples.push_back(std::move(sample));
                               return args.integer("limit") < 1 ||
                                      samples.size() <
@@ -152,6 +155,10 @@ int scan_command(int argc, char** argv) {
   if (samples.empty())
     throw InputError(path, "", "no sample was found",
                      "polyphony scan --help says what it reads: a folder, tar shards, JSON lines");
+  const std::size_t found = samples.size();
+  if (args.integer("pack") > 0) samples = pack(scenario.model, samples, args.integer("pack"));
+  std::string lines;
+  for (const Sample& sample : samples) lines += to_json_line(sample) + "\n";
   const std::vector<Spread> spreads = spreads_of(scenario.model, samples);
   if (args.has("out"))
     write_file(args.text("out"), lines);
@@ -161,7 +168,11 @@ int scan_command(int argc, char** argv) {
   if (args.json()) {
     talk << summary(spreads, samples.size(), left_out).dump(2) << "\n";
   } else {
-    talk << samples.size() << " samples of " << path << "\n";
+    talk << counted(static_cast<std::int64_t>(found), "sample", "samples") << " of " << path;
+    if (args.integer("pack") > 0)
+      talk << ", in "
+           << counted(static_cast<std::int64_t>(samples.size()), "sequence", "sequences");
+    talk << "\n";
     print_table(spreads, talk);
   }
   return 0;

@@ -3,6 +3,7 @@
 
 #include "shared/error.h"
 #include "sim/datasets/count.h"
+#include "sim/datasets/pack.h"
 #include "sim/datasets/sound_length.h"
 #include "sim/datasets/tar.h"
 #include "tests/shared/support/example_models.h"
@@ -188,6 +189,27 @@ TEST_SUITE("data sets") {
     CHECK(Tokenizer(4).count("eleven char") == 3);
     test::spill(folder / "u.json", R"({"model": {"type": "Unigram"}})");
     CHECK_THROWS_AS(Tokenizer::from_file(folder / "u.json"), InputError);
+  }
+
+  TEST_CASE("short samples side by side: none lost, none over, in the first sequence with room") {
+    Model model = examples::small_on_cpu(1, 1).model;
+    std::vector<Sample> samples;
+    for (const int tokens : {6, 5, 4, 30, 3, 1})
+      samples.push_back(
+          {static_cast<std::uint32_t>(samples.size()), {{Modality::text, tokens, 1}}});
+    const std::vector<Sample> packed = pack(model, samples, 10);
+    std::vector<std::vector<int>> lengths;
+    for (const Sample& sample : packed) {
+      CHECK(sample.id == lengths.size());
+      lengths.emplace_back();
+      for (const Item& item : sample.items) lengths.back().push_back(item.tokens);
+    }
+    CHECK(lengths == std::vector<std::vector<int>>{{6, 4}, {5, 3, 1}, {30}});
+    for (int i = 0; i < 100; ++i)
+      samples.push_back({0, {{Modality::text, 6, 1}}});  // more than are open
+    std::size_t items = 0;
+    for (const Sample& sample : pack(model, samples, 10)) items += sample.items.size();
+    CHECK(items == samples.size());
   }
 
   TEST_CASE("what a model sees: the image size, or the nearest square of whole cells") {
