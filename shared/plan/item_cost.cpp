@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "shared/layers/expand_layer.h"
 #include "shared/program/work.h"
@@ -53,16 +54,17 @@ double misfit(const std::vector<Parts>& rows, const Parts& parts) {
   return sum;
 }
 
-std::vector<std::int32_t> sizes_between(std::int32_t least, std::int32_t most, std::int32_t whole) {
+// Five of those that there are (not every number of tokens is an image's), about as far apart in ratio.
+std::vector<std::int32_t> some_of(const std::set<std::int32_t>& all) {
   constexpr int kSizes = 5;
-  std::vector<std::int32_t> sizes;
+  const double least = *all.begin(), most = *all.rbegin();
+  std::set<std::int32_t> sizes;
   for (int i = 0; i < kSizes; ++i) {
-    const double size =
-        least * std::pow(static_cast<double>(most) / least, static_cast<double>(i) / (kSizes - 1));
-    const auto rounded = static_cast<std::int32_t>(std::lround(size / whole)) * whole;
-    if (sizes.empty() || rounded > sizes.back()) sizes.push_back(std::max(rounded, whole));
+    const double wanted = least * std::pow(most / least, static_cast<double>(i) / (kSizes - 1));
+    const auto next = all.lower_bound(static_cast<std::int32_t>(std::lround(wanted)));
+    sizes.insert(next == all.end() ? *all.rbegin() : *next);
   }
-  return sizes;
+  return {sizes.begin(), sizes.end()};
 }
 
 // The modality that a module takes.
@@ -133,19 +135,17 @@ ItemCost fit_item_cost(const Model& model, ModuleId module, const Batch& batch,
                        const WorkPrice& price) {
   const bool language = module == language_module(model);
   const Modality modality = modality_of(model, module);
-  std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = 0;
+  std::set<std::int32_t> all;
   const auto add = [&](std::int64_t tokens) {
-    if (tokens == 0) return;
-    least = std::min(least, static_cast<std::int32_t>(tokens));
-    most = std::max(most, static_cast<std::int32_t>(tokens));
+    if (tokens > 0) all.insert(static_cast<std::int32_t>(tokens));
   };
   for (const Sample& sample : batch.samples) {
     if (language) add(language_rows(model, sample));
     for (const Item& item : sample.items)
       if (!language && item.modality == modality) add(item.tokens);
   }
-  if (most == 0) return {};  // nothing to weigh
-  return fit_at(model, module, sizes_between(least, most, whole_rows(model, module)), price);
+  if (all.empty()) return {};  // nothing to weigh
+  return fit_at(model, module, some_of(all), price);
 }
 
 ItemCost item_flops(const Scenario& scenario, ModuleId id) {

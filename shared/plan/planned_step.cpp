@@ -15,16 +15,9 @@ std::vector<SampleWork> sample_works(const Model& model, const Plan& plan, const
   std::vector<SampleWork> works;
   for (const Sample& sample : batch.samples) {
     SampleWork work;
-    for (std::size_t b = 0; b < plan.branches.size(); ++b) {
-      const ItemCost& cost = plan.branches[b].grid.item_cost.value();
-      if (b == plan.language) {
-        work.language = item_work(cost, static_cast<double>(language_rows(model, sample)));
-        continue;
-      }
-      const ModuleId module = plan.branches[b].stages.front().chunks.front().module;
-      for (const Item& item : sample.items)
-        if (takes(model, module, item.modality)) work.encoder += item_work(cost, item.tokens);
-    }
+    for (std::size_t b = 0; b < plan.branches.size(); ++b)
+      (b == plan.language ? work.language : work.encoder) +=
+          sample_work(model, plan.branches[b], sample);
     works.push_back(work);
   }
   return works;
@@ -77,6 +70,17 @@ std::vector<Members> deal_to_lanes(const std::vector<SampleWork>& works, Members
 }
 
 }  // namespace
+
+double sample_work(const Model& model, const Branch& branch, const Sample& sample) {
+  const ItemCost& cost = branch.grid.item_cost.value();
+  const ModuleId module = branch.stages.front().chunks.front().module;
+  if (module == language_module(model))
+    return item_work(cost, static_cast<double>(language_rows(model, sample)));
+  double work = 0;
+  for (const Item& item : sample.items)
+    if (takes(model, module, item.modality)) work += item_work(cost, item.tokens);
+  return work;
+}
 
 WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch) {
   const Branch& language = plan.branches[plan.language];

@@ -29,6 +29,8 @@ struct PlannedWorks {
   std::vector<entrain::SampleWork> before, after;  // in the order of the batch; planned
   int samples = 0, deferred = 0;
 };
+// Of one sample for one branch.
+double sample_work(const Model& model, const Branch& branch, const Sample& sample);
 PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& batch);
 
 }  // namespace polyphony

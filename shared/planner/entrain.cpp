@@ -54,18 +54,6 @@ std::vector<Positions> deal_replicas(const std::vector<SampleWork>& samples, int
   return dealt;
 }
 
-int effective_microbatches(const std::vector<SampleWork>& samples, int microbatches) {
-  double sum = 0, largest = 0;
-  for (const SampleWork& sample : samples) {
-    sum += sample.encoder;
-    largest = std::max(largest, sample.encoder);
-  }
-  if (largest == 0) return microbatches;
-  constexpr double kRounding = 1e-9;  // of the ratio: equal works are no fewer than they are
-  const double ratio = std::floor(sum / largest * (1 + kRounding));
-  return ratio < microbatches ? static_cast<int>(ratio) : microbatches;
-}
-
 std::vector<Positions> deal_encoder_work(const std::vector<SampleWork>& samples, int microbatches) {
   Positions order = all_of(samples);
   sort_descending(samples, order, &SampleWork::language);
@@ -279,10 +267,7 @@ std::vector<double> language_works(const std::vector<SampleWork>& samples,
 }
 
 std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches) {
-  const int effective = std::max(1, effective_microbatches(samples, microbatches));
-  std::vector<Slot> slots = defer(samples, deal_encoder_work(samples, effective));
-  slots.resize(static_cast<std::size_t>(microbatches));
-  return slots;
+  return defer(samples, deal_encoder_work(samples, microbatches));
 }
 
 }  // namespace polyphony::entrain

@@ -102,17 +102,6 @@ TEST_SUITE("entrain") {
     }
   }
 
-  TEST_CASE("microbatches are no more than the largest sample leaves something for") {
-    CHECK(entrain::effective_microbatches({{4, 0}, {2, 0}, {2, 0}, {1, 0}}, 8) == 2);  // 9 / 4
-    CHECK(entrain::effective_microbatches({{0.1, 0}, {0.1, 0}, {0.1, 0}}, 8) == 3);
-    CHECK(entrain::effective_microbatches({{1, 0}, {1, 0}, {1, 0}}, 2) == 2);
-    CHECK(entrain::effective_microbatches({{0, 7}, {0, 1}}, 2) == 2);  // encoders have nothing
-    const std::vector<SampleWork> one_large{{4, 1}, {1, 1}, {1, 1}, {1, 1}};
-    const std::vector<Slot> slots = entrain::plan_replica(one_large, 4);
-    CHECK(slots.size() == 4);
-    CHECK(entrain::language_works(one_large, slots) == std::vector<double>{4, 0, 0, 0});
-  }
-
   TEST_CASE("encoder work: large language works first, then small ones, each to the least") {
     // Language work of 0 to 3 is large: encoder works 6 5 4 3 give 6 + 3 and 5 + 4. Then 4 (4) to the
     // first of equals and 5 (1) to the other. 6 and 7 have no encoder work; language works are then
@@ -214,8 +203,7 @@ TEST_SUITE("entrain") {
         deferred += static_cast<int>(slots[s].deferred.size());
       }
       CHECK(is_partition(lists, count));
-      const auto dealt = entrain::deal_encoder_work(
-          samples, entrain::effective_microbatches(samples, microbatches));
+      const auto dealt = entrain::deal_encoder_work(samples, microbatches);
       const double before = largest(works_of(samples, dealt, &SampleWork::language)),
                    after = largest(entrain::language_works(samples, slots));
       CHECK(after <= before);
