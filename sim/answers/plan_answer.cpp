@@ -9,6 +9,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/balanced_plan.h"
 #include "sim/answers/plan_splits.h"
+#include "sim/answers/planned_work.h"
 #include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
@@ -71,6 +72,16 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
       answer.stages.push_back(std::move(row));
     }
   answer.splits = planned_splits(scenario, layout, plan, by, profile);
+  answer.global_batch = scenario.data.global_batch;
+  if (layout.planner != Planning::none) {
+    answer.work = planned_work(scenario, layout, plan, batch);
+    answer.work->step = prediction.estimate.step();
+    Layout unplanned = with_blocks(layout, plan);
+    unplanned.planner = Planning::none;
+    const auto other = predict(scenario, unplanned, batch, profile, Predictor::estimate);
+    if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
+    answer.work->unplanned = std::get<Prediction>(other).estimate.step();
+  }
   answer.program = {program.ranks, program.ops.size(), program.messages.size(), hash(program)};
   if (const auto no = check_runnable(scenario, layout)) answer.simulation_only = no->reason;
   return answer;

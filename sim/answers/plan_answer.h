@@ -50,6 +50,24 @@ struct PlannedSplit {
   bool exact = true;                 // of all splits; virtual stages: of those found
 };
 
+// What the layout's planner makes of the typical batch.
+struct PlannedWork {
+  // Of what microbatches hold, all lanes': standard deviation over mean.
+  struct Spread {
+    double unplanned = 0, planned = 0;
+  };
+  std::string planner;
+  int samples = 0, deferred = 0;
+  Spread encoder, language;
+  Seconds step{}, unplanned{};  // estimates, with the planner and without
+  // Where encoders have ranks of their own: of a replica's ranks how many each branch has; samples from
+  // which on that is split alike for every batch (shared/planner/stable_batch.h), and how. 0: none found.
+  std::vector<int> ranks;
+  int stable_batch = 0;
+  std::vector<int> stable_ranks;
+  bool pays() const { return step < unplanned; }
+};
+
 struct PlannedProgram {
   std::uint32_t ranks = 0;
   std::size_t ops = 0, messages = 0;
@@ -62,6 +80,8 @@ struct PlanAnswer {
   std::string layout, balance;
   std::vector<PlannedStage> stages;
   std::vector<PlannedSplit> splits;
+  std::optional<PlannedWork> work;  // where it has a planner
+  int global_batch = 0;
   Bytes device_memory{};  // zero: not known
   std::optional<PlannedProgram> program;
   std::string simulation_only;  // why the executor cannot run it; empty: it can

@@ -87,6 +87,41 @@ const JsonKeys<PlannedSplit>& split_keys() {
   return keys;
 }
 
+const JsonKeys<PlannedWork::Spread>& spread_keys() {
+  using Of = PlannedWork::Spread;
+  static const JsonKeys<Of> keys{{"unplanned", a("number"), "in the order of the batch",
+                                  [](const Of& s) { return s.unplanned; }},
+                                 {"planned", a("number"), "as the planner deals samples",
+                                  [](const Of& s) { return s.planned; }}};
+  return keys;
+}
+
+const JsonKeys<PlannedWork>& work_keys() {
+  using Of = PlannedWork;
+  static const json spread =
+      schema_of(spread_keys(), "standard deviation over mean of microbatches' work");
+  static const JsonKeys<Of> keys{
+      {"planner", a("string"), "whose it is", [](const Of& w) { return w.planner; }},
+      {"samples", a("integer"), "of the batch", [](const Of& w) { return w.samples; }},
+      {"deferred", a("integer"), "that wait for the next microbatch",
+       [](const Of& w) { return w.deferred; }},
+      {"encoder", spread, "encoders, as one",
+       [](const Of& w) { return object_of(spread_keys(), w.encoder); }},
+      {"language", spread, "the language module",
+       [](const Of& w) { return object_of(spread_keys(), w.language); }},
+      {"step_seconds", a("number"), "estimated", [](const Of& w) { return w.step.count(); }},
+      {"unplanned_seconds", a("number"), "the same without a planner",
+       [](const Of& w) { return w.unplanned.count(); }},
+      {"ranks", list_of(a("integer")), "of a replica, by branch; empty: branches share ranks",
+       [](const Of& w) { return w.ranks; }},
+      {"stable_batch", a("integer"),
+       "samples from which on batches split them alike; 0: none found",
+       [](const Of& w) { return w.stable_batch; }},
+      {"stable_ranks", list_of(a("integer")), "that split",
+       [](const Of& w) { return w.stable_ranks; }}};
+  return keys;
+}
+
 const JsonKeys<PlannedProgram>& program_keys() {
   using Of = PlannedProgram;
   static const JsonKeys<Of> keys{
@@ -121,6 +156,13 @@ const JsonKeys<PlanAnswer>& plan_keys() {
       {"splits", list_of(schema_of(split_keys(), "a branch of several stages")),
        "why stages begin and end where they do",
        of_layout([](const Of& p) { return array_of(split_keys(), p.splits); }), false},
+      {"work", schema_of(work_keys(), "what the layout's planner makes of it"),
+       "of the typical batch, where the layout has a planner",
+       [](const Of& p) -> std::optional<json> {
+         if (!p.work) return {};
+         return object_of(work_keys(), *p.work);
+       },
+       false},
       {"program", schema_of(program_keys(), "what every rank does in a step"), "of one step",
        of_layout([](const Of& p) { return object_of(program_keys(), *p.program); }), false},
       {"simulation_only", a("string"), "why the executor cannot run it",

@@ -15,7 +15,6 @@ int plan_command(int argc, char** argv) {
       "plan",
       "What a scenario's layout means: stages, ranks, layers, what they cost and hold, why they "
       "are "
-      "are "
       "split where they are; checks it and its Program.",
       "SCENARIO",
       "  polyphony plan scenarios/rehearse_8.json --report plan.html\n  polyphony plan "
@@ -78,6 +77,7 @@ int plan_command(int argc, char** argv) {
   std::cout << "\n" << answer.layout << "\n\n" << stages_text(answer) << "\n";
   for (const PlannedSplit& split : answer.splits)
     std::cout << split_text(split, answer.device_memory) << "\n";
+  if (answer.work) std::cout << work_text(*answer.work, answer.global_batch) << "\n";
   std::cout << "Program of one step: "
             << counted(static_cast<std::int64_t>(answer.program->ops), "op", "ops") << ", "
             << counted(static_cast<std::int64_t>(answer.program->messages), "message", "messages")

@@ -86,4 +86,30 @@ std::string split_text(const PlannedSplit& split, Bytes device) {
   return text;
 }
 
+std::string work_text(const PlannedWork& work, int global_batch) {
+  const auto spread = [](const PlannedWork::Spread& of) {
+    return percent_text(of.planned) + " (" + percent_text(of.unplanned) + ")";
+  };
+  std::string text = "planner " + work.planner + ": " + std::to_string(work.deferred) + " of " +
+                     std::to_string(work.samples) +
+                     " samples wait for the next microbatch; work of microbatches spreads by " +
+                     spread(work.encoder) + " for encoders, " + spread(work.language) +
+                     " for the language module (in the order of the batch)\n";
+  text += "estimated step " + seconds_text(work.step) + ", without it " +
+          seconds_text(work.unplanned) + (work.pays() ? "" : ": it does not pay, leave it out") +
+          "\n";
+  if (work.ranks.empty()) return text;
+  const std::string split = "ranks of a replica by work";
+  if (work.stable_batch == 0)
+    return text + "warning: " + split +
+           " differ from batch to batch however many samples one has\n";
+  const bool enough = global_batch >= work.stable_batch;
+  return text +
+         (enough ? ""
+                 : "warning: a global batch of " + std::to_string(global_batch) +
+                       " is too small for one split to be right for all steps; ") +
+         "from " + std::to_string(work.stable_batch) + " samples on " + split + " are " +
+         blocks_text(work.stable_ranks) + "; the layout has " + blocks_text(work.ranks) + "\n";
+}
+
 }  // namespace polyphony::sim

@@ -21,4 +21,7 @@ std::string split_text(const PlannedSplit& split, Bytes device);
 // "78.3 of 80.0 GiB"; of a device whose memory is known.
 std::string memory_beside(Bytes memory, Bytes device);
 
+// What a planner gains, where it does, and whether batches are large enough for the layout.
+std::string work_text(const PlannedWork& work, int global_batch);
+
 }  // namespace polyphony::sim

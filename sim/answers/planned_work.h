@@ -1,0 +1,14 @@
+// What a layout's planner makes of a batch, but for steps, and how large batches must be for one split of
+// ranks over branches to be right for all of them.
+#pragma once
+
+#include "shared/plan/plan.h"
+#include "sim/answers/plan_answer.h"
+
+namespace polyphony::sim {
+
+// A plan whose branches have item costs (shared/plan/planned_step.h).
+PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                         const Batch& batch);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,82 @@
+// What a plan says of its planner: spreads, samples deferred, whether that pays, whether batches are
+// large enough.
+#include <doctest/doctest.h>
+
+#include "shared/hardware/devices.h"
+#include "sim/answers/answer_schema.h"
+#include "sim/answers/answers_json.h"
+#include "sim/answers/plan_answer.h"
+#include "sim/shown/plan_text.h"
+#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/schema_validator.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+// An encoder on one rank, a language module of two stages; samples as given.
+PlanAnswer answered(const SyntheticData& data, int global_batch) {
+  Scenario scenario = examples::small_on_cpu(3, global_batch);
+  scenario.data.source = data;
+  ModuleLayout encoder, language;
+  encoder.ranks = 1;
+  language.first_rank = 1;
+  language.pp = language.ranks = 2;
+  Layout layout{.placement = Placement::non_colocated, .modules = {encoder, encoder, language}};
+  layout.microbatches = 8;
+  layout.planner = Planning::entrain;
+  scenario.layout = layout;
+  return std::get<PlanAnswer>(answer_plan(scenario, *shipped_profile(scenario.cluster)));
+}
+
+SyntheticData varied() {
+  return {{.kind = Distribution::Kind::uniform, .a = 0, .b = 6},
+          {.kind = Distribution::Kind::lognormal, .a = 4, .b = 1, .low = 8, .high = 400},
+          examples::always(1)};
+}
+
+}  // namespace
+
+TEST_CASE("a plan says what its planner gains where samples differ") {
+  const PlanAnswer answer = answered(varied(), 64);
+  REQUIRE(answer.work);
+  const PlannedWork& work = *answer.work;
+  CHECK(work.samples == 64);
+  CHECK(work.deferred > 0);
+  CHECK(work.encoder.planned < work.encoder.unplanned / 3);
+  CHECK(work.language.planned < work.language.unplanned / 3);
+  CHECK(work.pays());
+  CHECK(work.ranks == std::vector<int>{1, 2});
+  const std::string text = work_text(work, 64);
+  CHECK(text.find("planner entrain: " + std::to_string(work.deferred) + " of 64 samples wait") ==
+        0);
+  CHECK(text.find("does not pay") == std::string::npos);
+  const nlohmann::json schema = nlohmann::json::parse(plan_schema());
+  CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
+}
+
+TEST_CASE("where samples are alike a planner does not pay, and a plan says so") {
+  const PlanAnswer answer =
+      answered({examples::always(1), examples::always(8), examples::always(1)}, 16);
+  REQUIRE(answer.work);
+  CHECK(answer.work->deferred == 0);
+  CHECK(answer.work->encoder.unplanned == 0);
+  CHECK_FALSE(answer.work->pays());
+  CHECK(answer.work->stable_batch == 1);
+  CHECK(work_text(*answer.work, 16).find("it does not pay, leave it out") != std::string::npos);
+}
+
+TEST_CASE("a batch below the least stable one is warned of, once with the figure") {
+  PlannedWork work = *answered(varied(), 64).work;
+  work.stable_batch = 256;
+  work.stable_ranks = {1, 2};
+  CHECK(work_text(work, 64).find("warning: a global batch of 64 is too small for one split to be "
+                                 "right for all steps; from 256 samples on") != std::string::npos);
+  CHECK(work_text(work, 256).find("warning") == std::string::npos);
+  work.stable_batch = 0;
+  CHECK(work_text(work, 256).find(
+            "warning: ranks of a replica by work differ from batch to batch") != std::string::npos);
+}
+
+}  // namespace polyphony::tests
