@@ -16,6 +16,17 @@ std::int64_t operand_bytes(const SoftwareStack& stack, NumberFormat precision,
   return elements * size_of(precision).value;
 }
 
+// Scores of every row with every row of its sequence, hidden ones too: of causal pairs n(n + 1)/2 they are
+// counted back exactly; under another mask, or a window, as of sequences of equal length, and no
+// fewer than attend.
+std::int64_t squares(const Module& module, BlockKind kind, const WorkSize& size) {
+  if (module.kind != ModuleKind::language) return size.pairs;
+  if (module.mask == Mask::causal && kind.attention != AttentionKind::window)
+    return 2 * size.pairs - size.tokens;
+  const std::int64_t rows = std::max(size.gathered, size.tokens);
+  return std::max(size.pairs, size.tokens * rows / std::max(1, size.samples));
+}
+
 class Block {
  public:
   Block(const SoftwareStack& stack, const Module& module, BlockKind kind, const WorkSize& size,
@@ -45,9 +56,7 @@ class Block {
       key_ = value_ = keys * module.head_dim;
     }
     heads_ = heads;
-    // Causal pairs n(n + 1)/2 are kept as squares.
-    const bool causal = module.kind == ModuleKind::language;
-    squares_ = (causal ? 2 * size.pairs - tokens : size.pairs) * (module.heads / tp);
+    squares_ = squares(module, kind, size) * (module.heads / tp);
     if (kind.feed_forward == FeedForwardKind::dense) {
       inner_ = tokens * (module.ffn / tp);
     } else {

@@ -23,7 +23,7 @@
 // Latent attention: q and k T·A·(D + R)/t, v and the output T·A·Dv/t; latents before and after their
 // norms e·q·(2·Lq + 2·Lk + R), statistics 4·q each. A gate: 2·e·T·A·D/t. Other kinds of attention: as ours.
 // megatron without sequence parallelism, e = 2, F = 4H, K = A: s·b·h·(10 + 24/t + 5·a·s/(h·t)), as
-// in the paper below. Experts: rows sent to them m·T·k·H, router logits 4·q·E.
+// in the paper below. S² under another mask than the causal one: of sequences of equal length. Experts: rows sent to them m·T·k·H, router logits 4·q·E.
 // Recomputed: full, e·q·H. Selective: scores or log-sum-exp go, q, k, v and the output stay;
 // `by_operator`: e·q·H, outputs of the first, third, … of the products q, k, v, out, gate, up,
 // down, attention's own and, with t > 1, both scattered sums; compiled, not what nobody reads.

@@ -69,6 +69,26 @@ TEST_CASE("blocks of Megatron-LM are the formulas of arXiv 2205.05198, Table 2")
   CHECK(48 * (block(true, Recompute::selective) - rows / 8) == 9'5625ll * (1 << 30) / 10'000);
 }
 
+TEST_CASE("scores are kept whole, whatever a mask hides of them") {
+  const SoftwareStack& of = stack("megatron-2022");
+  Module module = gpt_22b();
+  WorkSize size = sequences(4, 2048);
+  const std::int64_t causal = kept(of, module, size, half(8, true), Recompute::none);
+  // Of text and images that see themselves alone, both ways: some other number of pairs.
+  module.mask = Mask::isolated;
+  for (const std::int64_t pairs : {4 * 2048 * 300, 4 * 2048 * 1500}) {
+    size.pairs = pairs;
+    CHECK(kept(of, module, size, half(8, true), Recompute::none) == causal);
+  }
+  // Windows hide scores, too.
+  module.mask = Mask::causal;
+  module.mixers = {Mixer::window};
+  module.sliding_window = 256;
+  size.pairs = 4 * (2048 * 256 - 256 * 255 / 2);
+  REQUIRE(block_at(module, 0).attention == AttentionKind::window);
+  CHECK(kept(of, module, size, half(8, true), Recompute::none) == causal);
+}
+
 TEST_CASE("a block under Transformer Engine") {
   const Module module = llama_70b();
   const WorkSize size = sequences(1, 4096);
