@@ -58,7 +58,7 @@ Compiled compile_or_fail(const Program& program, const std::string& label) {
 class RunReader {
  public:
   RunReader(const MeasuredRun& run, const HardwareProfile& prior, const ParameterList& parameters)
-      : program_(*run.program), compiled_(compile_or_fail(*run.program, run.label)) {
+      : program_(*run.program), prior_(prior), compiled_(compile_or_fail(*run.program, run.label)) {
     features_ = features(program_, compiled_, run.cluster, prior, parameters);
     const std::vector<CoreShare> shared = find_shared_cores(program_, run.steps);
     for (const Timeline& step : run.steps)
@@ -77,8 +77,9 @@ class RunReader {
       } else if (std::holds_alternative<Update>(what.what)) {
         add_update(rows[RowKind::update], op, sets, members);
       } else if (!is_step_scalars(what)) {
-        const bool computes = std::holds_alternative<Compute>(what.what);
-        add(rows[computes ? RowKind::compute : RowKind::collective], {members[op]},
+        const auto* const compute = std::get_if<Compute>(&what.what);
+        if (compute != nullptr && is_given(program_, *compute, prior_)) continue;
+        add(rows[compute != nullptr ? RowKind::compute : RowKind::collective], {members[op]},
             node_row(compiled_.op_start[op]));
       }
     }
@@ -157,6 +158,7 @@ class RunReader {
   }
 
   const Program& program_;
+  const HardwareProfile& prior_;
   Compiled compiled_;
   Features features_;
   std::vector<Activity> steps_;
@@ -262,7 +264,7 @@ Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRu
   POLYPHONY_CHECK(!runs.empty(), "no measured run");
   std::vector<const Program*> programs;
   for (const MeasuredRun& run : runs) programs.push_back(run.program);
-  const ParameterList list(programs);
+  const ParameterList list(programs, prior);
   Rows rows;
   for (const MeasuredRun& run : runs) RunReader(run, prior, list).add_to(rows);
 

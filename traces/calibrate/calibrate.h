@@ -3,7 +3,7 @@
 //   An op's time is the median over the steps of its time at work (traces/compare/activity.h): waiting for
 //   others is not its cost. Collectives are fitted first, messages and updates apart; then compute
 //   ops, whose inner collectives start from that result. A parameter that the traces do not inform
-//   keeps its prior; so do all device peaks and shape efficiencies. A receive op counts as one
+//   keeps its prior; so do ops of which the prior gives a layer's time, and all device peaks and shape efficiencies. A receive op counts as one
 //   latency and the sum of its messages' transfers; one whose messages came apart is left out.
 //   The step scalars (global norm) count with the update that waits for them.
 // Ranks that did not have their core to themselves (traces/compare/shared_cores.h) are judged by the

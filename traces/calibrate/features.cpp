@@ -139,7 +139,16 @@ bool ParameterList::is_slowness(std::size_t parameter) {
   return efficiency_field(any, parameter) != nullptr;
 }
 
-ParameterList::ParameterList(const std::vector<const Program*>& programs) {
+bool is_given(const Program& program, const Compute& compute, const HardwareProfile& profile) {
+  const Module& module = program.model.modules[compute.module.value];
+  const ModuleLayout& grid = program.layout.modules[compute.module.value];
+  for (int layer = compute.layers.begin; layer < compute.layers.end; ++layer)
+    if (measured_layer(profile.layer_times, module, layer, grid.tp, grid.cp)) return true;
+  return false;
+}
+
+ParameterList::ParameterList(const std::vector<const Program*>& programs,
+                             const HardwareProfile& profile) {
   std::set<CorrectionKey> keys;
   for (const Program* program : programs) {
     std::set<std::tuple<ModuleId, LayerRange, Phase, Recipe>> seen;
@@ -148,6 +157,7 @@ ParameterList::ParameterList(const std::vector<const Program*>& programs) {
       if (compute == nullptr ||
           !seen.insert({compute->module, compute->layers, compute->phase, compute->recipe}).second)
         continue;
+      if (is_given(*program, *compute, profile)) continue;
       for (const Kernel& kernel : expand(*program, OpId(op)).kernels)
         keys.insert({kernel.layer, compute->phase});
     }

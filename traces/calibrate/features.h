@@ -21,6 +21,10 @@ namespace polyphony::traces {
 
 using CorrectionKey = std::pair<LayerKind, Phase>;
 
+// Whether the profile gives the time of a layer of the op (HardwareProfile::layer_times): it says nothing of
+// parameters then, nor they of it.
+bool is_given(const Program& program, const Compute& compute, const HardwareProfile& profile);
+
 // Numbers the parameters: the fixed ones, then corrections in the order of their keys.
 class ParameterList {
  public:
@@ -37,8 +41,8 @@ class ParameterList {
     fixed_count,
   };
   static bool is_slowness(std::size_t parameter);
-  // Every correction that some op of the Programs needs.
-  explicit ParameterList(const std::vector<const Program*>& programs);
+  // Every correction that some op of the Programs needs, but for those whose time `profile` gives.
+  ParameterList(const std::vector<const Program*>& programs, const HardwareProfile& profile);
 
   std::size_t count() const { return fixed_count + keys_.size(); }
   const std::vector<CorrectionKey>& corrections() const { return keys_; }

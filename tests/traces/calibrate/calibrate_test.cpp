@@ -180,6 +180,40 @@ TEST_CASE("what a trace does not inform keeps its prior") {
   }
 }
 
+TEST_CASE("ops of layers whose times are given say nothing") {
+  const Program p = program();
+  const Cluster cluster = test::one_node(p, truth());
+  const Timeline measured = test::timeline_of(p, cluster, truth());
+  HardwareProfile given = prior();  // of the second of three blocks, and nowhere near
+  MeasuredLayers block;
+  block.first = 1;
+  block.last = 2;
+  block.forward.constant = Seconds(1);
+  given.layer_times["language"] = {block};
+  const Calibration result =
+      calibrate(given, {{"run", &p, cluster, {measured}}}, "fitted", "software", "source");
+  CHECK(result.profile.layer_times == given.layer_times);
+  int others = 0;
+  for (std::size_t op = 0; op < p.ops.size(); ++op) {
+    const auto* compute = std::get_if<Compute>(&p.ops[op].what);
+    if (compute == nullptr || (compute->layers.begin <= 2 && compute->layers.end > 2)) continue;
+    ++others;
+    check_near(compute_time(p, OpId(op), cluster, result.profile).count(),
+               compute_time(p, OpId(op), cluster, truth()).count(), 1e-6);
+  }
+  CHECK(others == 2 * 2 * 2 * 12);  // two of three stages, both lanes, both ways
+  // Of all of them: nothing is known of compute but what was.
+  std::vector<MeasuredLayers> all(3);
+  all[1].part = MeasuredPart::input;
+  all[2].part = MeasuredPart::output;
+  given.layer_times["language"] = all;
+  const Calibration none =
+      calibrate(given, {{"run", &p, cluster, {measured}}}, "fitted", "software", "source");
+  CHECK(none.profile.op_overhead == prior().op_overhead);
+  CHECK(none.profile.corrections == prior().corrections);
+  check_near(none.profile.message_latency.count(), truth().message_latency.count(), 1e-6);
+}
+
 TEST_CASE("links between nodes are fitted apart") {
   const Program p = program();
   HardwareProfile expected = truth();
