@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
+#include <optional>
 
 #include "shared/cost/layer_costs.h"
 #include "shared/plan/stages.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/balanced_plan.h"
+#include "shared/screen/bound.h"
 
 namespace polyphony {
 namespace {
@@ -48,9 +51,10 @@ Pipelines pipelines_of(const Scenario& scenario, const Layout& layout, const Spl
   return made;
 }
 
-// Stages of each, `stages` in all: the dearest is the cheapest, of such deals the one that gives the
-// first modules the fewest. Empty: so many they do not take.
-std::vector<int> deal(const std::vector<Pipelines>& modules, int stages) {
+// Stages of each, at least `fewest`, `stages` in all: the dearest is the cheapest, of such deals the one that
+// gives the first modules the fewest. Empty: so many they do not take.
+std::vector<int> deal(const std::vector<Pipelines>& modules, const std::vector<int>& fewest,
+                      int stages) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const auto places = static_cast<std::size_t>(stages) + 1;
   // By module and stages left for it and those after it.
@@ -59,7 +63,8 @@ std::vector<int> deal(const std::vector<Pipelines>& modules, int stages) {
   least.back()[0] = 0;
   for (std::size_t m = modules.size(); m-- > 0;)
     for (std::size_t left = 0; left < places; ++left)
-      for (std::size_t own = 1; own <= std::min(left, modules[m].costs.size()); ++own) {
+      for (auto own = static_cast<std::size_t>(fewest[m]);
+           own <= std::min(left, modules[m].costs.size()); ++own) {
         const double cost = std::max(modules[m].chosen_by[own - 1], least[m + 1][left - own]);
         if (cost >= least[m][left]) continue;
         least[m][left] = cost;
@@ -106,6 +111,70 @@ std::variant<Layout, Infeasible> one_stage_each(const Scenario& scenario, int ra
   return layout;
 }
 
+// The layout of a deal, each module split by time; every stage has the ranks of `one_each`.
+JointSplit dealt(const Scenario& scenario, const Layout& one_each,
+                 const std::vector<Pipelines>& modules, const std::vector<int>& stages) {
+  const Model& model = scenario.model;
+  JointSplit joint{one_each, std::vector<Seconds>(model.modules.size())};
+  int next = 0;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const auto own = static_cast<std::size_t>(stages[i]);
+    ModuleLayout& grid = joint.layout.modules[modules[i].module.value];
+    grid.pp = stages[i];
+    grid.ranks *= stages[i];
+    grid.first_rank = next;
+    next += grid.ranks;
+    if (own > 1) grid.blocks = modules[i].blocks[own - 1];
+    joint.dearest[modules[i].module.value] = Seconds(modules[i].costs[own - 1]);
+  }
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const std::size_t owner = grid_owner(model, ModuleId(m)).value;
+    if (owner == m) continue;
+    joint.layout.modules[m] = joint.layout.modules[owner];
+    joint.layout.modules[m].blocks.clear();
+  }
+  return joint;
+}
+
+// Which of the modules has the worst rank, and whether that lacks memory.
+struct Worst {
+  std::size_t module = 0;
+  bool lacks = false;
+};
+Worst worst_of(const std::vector<Pipelines>& modules, const Layout& layout, Bytes room,
+               Screen& screen) {
+  Worst worst;
+  Bytes most{};
+  for (std::size_t i = 0; i < modules.size(); ++i)
+    for (int stage = 0; stage < layout.modules[modules[i].module.value].pp; ++stage)
+      if (const Bytes held = screen.memory(layout, modules[i].module, stage); held > most) {
+        most = held;
+        worst.module = i;
+      }
+  worst.lacks = most > room;
+  return worst;
+}
+
+// The same deal, split so that it fits, and what its stages then cost; nothing where no split does.
+std::optional<JointSplit> refitted(const Scenario& scenario, const HardwareProfile& profile,
+                                   const Splitting& by, const std::vector<WorkSize>& typical,
+                                   const std::vector<Pipelines>& modules, JointSplit joint,
+                                   Screen& screen) {
+  Layout& layout = joint.layout;
+  for (ModuleLayout& grid : layout.modules) grid.blocks.clear();
+  layout = with_blocks(layout, balanced_plan(scenario, layout, profile, typical));
+  if (screen.footprint(layout).memory > scenario.cluster.device.memory) return {};
+  for (const Pipelines& of : modules) {
+    const ModuleLayout& grid = layout.modules[of.module.value];
+    if (grid.pp == 1) continue;
+    std::vector<int> ranks(static_cast<std::size_t>(grid.pp));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const Chain chain = chain_of(scenario.model, layout, by, {of.module}, grid, ranks);
+    joint.dearest[of.module.value] = Seconds(dearest_of(chain, grid.blocks, ranks));
+  }
+  return joint;
+}
+
 }  // namespace
 
 Seconds JointSplit::most() const { return *std::max_element(dearest.begin(), dearest.end()); }
@@ -120,40 +189,41 @@ std::variant<JointSplit, Infeasible> joint_split(const Scenario& scenario,
                       std::to_string(stages) + " stages; use a divisor"};
   auto made = one_stage_each(scenario, ranks / stages);
   if (const auto* no = std::get_if<Infeasible>(&made)) return *no;
-  JointSplit joint{std::get<Layout>(std::move(made)), std::vector<Seconds>(model.modules.size())};
-  joint.layout.balance = balance;
-  const Splitting by =
-      splitting(scenario, joint.layout, profile, module_sizes(model, typical_batch(scenario)));
+  Layout one_each = std::get<Layout>(std::move(made));
+  one_each.balance = balance;
+  const Batch batch = typical_batch(scenario);
+  const std::vector<WorkSize> typical = module_sizes(model, batch);
+  const Splitting by = splitting(scenario, one_each, profile, typical);
   std::vector<Pipelines> modules;
   std::size_t blocks = 0;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
     if (grid_owner(model, ModuleId(m)) != ModuleId(m)) continue;
-    modules.push_back(pipelines_of(scenario, joint.layout, by, ModuleId(m), stages, balance));
+    modules.push_back(pipelines_of(scenario, one_each, by, ModuleId(m), stages, balance));
     blocks += modules.back().blocks.size();
   }
-  const std::vector<int> dealt = deal(modules, stages);
-  if (dealt.empty())
+  std::vector<int> fewest(modules.size(), 1);
+  std::vector<int> stages_of = deal(modules, fewest, stages);
+  if (stages_of.empty())
     return Infeasible{std::to_string(stages) + " stages for " + std::to_string(modules.size()) +
                       " modules of " + std::to_string(blocks) +
                       " blocks or more in all: each needs one, and a block for each"};
-  int next = 0;
-  for (std::size_t i = 0; i < modules.size(); ++i) {
-    const auto own = static_cast<std::size_t>(dealt[i]);
-    ModuleLayout& grid = joint.layout.modules[modules[i].module.value];
-    grid.pp = dealt[i];
-    grid.ranks *= dealt[i];
-    grid.first_rank = next;
-    next += grid.ranks;
-    if (own > 1) grid.blocks = modules[i].blocks[own - 1];
-    joint.dearest[modules[i].module.value] = Seconds(modules[i].costs[own - 1]);
+  const JointSplit quickest = dealt(scenario, one_each, modules, stages_of);
+  const Bytes room = scenario.cluster.device.memory;
+  if (room.value == 0 || balance == Balance::unaware) return quickest;
+  Screen screen(scenario, profile, batch);
+  std::optional<JointSplit> best;
+  for (; !stages_of.empty(); stages_of = deal(modules, fewest, stages)) {
+    JointSplit joint = dealt(scenario, one_each, modules, stages_of);
+    if (best && joint.most() >= best->most()) break;
+    if (check_layout(scenario, joint.layout)) break;
+    const Worst worst = worst_of(modules, joint.layout, room, screen);
+    if (!worst.lacks) return joint;
+    if (auto fits = refitted(scenario, profile, by, typical, modules, joint, screen);
+        fits && (!best || fits->most() < best->most()))
+      best = std::move(fits);
+    fewest[worst.module] = stages_of[worst.module] + 1;
   }
-  for (std::size_t m = 0; m < model.modules.size(); ++m) {
-    const std::size_t owner = grid_owner(model, ModuleId(m)).value;
-    if (owner == m) continue;
-    joint.layout.modules[m] = joint.layout.modules[owner];
-    joint.layout.modules[m].blocks.clear();
-  }
-  return joint;
+  return best ? *best : quickest;
 }
 
 }  // namespace polyphony

@@ -1,8 +1,12 @@
 // Pipeline stages dealt to modules that each have a pipeline on ranks of their own, encoders as
 // branches before the language module: of all ways to deal so many stages, and to split each module
-// over its own, the one whose dearest stage of all is the cheapest. Exact for given tensor- and
-// context-parallel ranks, but for messages, which are those of ranks that begin a node; memory is not
-// looked at, nor what the branches' fills and drains add to a step. Source: own.
+// over its own, the one whose dearest stage of all is the cheapest of those that fit in the devices'
+// memory. Exact for given tensor- and context-parallel ranks, but for messages, which are those of ranks
+// that begin a node; what the branches' fills and drains add to a step is not looked at.
+//   Memory, as shared/screen/stage_memory.h counts it: a deal that does not fit, split by time, is split
+//   as shared/screen/balanced_plan.h does; after it only deals are looked at that give the module of
+//   the worst rank more stages. Where none fits it is as if all did. Balance::unaware does not look.
+// Source: own.
 #pragma once
 
 #include <variant>

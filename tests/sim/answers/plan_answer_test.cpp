@@ -10,6 +10,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/screen/bound.h"
 #include "sim/answers/answer_schema.h"
 #include "sim/answers/answers_json.h"
 #include "sim/prediction/figures.h"
@@ -122,6 +123,26 @@ TEST_CASE("answers to plan obey their schema, and are said and drawn") {
   CHECK(joint_text(joint).find("unaware") != std::string::npos);
 }
 
+// All ways to cut so many blocks into so many stages.
+std::vector<std::vector<int>> all_splits(int blocks, int stages) {
+  if (stages == 1) return {{blocks}};
+  std::vector<std::vector<int>> all;
+  for (int first = 1; first <= blocks - (stages - 1); ++first)
+    for (std::vector<int> rest : all_splits(blocks - first, stages - 1)) {
+      rest.insert(rest.begin(), first);
+      all.push_back(std::move(rest));
+    }
+  return all;
+}
+
+Seconds dearest_stage(const PlanAnswer& answer) {
+  Seconds most{};
+  for (const PlannedSplit& split : answer.splits) most = std::max(most, split.dearest);
+  for (const PlannedStage& stage : answer.stages)
+    most = std::max(most, stage.forward + stage.backward);
+  return most;
+}
+
 // Every deal of stages to a vision and a language module, each split as its own plan is.
 TEST_CASE("stages are dealt so that the dearest of all modules is the cheapest") {
   Scenario scenario = examples::small_on_cpu(6, 8);
@@ -143,14 +164,36 @@ TEST_CASE("stages are dealt so that the dearest of all modules is the cheapest")
     layout.modules[2].pp = layout.modules[2].ranks = 6 - vision;
     layout.modules[2].first_rank = vision;
     tried.layout = layout;
-    Seconds most{};
-    const PlanAnswer answer = answered(tried);
-    for (const PlannedSplit& split : answer.splits) most = std::max(most, split.dearest);
-    for (const PlannedStage& stage : answer.stages)
-      most = std::max(most, stage.forward + stage.backward);
-    least = std::min(least, most);
+    least = std::min(least, dearest_stage(answered(tried)));
   }
   CHECK(dealt.most().count() == doctest::Approx(least.count()));
+  // Memory for all but the best rank of that: of all deals and splits that fit.
+  Screen screen(scenario, profile, typical_batch(scenario));
+  Scenario tight = scenario;
+  tight.cluster.device.memory = Bytes(screen.footprint(dealt.layout).memory.value - 1);
+  const auto fitting = std::get<JointSplit>(joint_split(tight, profile, 6, Balance::aware));
+  CHECK(screen.footprint(fitting.layout).memory <= tight.cluster.device.memory);
+  CHECK(fitting.most() > dealt.most());
+  Seconds least_fitting(1e300);
+  for (int vision = 1; vision <= 4; ++vision)
+    for (const std::vector<int>& seeing : all_splits(4, vision))
+      for (const std::vector<int>& saying : all_splits(6, 6 - vision)) {
+        Scenario tried = tight;
+        Layout layout = dealt.layout;
+        for (const std::size_t m : {0, 1}) layout.modules[m].pp = layout.modules[m].ranks = vision;
+        layout.modules[2].pp = layout.modules[2].ranks = 6 - vision;
+        layout.modules[2].first_rank = vision;
+        layout.modules[0].blocks = seeing;
+        layout.modules[2].blocks = saying;
+        tried.layout = layout;
+        if (screen.footprint(layout).memory > tight.cluster.device.memory) continue;
+        least_fitting = std::min(least_fitting, dearest_stage(answered(tried)));
+      }
+  CHECK(fitting.most().count() == doctest::Approx(least_fitting.count()));
+  // Nothing fits: as without.
+  tight.cluster.device.memory = Bytes(1);
+  CHECK(std::get<JointSplit>(joint_split(tight, profile, 6, Balance::aware)).layout ==
+        dealt.layout);
   // 10 blocks: an eleventh stage has none. 6 ranks are no 4 stages.
   CHECK(std::holds_alternative<Infeasible>(joint_split(scenario, profile, 4, Balance::aware)));
   scenario.cluster.ranks_per_node = 11;
