@@ -212,6 +212,8 @@ std::string brief(const ModuleLayout& layout) {
     if (size > 1) text += what + std::to_string(size);
   };
   add(" CP", layout.cp);
+  if (layout.cp > 1 && layout.cp_attention != ContextAttention::all_gather)
+    text += name(layout.cp_attention)[0];
   add(" EP", layout.ep);
   add(" PP", layout.pp);
   add(" V", layout.vpp);

@@ -84,8 +84,13 @@ class Ranks {
     }
     lacking_.assign(costs_.size(), 0.0);
     if (!chain_.lacks || (than != nullptr && !better(judged, *than))) return judged;
-    for (std::size_t s = 0; s < sizes.size(); ++s)  // of a rank every stage says it
-      lacking_[static_cast<std::size_t>(rank_of_[s])] = chain_.lacks(sizes, static_cast<int>(s));
+    std::vector<bool> said(costs_.size(), false);
+    for (std::size_t s = 0; s < sizes.size(); ++s) {  // of a rank every stage says it
+      const auto rank = static_cast<std::size_t>(rank_of_[s]);
+      if (said[rank]) continue;
+      said[rank] = true;
+      lacking_[rank] = chain_.lacks(sizes, static_cast<int>(s));
+    }
     judged[0] = std::accumulate(lacking_.begin(), lacking_.end(), 0.0);
     return judged;
   }

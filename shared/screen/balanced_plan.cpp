@@ -50,24 +50,47 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
                        module_sizes(scenario.model, typical_batch(scenario)));
 }
 
+namespace {
+
+// As equal as those splits allow that fit in `room`; as if all did where none does.
+Plan split_for(const Scenario& scenario, const Layout& layout, Splitting by, const Layout& quickest,
+               bool one_branch, Bytes room, Screen& screen) {
+  by.lacks = [&, one_branch](ModuleId first, const std::vector<int>& blocks, int stage) {
+    Layout split = quickest;
+    split.modules[one_branch ? split.modules.size() - 1 : first.value].blocks = blocks;
+    const Bytes more = screen.memory(split, first, stage) - room;
+    return static_cast<double>(std::max(more, Bytes{}).value);
+  };
+  return make_plan(scenario, layout, by);
+}
+
+}  // namespace
+
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical) {
   if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
-  Splitting by = splitting(scenario, layout, profile, typical);
+  const Splitting by = splitting(scenario, layout, profile, typical);
   Plan plan = make_plan(scenario, layout, by);
   const Bytes room = scenario.cluster.device.memory;
   if (room.value == 0 || layout.balance == Balance::unaware) return plan;
   Screen screen(scenario, profile, typical_batch(scenario));
   const Layout quickest = with_blocks(layout, plan);
   if (screen.footprint(quickest).memory <= room) return plan;
-  by.lacks = [&](ModuleId first, const std::vector<int>& blocks, int stage) {
-    Layout split = quickest;
-    split.modules[plan.branches.size() == 1 ? split.modules.size() - 1 : first.value].blocks =
-        blocks;
-    const Bytes more = screen.memory(split, first, stage) - room;
-    return static_cast<double>(std::max(more, Bytes{}).value);
-  };
-  return make_plan(scenario, layout, by);
+  return split_for(scenario, layout, by, quickest, plan.branches.size() == 1, room, screen);
+}
+
+std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layout,
+                                    const HardwareProfile& profile,
+                                    const std::vector<WorkSize>& typical, Bytes room,
+                                    Screen& screen) {
+  if (is_split(scenario.model, layout)) return {};
+  const Splitting by = splitting(scenario, layout, profile, typical);
+  const Plan plan = make_plan(scenario, layout, by);
+  const Layout split =
+      with_blocks(layout, split_for(scenario, layout, by, with_blocks(layout, plan),
+                                    plan.branches.size() == 1, room, screen));
+  if (check_layout(scenario, split) || screen.footprint(split).memory > room) return {};
+  return split;
 }
 
 }  // namespace polyphony

@@ -1,15 +1,17 @@
 // The plan of a layout on its hardware: stages that `blocks` do not split take as equal a time as
 // the profile's times of layers and messages allow; `balance` says of what. Where that does not fit
 // in the devices' memory, as shared/screen/stage_memory.h counts it, as equal as those allow that do:
-// of each branch, the others being split by time alone. A search goes by time alone
-// (shared/search/): what does not fit so counts there as too large.
+// of each branch, the others being split by time alone. A search lists layouts split by time alone
+// (shared/search/); of those that do not fit so the most promising are tried with fitting_split().
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "shared/hardware/hardware.h"
 #include "shared/layers/work_size.h"
 #include "shared/plan/plan.h"
+#include "shared/screen/bound.h"
 
 namespace polyphony {
 
@@ -18,6 +20,13 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
 // `typical`: module_sizes() of that batch (shared/cost/layer_costs.h), for who plans many layouts.
 Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
                    const std::vector<WorkSize>& typical);
+
+// The layout with `blocks` that fit in `room`, as equal as such can be; nothing where none are found, or
+// the layout leaves nothing to split. `screen`: of the same scenario and profile.
+std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layout,
+                                    const HardwareProfile& profile,
+                                    const std::vector<WorkSize>& typical, Bytes room,
+                                    Screen& screen);
 
 // Between the first ranks of stages. Where gradients return, a microbatch's way down and back holds up
 // both: rows the second, gradients the first. Where none do, rows come ahead while stages compute, and hold up

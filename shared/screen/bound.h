@@ -30,6 +30,8 @@ namespace polyphony {
 struct Footprint {
   Bytes memory{};     // of the worst stage's rank, at least
   std::string worst;  // that stage: "language stage 0"
+  Bytes
+      least{};  // of the rank that needs least: however blocks like these are split, some rank needs it
   bool operator==(const Footprint&) const = default;
 };
 struct Bound {

@@ -102,6 +102,7 @@ Footprint LayoutMemory::worst(const LayoutView& view) {
   for (const RankMoments& rank : *view.ranks) {
     if (rank.stages.empty()) continue;
     const Bytes memory = held(view, rank);
+    worst.least = of == nullptr ? memory : std::min(worst.least, memory);
     if (of != nullptr && memory <= worst.memory) continue;
     worst.memory = memory;
     of = &rank;

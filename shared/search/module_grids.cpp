@@ -129,12 +129,12 @@ void ModuleGrids::shards(ModuleLayout grid) {
 
 // What the ranks of a group divide, and how.
 void ModuleGrids::deals(ModuleLayout grid) {
-  const bool divides = grid.cp > 1;
+  const bool divides = grid.cp > 1, attends = divides && module_.kind == ModuleKind::language;
   for (const TokenAssignment tokens : divides ? choice(search_.tokens, {even_deal_})
                                               : only(search_.tokens, TokenAssignment::contiguous)) {
     grid.tokens = tokens;
     for (const ContextAttention attention :
-         divides ? choice(search_.cp_attention, {ContextAttention::all_gather})
+         attends ? choice(search_.cp_attention, all_of<ContextAttention>())
                  : only(search_.cp_attention, ContextAttention::all_gather)) {
       grid.cp_attention = attention;
       for (const Spread spread : choice(search_.spread, {Spread::samples})) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "shared/plan/plan.h"
-#include "shared/search/least_recompute.h"
 
 namespace polyphony {
 namespace {
@@ -14,18 +13,6 @@ auto key_of(const ModuleLayout& grid) {
                     grid.ep, grid.expert_tp, grid.sp, grid.recompute, grid.shard, grid.shard_ranks,
                     grid.tokens, grid.cp_attention, grid.spread, grid.first_rank, grid.ranks,
                     grid.recompute_blocks, grid.blocks, grid.ahead);
-}
-
-// Puts it into its place by listed_before(); kept no longer than `most`.
-void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds& rest) {
-  if (best.size() >= most && !listed_before(next, best.back())) {
-    rest = std::min(rest, next.bound.step);
-    return;
-  }
-  best.insert(std::upper_bound(best.begin(), best.end(), next, listed_before), std::move(next));
-  if (best.size() <= most) return;
-  rest = std::min(rest, best.back().bound.step);
-  best.pop_back();
 }
 
 }  // namespace
@@ -53,8 +40,11 @@ bool listed_before(const Listed& a, const Listed& b) {
 }
 
 Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
-               const Batch& batch)
-    : scenario_(scenario), space_(space), screen_(scenario, profile, batch) {
+               const Batch& batch, bool choose_ways)
+    : scenario_(scenario),
+      space_(space),
+      screen_(scenario, profile, batch),
+      choose_ways_(choose_ways) {
   divisions_ = space.divisions(rejections_);
   for (std::size_t d = 0; d < divisions_.size(); ++d) {
     const Division& division = divisions_[d];
@@ -66,6 +56,8 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
                                    : std::vector<ModuleLayout>(1));
       if (o != space.language()) others *= static_cast<double>(grids.by_owner.back().size());
     }
+    if (choose_ways)
+      for (ModuleLayout& grid : grids.by_owner[space.language()]) choose_way(division, grid);
     grids_.push_back(std::move(grids));
     const std::vector<ModuleLayout>& of = grids_.back().by_owner[space.language()];
     if (others == 0) continue;
@@ -89,62 +81,6 @@ Lister::Lister(const Scenario& scenario, const Space& space, const HardwareProfi
   }
 }
 
-void Lister::look(Task& task, const Layout& layout) {
-  Shortlist& list = task.list;
-  if (const auto why = check_layout(scenario_, layout))
-    return task.rejections.add(layout.placement, why->reason);
-  ++list.legal;
-  const Bytes capacity = scenario_.cluster.device.memory;
-  if (capacity.value > 0) {
-    // Most do not fit, and this is the cheap half.
-    const Footprint footprint = screen_.footprint(layout);
-    if (footprint.memory > capacity) {
-      ++list.too_large;
-      Listed misfit{layout, {}};
-      misfit.bound.footprint = footprint;
-      if (!list.misfit || listed_before(misfit, *list.misfit)) list.misfit = std::move(misfit);
-      return;
-    }
-  }
-  list.fits = true;
-  recompute_less(task, layout);
-  Listed next{layout, screen_.bound(layout)};
-  if (next.bound.step > task.limit) {
-    ++list.beaten;
-    list.rest = std::min(list.rest, next.bound.step);
-    return;
-  }
-  keep_best(list.best, std::move(next), task.options.keep, list.rest);
-}
-
-Layout Lister::at_ease(const Layout& layout) const {
-  Layout eased = layout;
-  for (ModuleLayout& grid : eased.modules) {
-    const Recompute kind = std::exchange(grid.recompute, Recompute::none);
-    if (kind != Recompute::none && !space_.allows(eased)) grid.recompute = kind;
-  }
-  return eased;
-}
-
-// What the layout that recomputes nothing could not do with all the memory there is, none between it
-// and this one does.
-void Lister::recompute_less(Task& task, const Layout& layout) {
-  Shortlist& list = task.list;
-  const Bytes capacity = scenario_.cluster.device.memory;
-  const Layout none = at_ease(layout);
-  if (capacity.value == 0 || none == layout) return;
-  if (screen_.footprint(none).memory <= capacity) return;
-  const bool full = list.best.size() >= task.options.keep;
-  const Seconds limit = full ? std::min(task.limit, list.best.back().bound.step) : task.limit;
-  if (screen_.bound(none).step > limit) return;
-  const std::optional<Layout> less = least_recompute(scenario_, layout, none, capacity, screen_);
-  if (!less) return;
-  Seconds not_of_the_lists{};  // what is left out of these is no one's gap
-  Listed next{*less, screen_.bound(*less)};
-  if (next.bound.step <= task.limit)
-    keep_best(list.best, std::move(next), task.options.keep, not_of_the_lists);
-}
-
 // Of the language module, whatever the others' grids are: they stand on their ranks as they please.
 Lister::Least Lister::of_language(const Task& task, const Drive& drive) {
   if (Space::one_grid(task.division)) return {};
@@ -166,7 +102,9 @@ Lister::Least Lister::of_language(const Task& task, const Drive& drive) {
 Lister::Fate Lister::judge(const Least& least, std::int64_t combinations, Task& task) const {
   const Bytes capacity = scenario_.cluster.device.memory;
   Shortlist& list = task.list;
-  if (capacity.value > 0 && least.memory > capacity &&
+  // Where all are listed, with another split of its stages it may fit.
+  const bool splits = task.options.encoders == 0 && task.grids[space_.language()].pp > 1;
+  if (capacity.value > 0 && least.memory > capacity && !splits &&
       (list.fits || (list.misfit && list.misfit->bound.footprint.memory <= least.memory))) {
     list.too_large += combinations;
     return Fate::too_large;
@@ -241,12 +179,13 @@ Shortlist Lister::list(const Unit& unit, const ListerOptions& options) {
       const Least least = of_language(task, drive);
       const Fate fate = judge(least, others, task);
       const std::int64_t large = list.too_large;
+      const std::size_t tight = list.tight.size();
       if (fate == Fate::open) combine(task, drive, 0, least);
       if (fate == Fate::beaten) slow.push_back(work);
       const bool alone =
           drive.encoder_microbatches == 0 && drive.encoder_order == EncoderOrder::in_turn;
       if ((fate == Fate::too_large && alone) ||
-          (Space::one_grid(division) && list.too_large > large))
+          (Space::one_grid(division) && list.too_large > large && list.tight.size() == tight))
         full = drive.schedule;
     }
   }

@@ -45,20 +45,24 @@ struct Shortlist {
   std::int64_t too_large = 0, beaten = 0;
   bool fits = false;             // one that was looked at
   std::optional<Listed> misfit;  // the one that needs least, where none fits; its footprint alone
+  // Too large split by time, and perhaps not with another split of stages; in order.
+  std::vector<Listed> tight;
   std::vector<Rejection> rejections;
 };
 
 struct ListerOptions {
   std::size_t keep = 24;     // of a unit
   std::size_t encoders = 4;  // of a front; 0: all, without regard to their front
+  std::size_t tight = 1;     // of a unit's tight ones
   std::map<Placement, Seconds> limits{};
 };
 
 class Lister {
  public:
-  // All must outlive it.
+  // All must outlive it. `choose_ways`: the space has all-gather for every context-parallel grid; each grid
+  // takes the way to attend whose ranks have least to do, and ring where that alone fits.
   Lister(const Scenario& scenario, const Space& space, const HardwareProfile& profile,
-         const Batch& batch);
+         const Batch& batch, bool choose_ways = false);
 
   const std::vector<Division>& divisions() const { return divisions_; }
   const std::vector<Unit>& units() const { return units_; }
@@ -100,7 +104,10 @@ class Lister {
   Least of_language(const Task& task, const Drive& drive);
   Fate judge(const Least& least, std::int64_t combinations, Task& task) const;
   void combine(Task& task, const Drive& drive, std::size_t owner, const Least& least);
-  void look(Task& task, const Layout& layout);
+  void look(Task& task, Layout layout);
+  bool fits(Task& task, Layout& layout);
+  void choose_way(const Division& division, ModuleLayout& grid);
+  bool allowed(Layout layout) const;
   // Without any recomputation that the lists could do without.
   Layout at_ease(const Layout& layout) const;
   void recompute_less(Task& task, const Layout& layout);
@@ -114,6 +121,10 @@ class Lister {
   Rejections rejections_;
   double combinations_ = 0;
   std::map<FrontKey, std::vector<Encoder>> fronts_;
+  const bool choose_ways_;
+  // Of a grid: tp, cp, ep, expert_tp, sp, recompute, how tokens are dealt, first rank.
+  using WayKey = std::tuple<int, int, int, int, bool, Recompute, TokenAssignment, int>;
+  std::map<WayKey, ContextAttention> ways_;
 };
 
 }  // namespace polyphony

@@ -39,13 +39,16 @@ std::size_t Contest::position(const Layout& given, const Bound& bound, const Kin
   return known->second;
 }
 
+Contest::Kind Contest::kind_of(const Screened::Kept& kept) const {
+  const Layout& layout = kept.listed.layout;
+  const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
+  return {kept.unit, language.shard, layout.schedule, language.recompute};
+}
+
 void Contest::enter(const Screened& screened) {
-  for (const Screened::Kept& kept : screened.kept) {
-    const Layout& layout = kept.listed.layout;
-    const ModuleLayout& language = layout.modules[space_.owners()[space_.language()].value];
-    position(layout, kept.listed.bound,
-             {kept.unit, language.shard, layout.schedule, language.recompute});
-  }
+  for (const Screened::Kept& kept : screened.kept)
+    position(kept.listed.layout, kept.listed.bound, kind_of(kept));
+  tight_ = screened.tight;
 }
 
 std::vector<std::string> Contest::ask(

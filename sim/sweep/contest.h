@@ -5,6 +5,8 @@
 //                   among its kind so far. What turns out not to fit is tried again, recomputing more
 //                   (shared/search/least_recompute.h). Where it ends before all that wait are beaten, the best
 //                   known may be missed by the gap, which is said.
+//   split_misfits   what is too large split by time, tried with the split that fits
+//                   (shared/screen/balanced_plan.h), as long as its bound promises more than the best
 //   climb           from a candidate to the best of its neighbours (shared/search/neighbours.h) as
 //                   long as there is a better one: what a space left to be varied, and stages'
 //                   blocks.
@@ -41,6 +43,8 @@ class Contest {
   // Until no candidate of the placement that waits can be better than the best by more than a factor of
   // 1 - `within`, or `ops` are spent.
   void estimate_best(Placement placement, std::int64_t ops, double within);
+  // At most `tries` of the placement's.
+  void split_misfits(Placement placement, std::size_t tries, std::int64_t ops, double within);
   // From the best of the placement, one of each kind and at most `starts` within `near` of it.
   void climb(Placement placement, std::size_t starts, double near, std::int64_t ops);
   // Best first, until the best is simulated and at least `at_least` are, or `ops` are spent (the first
@@ -73,6 +77,7 @@ class Contest {
     int count = 0;
   };
   std::size_t position(const Layout& layout, const Bound& bound, const Kind& kind);
+  Kind kind_of(const Screened::Kept& kept) const;
   // Estimated or simulated candidates that fit, in no order; which of two is better.
   std::vector<std::size_t> fitting() const;
   std::vector<std::size_t> fitting(Placement placement) const;
@@ -94,6 +99,7 @@ class Contest {
   const ContestOptions options_;
   std::deque<Candidate> candidates_;
   std::deque<Standing> standings_;
+  std::vector<Screened::Kept> tight_;             // too large split by time, best bound first
   std::map<std::string, std::size_t> positions_;  // by layout
   std::map<Kind, Ratio> ratios_;
   std::int64_t estimated_ = 0, simulated_ = 0;

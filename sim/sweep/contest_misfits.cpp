@@ -1,3 +1,4 @@
+#include "shared/screen/balanced_plan.h"
 #include "shared/search/least_recompute.h"
 #include "sim/sweep/contest.h"
 
@@ -16,6 +17,29 @@ void Contest::recompute_more(std::size_t misfit) {
     std::get<Recompute>(kind) = next.modules[space_.owners()[space_.language()].value].recompute;
     position(next, screen_.bound(next), kind);
   }
+  Layout even = c.layout;
+  for (ModuleLayout& grid : even.modules) grid.blocks.clear();
+  if (const auto split = fitting_split(question_.scenario, even, question_.profile, question_.sizes,
+                                       target, screen_))
+    position(*split, screen_.bound(*split), standings_[misfit].kind);
+}
+
+void Contest::split_misfits(Placement placement, std::size_t tries, std::int64_t ops,
+                            double within) {
+  constexpr std::size_t kAtOnce = 8;  // are estimated before it is asked again who is best
+  std::size_t found = 0;
+  for (const Screened::Kept& kept : tight_) {
+    const Layout& layout = kept.listed.layout;
+    if (layout.placement != placement) continue;
+    if (tries-- == 0 || stopped()) break;
+    if (kept.listed.bound.step.count() >= best(placement).count() * (1 - within)) break;
+    const auto split = fitting_split(question_.scenario, layout, question_.profile, question_.sizes,
+                                     question_.scenario.cluster.device.memory, screen_);
+    if (!split) continue;
+    position(*split, screen_.bound(*split), kind_of(kept));
+    if (++found % kAtOnce == 0) estimate_best(placement, ops, within);
+  }
+  if (found > 0) estimate_best(placement, ops, within);
 }
 
 }  // namespace polyphony::sim

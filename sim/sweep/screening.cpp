@@ -31,6 +31,7 @@ std::string answer_of(const Shortlist& list) {
                  {"best", json::array()},         {"rejections", json::array()}};
   if (std::isfinite(list.rest.count())) answer["rest"] = list.rest.count();
   for (const Listed& listed : list.best) answer["best"].push_back(to_json(listed));
+  for (const Listed& listed : list.tight) answer["tight"].push_back(to_json(listed));
   if (list.misfit) answer["misfit"] = to_json(*list.misfit);
   for (const Rejection& r : list.rejections)
     answer["rejections"].push_back({static_cast<int>(r.placement), r.example, r.count});
@@ -40,10 +41,10 @@ std::string answer_of(const Shortlist& list) {
 // Units of a thinned space are numbered alike, and are others.
 std::string key_of(const Division& division, const Unit& unit, const ListerOptions& options,
                    const std::string& of) {
-  json key = {"unit",       static_cast<int>(division.placement),
-              unit.begin,   unit.end,
-              options.keep, options.encoders,
-              json::array()};
+  json key = {"unit",        static_cast<int>(division.placement),
+              unit.begin,    unit.end,
+              options.keep,  options.encoders,
+              options.tight, json::array()};
   for (const RankRange& ranks : division.ranks) key.back().push_back({ranks.first, ranks.count});
   const auto limit = options.limits.find(division.placement);
   if (limit != options.limits.end()) key.push_back(limit->second.count());
@@ -57,6 +58,8 @@ void add(const json& answer, Placement placement, std::size_t unit, Screened& al
   all.too_large += answer["large"].get<std::int64_t>();
   all.beaten += answer["beaten"].get<std::int64_t>();
   for (const json& listed : answer["best"]) all.kept.push_back({listed_of(listed), unit});
+  if (answer.contains("tight"))
+    for (const json& listed : answer["tight"]) all.tight.push_back({listed_of(listed), unit});
   if (answer.contains("rest")) {
     const Seconds rest(answer["rest"].get<double>());
     const auto [known, added] = all.rest.try_emplace(placement, rest);
@@ -105,9 +108,10 @@ Screened screen_space(const Scenario& scenario, Lister& lister, const ListerOpti
     }
     add(answer, lister.divisions()[units[i].division].placement, i, all);
   }
-  std::sort(all.kept.begin(), all.kept.end(), [](const Screened::Kept& a, const Screened::Kept& b) {
-    return listed_before(a.listed, b.listed);
-  });
+  for (std::vector<Screened::Kept>* const list : {&all.kept, &all.tight})
+    std::sort(list->begin(), list->end(), [](const Screened::Kept& a, const Screened::Kept& b) {
+      return listed_before(a.listed, b.listed);
+    });
   return all;
 }
 

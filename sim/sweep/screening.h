@@ -21,6 +21,7 @@ struct Screened {
   double combinations = 0;
   std::int64_t considered = 0, legal = 0, too_large = 0, beaten = 0;
   std::optional<Listed> misfit;
+  std::vector<Kept> tight;  // Shortlist::tight of all units, best bound first
   Rejections rejections;
   std::vector<std::string> failed;  // units whose worker broke
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "shared/cost/layer_costs.h"
@@ -27,6 +28,8 @@ constexpr double kThinOps = 1e6, kSpaceOps = 6e6, kClimbOps = 6e6, kSimulatedOps
 // what is that near to it.
 constexpr double kWithin = 0.005, kNear = 0.05;
 constexpr std::size_t kStarts = 4;
+// What may fit with another split of stages is tried, so many of a placement: each takes some 0.1 s.
+constexpr std::size_t kSplitsTried = 24;
 
 constexpr Placement kPlacements[] = {Placement::homogeneous, Placement::colocated,
                                      Placement::non_colocated, Placement::mixed};
@@ -47,6 +50,21 @@ Scenario thinned(Scenario scenario) {
   }
   narrow(search.schedule, std::vector<ScheduleKind>{ScheduleKind::one_f_one_b});
   narrow(search.microbatch, std::vector<int>{1, 2});
+  return scenario;
+}
+
+// Whether the search leaves open how the language module's context-parallel ranks attend.
+bool leaves_ways(const Scenario& scenario) {
+  const std::size_t language = language_module(scenario.model).value;
+  return !scenario.search || scenario.search->modules.size() <= language ||
+         scenario.search->modules[language].cp_attention.empty();
+}
+// One of them, in whose place a Lister takes what is best on each grid.
+Scenario one_way(Scenario scenario) {
+  if (!scenario.search) scenario.search.emplace();
+  scenario.search->modules.resize(scenario.model.modules.size());
+  scenario.search->modules[language_module(scenario.model).value].cp_attention = {
+      ContextAttention::all_gather};
   return scenario;
 }
 
@@ -89,7 +107,7 @@ void rank_by_p95(Contest& contest, std::vector<std::size_t>& order) {
 
 std::string question_digest(const Scenario& scenario, const HardwareProfile& profile) {
   // Of the way answers are worked out: goes up when they change.
-  constexpr int kAnswersVersion = 2;
+  constexpr int kAnswersVersion = 3;
   Fnv digest;
   digest.add(resolved_text(scenario) + to_json(profile) + std::to_string(kAnswersVersion));
   return digest.digits();
@@ -126,15 +144,19 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
 
   Contest contest({scenario, profile, batch, sizes}, space, screen, known,
                   {options.jobs, options.memory, show(0, 1), options.stopped});
-  Lister lister(scenario, space, profile, batch);
-  const bool small = lister.combinations() <= kSmallSpace;
+  std::optional<Lister> lister(std::in_place, scenario, space, profile, batch);
+  const bool small = lister->combinations() <= kSmallSpace,
+             choose = !small && leaves_ways(scenario);
+  const Scenario narrow = choose ? one_way(scenario) : scenario;
+  const Space narrow_space(narrow);
+  if (choose) lister.emplace(narrow, narrow_space, profile, batch, true);
   if (small) {
-    listing.keep = static_cast<std::size_t>(kSmallSpace);
+    listing.keep = listing.tight = static_cast<std::size_t>(kSmallSpace);
     listing.encoders = 0;
   } else {
-    const Scenario thin = thinned(scenario);
+    const Scenario thin = thinned(narrow);
     const Space thin_space(thin);
-    Lister thin_lister(thin, thin_space, profile, batch);
+    Lister thin_lister(thin, thin_space, profile, batch, choose);
     const Screened first =
         screen_space(thin, thin_lister, listing, known, {}, options.jobs, show(0, 0.1));
     contest.enter(first);
@@ -145,13 +167,15 @@ Sweep sweep(const Scenario& scenario, const HardwareProfile& profile, const Swee
     if (const Seconds best = contest.best(placement); std::isfinite(best.count()))
       listing.limits[placement] = best;
   const Screened screened =
-      screen_space(scenario, lister, listing, known, options.shard, options.jobs, show(0.1, 0.4));
+      screen_space(scenario, *lister, listing, known, options.shard, options.jobs, show(0.1, 0.4));
   add_counts(screened, model, result);
   contest.enter(screened);
 
   for (const Placement placement : kPlacements) {
     share = 0.4 + 0.15 * static_cast<double>(placement);
     contest.estimate_best(placement, ops(small ? 5 * kSpaceOps : kSpaceOps), small ? 0 : kWithin);
+    contest.split_misfits(placement, small ? listing.tight : kSplitsTried, ops(kSpaceOps),
+                          small ? 0 : kWithin);
     contest.climb(placement, kStarts, kNear, ops(kClimbOps));
     result.gaps[placement] = contest.gap(placement, screened.rest);
     if (options.predictor == Predictor::simulate)

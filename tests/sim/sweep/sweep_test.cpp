@@ -57,6 +57,34 @@ TEST_CASE("every candidate is lowered once, and the sweep lowers nothing beside"
   for (const Candidate& c : result.ranked) CHECK(c.lowerings == 1);
 }
 
+// Llama 8B, sequences of 131,072 tokens over 8 context-parallel ranks of a node.
+TEST_CASE("how context-parallel ranks attend is found unasked") {
+  const auto best = [](const std::string& link, const std::string& more) {
+    const Scenario scenario = read_scenario(
+        R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {"language": {"preset": "llama-3.1-8b"}},
+            "cluster": {"node": {"device": "H100", "ranks": 8, "link": ")" +
+            link + R"("}, "nodes": 8, "nic": "400Gbps"},
+            "data": {"source": "synthetic", "text": {"tokens": 131072}, "global_batch": 32},
+            "search": {"language": {"tp": 1, "cp": 8)" +
+            more + "}}}",
+        "long texts", test::file_text);
+    const Sweep found = small_sweep(scenario, *shipped_profile(scenario.cluster));
+    REQUIRE_FALSE(found.ranked.empty());
+    return found.ranked.front();
+  };
+  for (const char* link : {"450GBps", "25GBps"}) {
+    CAPTURE(link);
+    const Candidate chosen = best(link, "");
+    Seconds least(1e300);
+    for (const char* way : {"all-gather", "ulysses", "ring"})
+      least = std::min(
+          least, best(link, R"(, "cp_attention": ")" + std::string(way) + R"(")").figures.step);
+    CHECK(chosen.figures.step <= least * (1 + 1e-9));
+    CHECK((chosen.layout.modules[0].cp_attention == ContextAttention::ring) ==
+          (std::string(link) == "25GBps"));
+  }
+}
+
 // rehearse_8.json's samples are all alike: where ranks do the same, some of them stand for all.
 TEST_CASE("what folds is estimated folded, whole when simulated") {
   Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");

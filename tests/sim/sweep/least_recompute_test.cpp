@@ -1,0 +1,52 @@
+// Ranges of recomputation that a sweep finds, against all of them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "shared/cost/layer_costs.h"
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/search/space.h"
+#include "sim/prediction/figures.h"
+#include "sim/sweep/sweep.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony::tests {
+
+using namespace sim;
+
+// The screen sees some gigabytes less than its Programs hold, here of experts' rows.
+TEST_CASE("no more is recomputed than must be, as Programs say: the best of every range") {
+  Scenario scenario = read_scenario(
+      R"({"polyphony": 1, "training": {"precision": "bf16"}, "model": {"language": {"preset": "deepseek-v3"}},
+          "cluster": {"node": "gb200-nvl72", "nodes": 8, "nic": "400Gbps"},
+          "data": {"source": "synthetic", "text": {"tokens": 4096}, "global_batch": 2304},
+          "search": {"language": {"tp": 1, "cp": 1, "pp": 1, "ep": 8, "shard": "full", "shard_ranks": 0}, "microbatch": [1, 2]}})",
+      "experts", test::file_text);
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const Batch batch = typical_batch(scenario);
+  const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
+  Seconds best(1e300);
+  int fitting = 0;
+  for (Layout layout : candidates(scenario)) {
+    ModuleLayout& grid = layout.modules[0];
+    for (int k = 1; grid.recompute == Recompute::full && k < scenario.model.modules[0].layers;
+         ++k) {
+      grid.recompute_blocks = {0, k};
+      const auto outcome = predict_folded(scenario, layout, profile, batch, sizes);
+      const Figures found = figures(scenario, std::get<Prediction>(outcome));
+      if (!found.fits()) continue;
+      ++fitting;
+      best = std::min(best, found.step);
+    }
+  }
+  REQUIRE(fitting > 10);
+  SweepOptions options;
+  options.predictor = Predictor::estimate;
+  const Sweep found = sweep(scenario, profile, options);
+  REQUIRE_FALSE(found.ranked.empty());
+  CHECK(found.ranked.front().figures.step <= best * (1 + 1e-9));
+}
+
+}  // namespace polyphony::tests
