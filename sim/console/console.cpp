@@ -15,7 +15,11 @@ std::size_t width_of(const std::string& text) {
   }));
 }
 
+// "1f1b" is a name: a digit and a letter beside it, which is no exponent.
 bool is_number(const std::string& cell) {
+  if (cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[0])) &&
+      std::isalpha(static_cast<unsigned char>(cell[1])) && cell[1] != 'e')
+    return false;
   return !cell.empty() &&
          (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '+' || cell[0] == '~' ||
           (cell[0] == '-' && cell.size() > 1 && std::isdigit(static_cast<unsigned char>(cell[1]))));
