@@ -93,6 +93,8 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     beside = both.exposed + both.delayed;
     products -= std::min(products, weights);
   }
+  // Forward, the block of the last keys has no message beside it; backward, gradients still go round.
+  if (phase == Phase::forward && context.cp > 1) attention *= (context.cp - 1.0) / context.cp;
   const Overlap round = overlap(passed, attention, taken_by(stack, rings.context.nodes));
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
   return total + beside + round.exposed + round.delayed + both.exposed + both.delayed;

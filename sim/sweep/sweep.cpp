@@ -29,7 +29,7 @@ constexpr double kThinOps = 1e6, kSpaceOps = 6e6, kClimbOps = 6e6, kSimulatedOps
 constexpr double kWithin = 0.005, kNear = 0.05;
 constexpr std::size_t kStarts = 4;
 // What may fit with another split of stages is tried, so many of a placement: each takes some 0.1 s.
-constexpr std::size_t kSplitsTried = 24;
+constexpr std::size_t kSplitsTried = 8;
 
 constexpr Placement kPlacements[] = {Placement::homogeneous, Placement::colocated,
                                      Placement::non_colocated, Placement::mixed};
