@@ -20,6 +20,23 @@ def spread(values):
     return (high - low) / 2
 
 
+def losses(folder):
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def gain(before, after, points=0.10):
+    """Of two layouts' runs, each (predicted, measured) seconds: by how much the second's median is faster, and whether that was predicted: within
+    `points` of what was measured, or twice the repeatability."""
+    predicted, measured = (statistics.median(row[i] for row in before) / statistics.median(row[i] for row in after) - 1 for i in (0, 1))
+    noise = sum(spread(times) / statistics.median(times) for times in ([row[1] for row in rows] for rows in (before, after)))
+    return {"predicted_gain": predicted, "measured_gain": measured, "repeatability": noise, "predicted": abs(predicted - measured) <= max(points, 2 * noise)}
+
+
+def apart(some, others):
+    """The largest relative difference of losses, step by step."""
+    return max(abs(a / b - 1) for a, b in zip(some, others))
+
+
 class LayoutRuns:
     """`bench` names the caller in messages; `out` is made."""
 
