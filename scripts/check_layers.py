@@ -57,6 +57,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"published": "published measurements, each predicted and judged",
          "console": "the terminal and the machine: tables, progress, signals, free memory",
          "datasets": "data sets as they lie on disk, counted: pictures by their headers, sounds, text"},
+        {"schedules": "schedules side by side over times of stages alone, each at its best setting"},
         {"shown": "answers as people read them, tables, CSV, pages; failures in words and JSON"},
         {"launching": "a run's ranks: started, listened to, stopped"},
         {"commands": "the `polyphony` command: options, files, printing; one file a verb"},

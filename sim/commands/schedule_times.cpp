@@ -6,8 +6,8 @@
 #include "shared/text/quantity_text.h"
 #include "sim/commands/command.h"
 #include "sim/commands/schedule_times.h"
-#include "sim/commands/stage_times.h"
 #include "sim/console/console.h"
+#include "sim/schedules/stage_times.h"
 #include "traces/report/svg.h"
 
 namespace polyphony::sim {

@@ -57,10 +57,6 @@ std::vector<Turns> pipeline_orders(const Plan& plan, const StepPlan& step) {
   return orders;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 }  // namespace
 
 int schedules_command(int argc, char** argv) {
@@ -144,7 +140,7 @@ int schedules_command(int argc, char** argv) {
       play(orders, static_cast<int>(plan.branches[plan.language].stages.size())).bubble;
   if (args.has("out"))
     write_file(args.text("out"),
-               ends_with(args.text("out"), ".csv") ? csv_text(orders) : compact_text(orders));
+               args.text("out").ends_with(".csv") ? csv_text(orders) : compact_text(orders));
   if (args.has("gantt"))
     write_file(args.text("gantt"),
                traces::svg_file(traces::gantt(prediction.program, prediction.timeline,

@@ -1,10 +1,10 @@
-#include "sim/answers/compared_schedules.h"
+#include "sim/schedules/compared_schedules.h"
 
 #include <algorithm>
 
 #include "shared/planner/makespan_bound.h"
 #include "shared/random.h"
-#include "sim/answers/stage_splits.h"
+#include "sim/schedules/stage_splits.h"
 
 namespace polyphony::sim {
 namespace {

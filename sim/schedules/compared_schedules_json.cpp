@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "sim/answers/compared_schedules.h"
+#include "sim/schedules/compared_schedules.h"
 
 namespace polyphony::sim {
 

@@ -5,7 +5,7 @@
 #include "shared/planner/list_schedule.h"
 #include "shared/planner/segment_counts.h"
 #include "shared/schedule/orders.h"
-#include "sim/answers/stage_splits.h"
+#include "sim/schedules/stage_splits.h"
 
 namespace polyphony::sim {
 namespace {

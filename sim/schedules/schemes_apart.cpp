@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "shared/schedule/orders.h"
-#include "sim/answers/stage_splits.h"
+#include "sim/schedules/stage_splits.h"
 
 namespace polyphony::sim {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/answers/stage_splits.h"
+#include "sim/schedules/stage_splits.h"
 
 #include <algorithm>
 #include <numeric>

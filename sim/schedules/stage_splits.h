@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "shared/schedule/schedule.h"
-#include "sim/answers/compared_schedules.h"
+#include "sim/schedules/compared_schedules.h"
 
 namespace polyphony::sim {
 

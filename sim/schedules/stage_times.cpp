@@ -1,4 +1,4 @@
-#include "sim/commands/stage_times.h"
+#include "sim/schedules/stage_times.h"
 
 #include <algorithm>
 #include <map>

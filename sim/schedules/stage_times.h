@@ -1,4 +1,4 @@
-// Times of modules' pieces from a CSV (sim/answers/compared_schedules.h), one row each:
+// Times of modules' pieces from a CSV (sim/schedules/compared_schedules.h), one row each:
 //   module           in the order of the data; the last is fed by all others
 //   stage            0, 1, …: the finest piece that it is cut into
 //   microbatch       0, 1, …; all; or a part of one: 3.0, 3.1. A module that has no work of a
@@ -11,7 +11,7 @@
 
 #include <string>
 
-#include "sim/answers/compared_schedules.h"
+#include "sim/schedules/compared_schedules.h"
 
 namespace polyphony::sim {
 

@@ -1,13 +1,13 @@
 // Schedules side by side over times alone: closed forms, memory, draws, a user's own order; the CSV
 // that they are read from.
-#include "sim/answers/compared_schedules.h"
+#include "sim/schedules/compared_schedules.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "shared/schedule/schedule.h"
-#include "sim/commands/stage_times.h"
+#include "sim/schedules/stage_times.h"
 
 namespace polyphony::tests {
 namespace {
