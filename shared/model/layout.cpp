@@ -137,6 +137,8 @@ const char* name(Planning planner) {
       return "none";
     case Planning::entrain:
       return "entrain";
+    case Planning::dip:
+      return "dip";
   }
   return "?";
 }

@@ -68,14 +68,38 @@ enum class Balance : std::uint8_t { aware, unaware };
 constexpr Balance last_of(Balance) { return Balance::unaware; }
 
 // Who makes a step's works and orders: the layout's own assignment and schedule, or a planner
-// (shared/planner/) for every batch anew.
-enum class Planning : std::uint8_t { none, entrain };
-constexpr Planning last_of(Planning) { return Planning::entrain; }
+// (shared/planner/) for every batch anew. entrain deals samples to works; dip cuts encoders' microbatches
+// into sub-microbatches and searches the order of all turns.
+enum class Planning : std::uint8_t { none, entrain, dip };
+constexpr Planning last_of(Planning) { return Planning::dip; }
 // Seconds, forward and backward, of a work on one rank of its module's pipeline, all stages together:
 // square·Σx² + linear·Σx + constant over the tokens x of its items (encoders) or samples (language).
 struct ItemCost {
   double square = 0, linear = 0, constant = 0;
   bool operator==(const ItemCost&) const = default;
+};
+
+// Of a work: square · pairs that attend + linear · tokens + constant; nothing of a work without tokens.
+struct WorkCurve {
+  double square = 0, linear = 0, constant = 0;
+  bool operator==(const WorkCurve&) const = default;
+};
+// What a work costs each rank of a stage: seconds of its forward, of its backward (of the input, of the
+// weights) and of its message to the next stage; bytes that it keeps in between.
+struct StageCurves {
+  WorkCurve forward, input, weight, message, kept;
+  bool operator==(const StageCurves&) const = default;
+};
+// By what planner dip orders the turns of a branch (shared/plan/searched_step.h).
+struct StageCosts {
+  struct Way {  // what a turn may recompute
+    Recipe recipe = Recipe::none;
+    std::vector<StageCurves> stages;
+    bool operator==(const Way&) const = default;
+  };
+  std::vector<Way> ways;     // the least recomputation first
+  std::vector<double> room;  // bytes for what is kept, by rank along the pipeline; empty: no limit
+  bool operator==(const StageCosts&) const = default;
 };
 
 struct ModuleLayout {
@@ -103,6 +127,8 @@ struct ModuleLayout {
   std::vector<int> blocks;
   int ahead = 0;  // an encoder with ranks of its own: forwards more than its schedule's warm-up
   std::optional<ItemCost> item_cost;  // what a planner weighs by; absent: as the profile has it
+  int sub_microbatch = 1;             // planner dip: items that a work has, if there are so many
+  std::optional<StageCosts> stage_costs;  // planner dip; absent: as the profile has them
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
@@ -118,12 +144,13 @@ struct Layout {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   int microbatches = 1;  // per data-parallel lane of the language module and step
   // Encoder work items a step; 0: as many as microbatches, but one for encoders that run in turn with a
-  // language pipeline on their ranks.
+  // language pipeline on their ranks. Several of a microbatch (sub-microbatches): planner dip.
   int encoder_microbatches = 0;
   EncoderOrder encoder_order = EncoderOrder::in_turn;
   Bridge bridge = Bridge::sharded;
   Balance balance = Balance::aware;
   Planning planner = Planning::none;
+  int placements = 400;  // planner dip: of a whole step, that its search tries
   // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
   // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
   // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.

@@ -9,6 +9,7 @@
 
 #include "shared/error.h"
 #include "shared/layers/expand_layer.h"
+#include "shared/planner/segment_counts.h"
 #include "shared/program/sample_mask.h"
 
 namespace polyphony {
@@ -52,6 +53,11 @@ std::vector<std::vector<WorkItem>> deal_items(const Batch& batch,
   return result;
 }
 
+// One of the sub-microbatches of a microbatch.
+struct Part {
+  std::size_t index = 0, of = 1;
+};
+
 class Assignment {
  public:
   Assignment(const Model& model, const Plan& plan, const Batch& batch, const SampleDeal* deal)
@@ -72,8 +78,12 @@ class Assignment {
           taken_[k] = taken_[k] || takes(model_, chunk.module, static_cast<Modality>(k));
     const bool everything = b == plan_.language;
     table_.first_work.push_back(static_cast<std::uint32_t>(table_.works.size()));
+    const int parts =
+        deal_ ? 1 : std::max(1, branch.microbatches / plan_.branches[plan_.language].microbatches);
     for (int index = 0; index < branch.microbatches; ++index) {
-      std::vector<Members> lanes = deal_ ? (*deal_)(b, index) : in_order(branch, index, everything);
+      std::vector<Members> lanes =
+          deal_ ? (*deal_)(b, index) : in_order(branch, index / parts, everything);
+      part_ = {static_cast<std::size_t>(index % parts), static_cast<std::size_t>(parts)};
       const Work work{.branch = static_cast<std::uint32_t>(b),
                       .index = static_cast<std::uint32_t>(index)};
       if (!everything)
@@ -92,7 +102,8 @@ class Assignment {
     const auto microbatches = static_cast<std::size_t>(plan_.branches[plan_.language].microbatches);
     const auto at = static_cast<std::size_t>(index);
     // Microbatches that one work item feeds.
-    const std::size_t fed = microbatches / static_cast<std::size_t>(branch.microbatches);
+    const std::size_t fed =
+        std::max<std::size_t>(1, microbatches / static_cast<std::size_t>(branch.microbatches));
     const std::size_t begin = cut(batch_.samples.size(), microbatches, at * fed);
     const std::size_t end = cut(batch_.samples.size(), microbatches, (at + 1) * fed);
     Members members;
@@ -121,20 +132,31 @@ class Assignment {
   bool takes_item(const Item& item) const {
     return taken_[static_cast<std::size_t>(item.modality)];
   }
-  std::vector<WorkItem> items_of(const Members& samples) const {
+  // Those of the part in hand.
+  std::vector<WorkItem> items_of(const ModuleLayout& grid, const Members& samples) const {
     std::vector<WorkItem> items;
     for (const std::uint32_t s : samples)
       for (std::uint32_t i = 0; i < batch_.samples[s].items.size(); ++i)
         if (takes_item(batch_.samples[s].items[i])) items.push_back({s, i});
-    return items;
+    if (part_.of == 1) return items;
+    const std::size_t parts = std::min(
+        part_.of, sub_microbatches(static_cast<int>(items.size()), grid.sub_microbatch).size());
+    if (part_.index >= parts) return {};
+    return deal_items(batch_, items, parts)[part_.index];
+  }
+  static Members samples_of(const std::vector<WorkItem>& items) {
+    Members samples;
+    for (const WorkItem& item : items)
+      if (samples.empty() || samples.back() != item.sample) samples.push_back(item.sample);
+    return samples;
   }
 
   void spread_samples(Work work, const ModuleLayout& grid, const std::vector<Members>& lanes,
                       bool with_tokens) {
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-      const Members& samples = lanes[lane];
       const auto contexts = static_cast<std::size_t>(grid.cp);
-      std::vector<std::vector<WorkItem>> items{items_of(samples)};
+      std::vector<std::vector<WorkItem>> items{items_of(grid, lanes[lane])};
+      const Members samples = part_.of == 1 ? lanes[lane] : samples_of(items.front());
       if (contexts > 1) items = deal_items(batch_, items.front(), contexts);
       std::vector<std::vector<Interval>> rows(contexts);
       if (with_tokens) rows = deal_rows(grid, samples);
@@ -151,11 +173,9 @@ class Assignment {
 
   void spread_items(Work work, const ModuleLayout& grid, const Members& members) {
     const auto parts = static_cast<std::size_t>(grid.dp() * grid.cp);
-    const auto dealt = deal_items(batch_, items_of(members), parts);
+    const auto dealt = deal_items(batch_, items_of(grid, members), parts);
     for (std::size_t part = 0; part < parts; ++part) {
-      Members samples;
-      for (const WorkItem& item : dealt[part])
-        if (samples.empty() || samples.back() != item.sample) samples.push_back(item.sample);
+      const Members samples = samples_of(dealt[part]);
       work.lane = static_cast<std::uint32_t>(part / static_cast<std::size_t>(grid.cp));
       work.context = static_cast<std::uint32_t>(part % static_cast<std::size_t>(grid.cp));
       work.samples = append(table_.work_samples, samples);
@@ -188,6 +208,7 @@ class Assignment {
   const SampleDeal* deal_;  // null: in the order of the batch
   WorkTable table_;
   std::optional<TokenCosts> costs_;
+  Part part_;                                                                 // of the work in hand
   std::array<bool, static_cast<std::size_t>(Modality::latent) + 1> taken_{};  // by the branch
 };
 

@@ -4,6 +4,8 @@
 //   feeds, over the encoder's lanes by sample, or one by one (Spread::images: the largest first, to
 //   the lane and context with the least). Context parallelism: encoders deal whole items likewise;
 //   the language module deals tokens (shared/plan/tokens.h).
+//   Sub-microbatches: several works of a microbatch take its items, or a lane's, likewise, ⌈items /
+//   ModuleLayout::sub_microbatch⌉ of them, at most all; the others have nothing to do.
 #pragma once
 
 #include <cstdint>

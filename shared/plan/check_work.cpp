@@ -36,7 +36,7 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
     if (own.vpp == 1) continue;
     const std::string who = model.modules[id.value].name + ": ";
     if (own_turns) return refuse(who + "turns of the layout's own need encoders of vpp 1");
-    const int works = encoder_works(layout, own, grid);
+    const int works = std::min(layout.microbatches, encoder_works(layout, own, grid));
     if (const std::string why =
             schedule(ScheduleKind::interleaved).refusal({own.pp, own.vpp, works});
         !why.empty())
@@ -65,9 +65,73 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);
 }
 
+// By what turns are ordered, where the layout says it.
+Verdict check_stage_costs(const std::string& who, const ModuleLayout& grid) {
+  if (!grid.stage_costs) return {};
+  const int stages = grid.pp * grid.vpp;
+  for (const StageCosts::Way& way : grid.stage_costs->ways)
+    if (static_cast<int>(way.stages.size()) != stages)
+      return refuse(who + ": stage_costs are of " + number(std::int64_t(way.stages.size())) +
+                    " stages, the module has " + number(stages) + "; leave them out");
+  if (const auto& room = grid.stage_costs->room;
+      !room.empty() && static_cast<int>(room.size()) != grid.pp)
+    return refuse(who + ": stage_costs have room of " + number(std::int64_t(room.size())) +
+                  " ranks, its pipeline has " + number(grid.pp) + "; leave them out");
+  return {};
+}
+
+// Every stage has to be in the order of one rank along a pipeline, and a microbatch's rows have to be
+// all that joins branches.
+Verdict check_searched(const Model& model, const Layout& layout, const Encoders& encoders) {
+  const std::string who = "planner dip";
+  std::vector<ModuleId> owners;
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind != ModuleKind::projector) owners.emplace_back(m);
+  if (layout.placement == Placement::homogeneous && owners.size() > 1)
+    return refuse(who +
+                  " orders the pipelines of modules, which a homogeneous layout joins into one; " +
+                  "use placement colocated");
+  if (!layout.turns.empty()) return refuse(who + " searches orders of its own; leave turns out");
+  for (const ModuleId a : owners) {
+    const ModuleLayout& grid = layout.modules[a.value];
+    const std::string& module = model.modules[a.value].name;
+    if (Verdict verdict = check_stage_costs(module, grid)) return verdict;
+    for (const ModuleId b : owners)
+      if (same_ranks(grid, layout.modules[b.value]) && grid.pp != layout.modules[b.value].pp)
+        return refuse(who + " gives a rank one place along every pipeline, but " + module +
+                      " has pp " + number(grid.pp) + " and " + model.modules[b.value].name +
+                      " on the same ranks " + number(layout.modules[b.value].pp) +
+                      "; give them the same");
+    std::optional<ModuleId> fed;
+    for (const Edge& edge : model.edges) {
+      const ModuleId to = grid_owner(model, edge.to);
+      if (grid_owner(model, edge.from) != a || to == a) continue;
+      if (fed && fed != to)
+        return refuse(who + " is for modules that feed one other, and " + module + " feeds " +
+                      model.modules[fed->value].name + " and " + model.modules[to.value].name +
+                      "; leave it out");
+      fed = to;
+    }
+  }
+  if (layout.encoder_microbatches > 0 && layout.encoder_microbatches % layout.microbatches != 0)
+    return refuse(who + " cuts each of " + number(layout.microbatches) +
+                  " microbatches into as many works of an encoder; encoder_microbatches " +
+                  number(layout.encoder_microbatches) + " is no multiple of that");
+  if (!encoders.beside.empty() && layout.encoder_order == EncoderOrder::in_turn)
+    return refuse(who +
+                  " runs encoders beside the language module, encoder_order in_turn before it; " +
+                  "use interleaved or phases, which holds where nothing better is found");
+  return {};
+}
+
 Verdict check_planner(const Model& model, const Layout& layout, ModuleId language,
                       const Encoders& encoders) {
+  if (layout.planner != Planning::dip)
+    for (std::size_t m = 0; m < model.modules.size(); ++m)
+      if (layout.modules[m].sub_microbatch != 1)
+        return refuse(model.modules[m].name + ": sub_microbatch is for planner dip; leave it out");
   if (layout.planner == Planning::none) return {};
+  if (layout.planner == Planning::dip) return check_searched(model, layout, encoders);
   const std::string who = std::string("planner ") + name(layout.planner);
   if (encoders.beside.empty() && encoders.apart.empty())
     return refuse(who + " is for encoders with grids of their own; leave it out");
@@ -104,7 +168,7 @@ Verdict check_work(const Scenario& scenario, const Layout& layout) {
   if (layout.encoder_microbatches > 0) {
     if (encoders.beside.empty() && encoders.apart.empty())
       return refuse("encoder_microbatches is for encoders with grids of their own; leave it out");
-    if (layout.microbatches % layout.encoder_microbatches != 0)
+    if (layout.planner != Planning::dip && layout.microbatches % layout.encoder_microbatches != 0)
       return refuse("encoder_microbatches " + number(layout.encoder_microbatches) +
                     " does not divide " + number(layout.microbatches) +
                     " microbatches; nearest legal: " +

@@ -76,7 +76,7 @@ class Folding {
   }
   // Whether all lanes have equal numbers of samples.
   bool is_even(const Branch& branch) const {
-    return samples_ / branch.microbatches % branch.grid.dp() == 0;
+    return samples_ / std::min(branch.microbatches, language_.microbatches) % branch.grid.dp() == 0;
   }
 
   // Where the ranks of a lane's cells lie in several domains: how often, in all stages.
@@ -211,8 +211,8 @@ class Folding {
 std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
                                       const Batch& batch, Lanes lanes) {
   if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
-  if (layout.planner != Planning::none)
-    return refuse("a planner deals every lane samples of its own");
+  if (layout.planner == Planning::entrain)
+    return refuse("planner entrain deals every lane samples of its own");
   const std::vector<Sample>& samples = batch.samples;
   const bool varied = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
     return s.items != samples.front().items;

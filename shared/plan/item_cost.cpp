@@ -1,58 +1,15 @@
 #include "shared/plan/item_cost.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "shared/layers/expand_layer.h"
+#include "shared/plan/work_curve.h"
 #include "shared/program/work.h"
 
 namespace polyphony {
 namespace {
-
-using Parts = std::array<double, 3>;  // of 1, x, x²
-
-// The parts named by `bits` that fit best, by Gaussian elimination of the normal equations; others are 0.
-// Nothing where they are not determined.
-std::optional<Parts> solve(const std::vector<Parts>& rows, unsigned bits) {
-  std::vector<std::size_t> used;
-  for (std::size_t p = 0; p < 3; ++p)
-    if (bits >> p & 1) used.push_back(p);
-  const std::size_t n = used.size();
-  std::array<std::array<double, 4>, 3> m{};
-  for (const Parts& row : rows)
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t j = 0; j < n; ++j) m[i][j] += row[used[i]] * row[used[j]];
-      m[i][n] += row[used[i]];  // every row is wanted to come to 1
-    }
-  for (std::size_t i = 0; i < n; ++i) {
-    std::size_t pivot = i;
-    for (std::size_t r = i + 1; r < n; ++r)
-      if (std::abs(m[r][i]) > std::abs(m[pivot][i])) pivot = r;
-    constexpr double kSingular = 1e-12;  // columns are of order one
-    if (std::abs(m[pivot][i]) < kSingular) return {};
-    std::swap(m[i], m[pivot]);
-    for (std::size_t r = 0; r < n; ++r) {
-      if (r == i) continue;
-      const double factor = m[r][i] / m[i][i];
-      for (std::size_t c = i; c <= n; ++c) m[r][c] -= factor * m[i][c];
-    }
-  }
-  Parts parts{};
-  for (std::size_t i = 0; i < n; ++i) parts[used[i]] = m[i][n] / m[i][i];
-  return parts;
-}
-
-double misfit(const std::vector<Parts>& rows, const Parts& parts) {
-  double sum = 0;
-  for (const Parts& row : rows) {
-    const double error = row[0] * parts[0] + row[1] * parts[1] + row[2] * parts[2] - 1;
-    sum += error * error;
-  }
-  return sum;
-}
 
 // Five of those that there are (not every number of tokens is an image's), about as far apart in ratio.
 std::vector<std::int32_t> some_of(const std::set<std::int32_t>& all) {
@@ -109,26 +66,10 @@ std::int32_t whole_rows(const Model& model, ModuleId module) {
 }  // namespace
 
 ItemCost fit_item_cost(const std::vector<std::pair<double, double>>& points) {
-  double largest = 0;
-  for (const auto& [tokens, price] : points) largest = std::max(largest, tokens);
-  std::vector<Parts> rows;  // of tokens in units of the largest, over the price in units of its own
-  double scale = 0;
-  for (const auto& [tokens, price] : points) scale = std::max(scale, price);
-  for (const auto& [tokens, price] : points) {
-    const double x = tokens / largest, relative = scale / price;
-    rows.push_back({relative, x * relative, x * x * relative});
-  }
-  Parts best{};
-  double least = std::numeric_limits<double>::infinity();
-  for (const unsigned bits :
-       {2u, 4u, 6u, 1u, 3u, 5u, 7u}) {  // of equal fits the one that is linear
-    const auto parts = solve(rows, bits);
-    if (!parts || *std::min_element(parts->begin(), parts->end()) < 0) continue;
-    const double of = misfit(rows, *parts);
-    constexpr double kBetter = 1e-18;  // squares of relative errors
-    if (of < least - kBetter) least = of, best = *parts;
-  }
-  return {best[2] * scale / (largest * largest), best[1] * scale / largest, best[0] * scale};
+  std::vector<CurvePoint> list;
+  for (const auto& [tokens, price] : points) list.push_back({tokens, tokens * tokens, price});
+  const WorkCurve curve = fit_curve(list);
+  return {curve.square, curve.linear, curve.constant};
 }
 
 ItemCost fit_item_cost(const Model& model, ModuleId module, const Batch& batch,

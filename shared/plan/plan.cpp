@@ -54,6 +54,7 @@ Branch make_branch(const Model& model, const Layout& layout, const Splitting& by
 
 int encoder_works(const Layout& layout, const ModuleLayout& grid, const ModuleLayout& language) {
   if (layout.encoder_microbatches > 0) return layout.encoder_microbatches;
+  if (layout.planner == Planning::dip) return layout.microbatches;
   const bool shares = same_ranks(grid, language);
   const bool in_turn = shares && layout.encoder_order == EncoderOrder::in_turn;
   return in_turn && language.pp > 1 ? 1 : layout.microbatches;
@@ -68,12 +69,13 @@ bool is_split(const Model& model, const Layout& layout) {
   const auto split = [](const ModuleLayout& grid) {
     return !grid.blocks.empty() || grid.pp * grid.vpp == 1;
   };
-  if (layout.placement == Placement::homogeneous) return split(layout.modules.back());
-  const bool weighed = layout.planner != Planning::none;
+  const auto told = [&](const ModuleLayout& grid) {
+    return split(grid) && (layout.planner != Planning::entrain || grid.item_cost) &&
+           (layout.planner != Planning::dip || grid.stage_costs);
+  };
+  if (layout.placement == Placement::homogeneous) return told(layout.modules.back());
   for (std::size_t m = 0; m < model.modules.size(); ++m)
-    if (model.modules[m].kind != ModuleKind::projector &&
-        (!split(layout.modules[m]) || (weighed && !layout.modules[m].item_cost)))
-      return false;
+    if (model.modules[m].kind != ModuleKind::projector && !told(layout.modules[m])) return false;
   return true;
 }
 
@@ -84,6 +86,7 @@ Layout with_blocks(Layout layout, const Plan& plan) {
         one ? layout.modules.size() - 1 : branch.stages.front().chunks.front().module.value;
     if (branch.stages.size() > 1) layout.modules[owner].blocks = branch.grid.blocks;
     layout.modules[owner].item_cost = branch.grid.item_cost;
+    layout.modules[owner].stage_costs = branch.grid.stage_costs;
   }
   return layout;
 }
@@ -107,14 +110,14 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
   for (const ModuleId id : owners) {
     const ModuleLayout& module_grid = layout.modules[id.value];
     if (id == language) plan.language = plan.branches.size();
-    const bool planned = layout.planner != Planning::none;
+    const bool weighed = layout.planner == Planning::entrain;
     const int works = id > language || id == language ? layout.microbatches
-                      : planned                       ? works_with_deferred(layout.microbatches)
+                      : weighed                       ? works_with_deferred(layout.microbatches)
                                                       : encoder_works(layout, module_grid, grid);
     plan.branches.push_back(
         make_branch(model, layout, by, {id}, module_grid, works, id == language));
     std::optional<ItemCost>& cost = plan.branches.back().grid.item_cost;
-    if (planned && !cost)
+    if (weighed && !cost)
       cost = by.items.empty() ? item_flops(scenario, id) : by.items.at(id.value);
   }
   return plan;

@@ -113,12 +113,13 @@ struct Splitting {
 };
 
 // Whether the layout leaves nothing for a profile to decide: `blocks` say how stages are split, and
-// under a planner `item_cost` what it weighs by; or there is nothing to split or to weigh.
+// under a planner `item_cost` or `stage_costs` what it weighs by; or there is nothing to split or to weigh.
 bool is_split(const Model& model, const Layout& layout);
-// Stages that the layout does not split are split so that the dearest rank is as cheap as can be.
+// Stages that the layout does not split are split so that the dearest rank is as cheap as can be. Stage
+// costs are the layout's or none: shared/screen/balanced_plan.h fits them.
 Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& by = {});
-// The layout with the plan's split as its `blocks`, and its item costs: what travels with a run, so that
-// nobody plans another.
+// The layout with the plan's split as its `blocks`, and what its planner weighs by: what travels with a
+// run, so that nobody plans another.
 Layout with_blocks(Layout layout, const Plan& plan);
 
 // Work items a step of an encoder's branch on `grid`: each may feed several microbatches.

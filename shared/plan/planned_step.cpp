@@ -135,20 +135,36 @@ PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& ba
   return result;
 }
 
-Turns with_deferred(const Plan& plan, const Turns& slots) {
+namespace {
+
+// A slot's own work; with a forward what it defers, with a backward what the slot before it did.
+void add_with_deferred(Turn turn, int microbatches, Turns& turns) {
+  const bool second = turn.work % 2 == 1, paired = second || turn.work + 1 < microbatches;
+  const int first = turn.work / 2 * 3;
+  const bool alone = !paired || second == is_forward(turn);
+  turn.work = second ? first + 2 : first;
+  turns.push_back(turn);
+  if (alone) return;
+  turn.work = first + 1;
+  turns.push_back(turn);
+}
+
+}  // namespace
+
+Turns with_parts(const Plan& plan, const Turns& slots) {
   const int microbatches = plan.branches[plan.language].microbatches;
   Turns turns;
-  for (const Turn& turn : slots) {
-    const bool splits =
-        turn.branch < plan.language && plan.branches[turn.branch].microbatches > microbatches;
-    turns.push_back(turn);
-    if (!splits) continue;
-    const bool second = turn.work % 2 == 1, paired = second || turn.work + 1 < microbatches;
-    const int first = turn.work / 2 * 3;
-    turns.back().work = second ? first + 2 : first;
-    if (!paired || second == is_forward(turn)) continue;
-    turns.push_back(turn);
-    turns.back().work = first + 1;
+  for (Turn turn : slots) {
+    const int works =
+        turn.branch < plan.language ? plan.branches[turn.branch].microbatches : microbatches;
+    if (works <= microbatches) {
+      turns.push_back(turn);
+    } else if (works % microbatches != 0) {
+      add_with_deferred(turn, microbatches, turns);
+    } else {
+      const int parts = works / microbatches, first = turn.work * parts;
+      for (turn.work = first; turn.work < first + parts; ++turn.work) turns.push_back(turn);
+    }
   }
   return turns;
 }

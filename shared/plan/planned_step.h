@@ -1,4 +1,5 @@
-// The works of a step under a planner (Layout::planner), and what deferral adds to orders.
+// The works of a step under planner entrain (Layout::planner), and what works that are parts of a
+// microbatch add to orders.
 //   entrain  shared/planner/entrain.h over item costs (ModuleLayout::item_cost). Encoders of several
 //            modalities weigh as one. Its slots are the language module's microbatches; of two slots that
 //            are a pair, encoders have three works: what the first keeps, what it defers, the second's.
@@ -19,9 +20,9 @@ inline int works_with_deferred(int microbatches) { return microbatches + microba
 // A plan whose branches have item costs.
 WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);
 
-// Of turns whose encoders' works are slots, those of works: nothing changes where encoders have no
-// more works than the language module.
-Turns with_deferred(const Plan& plan, const Turns& slots);
+// Of turns whose encoders' works are microbatches, those of works, where encoders have more works than
+// the language module: what is deferred, or the sub-microbatches of planner dip.
+Turns with_parts(const Plan& plan, const Turns& slots);
 
 // What a planner makes of a batch, in units of item costs, by microbatch and lane of the language
 // module: of what an encoder microbatch and a language one hold.

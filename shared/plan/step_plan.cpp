@@ -7,6 +7,7 @@
 
 #include "shared/plan/assign.h"
 #include "shared/plan/planned_step.h"
+#include "shared/plan/searched_step.h"
 #include "shared/schedule/orders.h"
 
 namespace polyphony {
@@ -38,7 +39,7 @@ class Orders {
         language_(plan.branches[plan.language]) {}
 
   Turns make(const std::vector<Carried>& mine) const {
-    return with_deferred(plan_, in_microbatches(mine));
+    return with_parts(plan_, in_microbatches(mine));
   }
 
  private:
@@ -77,7 +78,7 @@ class Orders {
         return plan_.branches[b].microbatches;
     return 1;
   }
-  // Of an encoder: works that have turns of their own; what is deferred goes with them.
+  // Of an encoder: works that have turns of their own; parts of one microbatch go together.
   int works(const Branch& branch) const {
     return std::min(branch.microbatches, language_.microbatches);
   }
@@ -213,9 +214,11 @@ class Orders {
 StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Plan& plan,
                         const Batch& batch) {
   StepPlan step = make_orders(layout, plan);
-  step.works = layout.planner == Planning::none ? assign_work(scenario.model, plan, batch)
-                                                : planned_works(scenario.model, plan, batch);
+  step.works = layout.planner == Planning::entrain ? planned_works(scenario.model, plan, batch)
+                                                   : assign_work(scenario.model, plan, batch);
   step.totals = totals_of(batch);
+  if (layout.planner == Planning::dip)
+    search_orders(scenario.model, plan, batch, {.placements = layout.placements}, step);
   return step;
 }
 

@@ -38,11 +38,11 @@ auto fields(const Model& value) {
 }
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, cp_attention, row_split, spread, first_rank, ranks, blocks, ahead,
-               item_cost] = value;
+               tokens, cp_attention, row_split, spread, first_rank, ranks, blocks, ahead, item_cost,
+               sub_microbatch, stage_costs] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
                   expert_tp, tokens, cp_attention, row_split, spread, first_rank, ranks, blocks,
-                  ahead);
+                  ahead, sub_microbatch);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;
@@ -50,9 +50,9 @@ auto fields(const Turn& value) {
 }
 auto fields(const Layout& value) {
   const auto& [placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-               bridge, balance, planner, turns] = value;
+               bridge, balance, planner, placements, turns] = value;
   return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-                  bridge, balance, planner, turns);
+                  bridge, balance, planner, placements, turns);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

@@ -8,6 +8,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json numbers(const StageCurves& stage) {
+  Json list = Json::array();
+  for (const WorkCurve* curve :
+       {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept})
+    for (const double number : {curve->square, curve->linear, curve->constant})
+      list.push_back(number);
+  return list;
+}
+
+Json stage_costs_json(const StageCosts& costs) {
+  Json json;
+  for (const StageCosts::Way& way : costs.ways)
+    for (const StageCurves& stage : way.stages) json[name(way.recipe)].push_back(numbers(stage));
+  if (!costs.room.empty()) json["room"] = costs.room;
+  return json;
+}
+
 Json grid_json(const ModuleLayout& grid) {
   Json json;
   json["ranks"] = {{"first", grid.first_rank}, {"count", grid.ranks}};
@@ -31,6 +48,8 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.ahead > 0) json["ahead"] = grid.ahead;
   if (const auto& cost = grid.item_cost)
     json["item_cost"] = {cost->square, cost->linear, cost->constant};
+  if (grid.sub_microbatch != 1) json["sub_microbatch"] = grid.sub_microbatch;
+  if (grid.stage_costs) json["stage_costs"] = stage_costs_json(*grid.stage_costs);
   return json;
 }
 
@@ -46,6 +65,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   if (layout.bridge != Bridge::sharded) json["bridge"] = name(layout.bridge);
   if (layout.balance != Balance::aware) json["balance"] = name(layout.balance);
   if (layout.planner != Planning::none) json["planner"] = name(layout.planner);
+  if (layout.planner == Planning::dip) json["placements"] = layout.placements;
   if (layout.placement == Placement::homogeneous) {
     const ModuleLayout& all = layout.modules.back();
     json["all"] = grid_json(all);

@@ -97,6 +97,24 @@ const ObjectForm& span_form() {
   return form;
 }
 
+const ObjectForm& stage_costs_form() {
+  const Form stages = list_form(list_form(number_form(0, 1e15), 15, 15), 1, kMostLayers);
+  static const ObjectForm form{
+      "stage_costs",
+      "What a work costs each stage: of its forward, backward of the input, backward of the "
+      "weights, "
+      "message to the next stage (seconds) and of what it keeps (bytes), the parts per pair that "
+      "attends, per token, and per work",
+      {{"layout", stages, "as `recompute` and `recompute_blocks` say"},
+       {"none", stages, "without recomputation"},
+       {"selective", stages, "attention computed again"},
+       {"full", stages, "all computed again"},
+       {"room", list_form(number_form(0, 1e15), 1, kMostRanks),
+        "bytes for what is kept, by rank along the pipeline"}},
+      {}};
+  return form;
+}
+
 const ObjectForm& grid_form() {
   const Form degree = integer_form(1, kMostRanks);
   static const ObjectForm form{
@@ -130,7 +148,11 @@ const ObjectForm& grid_form() {
        {"ahead", integer_form(0, kMostSamples),
         "an encoder with ranks of its own: forwards more than its schedule's warm-up"},
        {"item_cost", list_form(number_form(0, 1e9), 3, 3),
-        "what a planner weighs by: seconds per squared token, token and work; fitted when absent"}},
+        "what a planner weighs by: seconds per squared token, token and work; fitted when absent"},
+       {"sub_microbatch", integer_form(1, kMostSamples),
+        "planner dip: items that an encoder's sub-microbatch has, where there are so many"},
+       {"stage_costs", object_form(stage_costs_form()),
+        "what planner dip orders turns by; fitted when absent"}},
       {}};
   return form;
 }
@@ -146,7 +168,7 @@ const ObjectForm& layout_form() {
        {"microbatches", integer_form(1, kMostSamples),
         "per data-parallel lane of the language module and step"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
-        "encoder work items per step; 0: chosen"},
+        "encoder work items per step; 0: chosen; with planner dip several of a microbatch"},
        {"encoder_order", choice_form(enum_names<EncoderOrder>()),
         "when encoders on the language module's ranks run: in turn with it, all forwards before it "
         "and backwards after it, or interleaved"},
@@ -156,9 +178,11 @@ const ObjectForm& layout_form() {
         "what splits stages that blocks do not: times forward and backward, messages and memory; "
         "or, unaware of what is frozen, forward times alone"},
        {"planner", choice_form(enum_names<Planning>()),
-        "who deals samples to microbatches, every step anew: entrain evens out encoders and "
-        "language "
-        "module each; none: in the order of the batch"}},
+        "who plans every step anew: entrain deals samples to microbatches, so that encoders and "
+        "language module each are even; dip cuts encoders' microbatches into sub-microbatches and "
+        "searches the order of all turns; none: in the order of the batch"},
+       {"placements", integer_form(1, kMostSamples),
+        "planner dip: how many orders of a step its search tries"}},
       {object_form(grid_form())}};
   return form;
 }

@@ -35,6 +35,38 @@ std::vector<std::string> module_words(const JsonValue& value) {
   return keys;
 }
 
+std::vector<StageCurves> read_stage_curves(const JsonValue& value) {
+  std::vector<StageCurves> stages;
+  for (std::size_t s = 0; s < value.size(); ++s) {
+    const JsonValue numbers = value.at(s);
+    StageCurves& stage = stages.emplace_back();
+    std::size_t next = 0;
+    for (WorkCurve* curve :
+         {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept})
+      for (double* number : {&curve->square, &curve->linear, &curve->constant})
+        *number = numbers.at(next++).number();
+  }
+  return stages;
+}
+
+StageCosts read_stage_costs(const JsonValue& value) {
+  StageCosts costs;
+  for (const Recipe recipe : {Recipe::layout, Recipe::none, Recipe::selective, Recipe::full})
+    if (value.has(name(recipe)))
+      costs.ways.push_back({recipe, read_stage_curves(value.at(name(recipe)))});
+  if (costs.ways.empty())
+    value.refuse("no times are given",
+                 "name those of at least one of layout, none, selective and full, or leave it out");
+  for (const StageCosts::Way& way : costs.ways)
+    if (way.stages.size() != costs.ways.front().stages.size())
+      value.refuse_at(name(way.recipe), "has another number of stages",
+                      "give every stage of the module a line");
+  if (value.has("room"))
+    for (std::size_t r = 0; r < value.at("room").size(); ++r)
+      costs.room.push_back(value.at("room").at(r).number());
+  return costs;
+}
+
 ModuleLayout read_grid(const JsonValue& value) {
   ModuleLayout grid;
   grid.ranks = 0;  // not said
@@ -60,6 +92,8 @@ ModuleLayout read_grid(const JsonValue& value) {
     const JsonValue cost = value.at("item_cost");
     grid.item_cost = ItemCost{cost.at(0).number(), cost.at(1).number(), cost.at(2).number()};
   }
+  value.read("sub_microbatch", grid.sub_microbatch);
+  if (value.has("stage_costs")) grid.stage_costs = read_stage_costs(value.at("stage_costs"));
   if (!value.has("ranks")) return grid;
   const JsonValue ranks = value.at("ranks");
   if (ranks.is_object()) {
@@ -117,7 +151,10 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
   layout.modules.assign(model.modules.size(), grid);
   // The list of blocks counts the whole chain and stands with the last module
   // (shared/model/layout.h).
-  for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) layout.modules[m].blocks.clear();
+  for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) {
+    layout.modules[m].blocks.clear();
+    layout.modules[m].stage_costs.reset();
+  }
   for (const std::string& key : parts) read_own_part(value, key, model, layout);
 }
 
@@ -178,6 +215,7 @@ void read_own_grids(const JsonValue& value, const Model& model, const Cluster& c
     layout.modules[m] = layout.modules[grid_owner(model, m)];
     layout.modules[m].blocks.clear();
     layout.modules[m].item_cost.reset();
+    layout.modules[m].stage_costs.reset();
   }
 }
 
@@ -247,6 +285,7 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
   if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
   if (value.has("balance")) layout.balance = enum_named<Balance>(value.at("balance").text());
   if (value.has("planner")) layout.planner = enum_named<Planning>(value.at("planner").text());
+  value.read("placements", layout.placements);
   if (layout.placement == Placement::homogeneous) {
     read_homogeneous(value, model, cluster, layout);
   } else {

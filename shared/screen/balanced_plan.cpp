@@ -8,6 +8,7 @@
 #include "shared/plan/item_cost.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
+#include "shared/screen/fitted_costs.h"
 
 namespace polyphony {
 
@@ -27,7 +28,7 @@ Splitting splitting(const Scenario& scenario, const Layout& layout, const Hardwa
                     const std::vector<WorkSize>& typical) {
   Splitting by{layer_costs(scenario, layout, typical, profile),
                hop_times(scenario.cluster, profile)};
-  if (layout.planner == Planning::none) return by;
+  if (layout.planner != Planning::entrain) return by;
   const Batch batch = typical_batch(scenario);
   const Cluster healthy = scenario.cluster.healthy();
   for (std::size_t m = 0; m < layout.modules.size(); ++m)
@@ -66,9 +67,10 @@ Plan split_for(const Scenario& scenario, const Layout& layout, Splitting by, con
 
 }  // namespace
 
-Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
-                   const std::vector<WorkSize>& typical) {
-  if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
+namespace {
+
+Plan split_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                const std::vector<WorkSize>& typical) {
   const Splitting by = splitting(scenario, layout, profile, typical);
   Plan plan = make_plan(scenario, layout, by);
   const Bytes room = scenario.cluster.device.memory;
@@ -77,6 +79,16 @@ Plan balanced_plan(const Scenario& scenario, const Layout& layout, const Hardwar
   const Layout quickest = with_blocks(layout, plan);
   if (screen.footprint(quickest).memory <= room) return plan;
   return split_for(scenario, layout, by, quickest, plan.branches.size() == 1, room, screen);
+}
+
+}  // namespace
+
+Plan balanced_plan(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
+                   const std::vector<WorkSize>& typical) {
+  if (is_split(scenario.model, layout)) return make_plan(scenario, layout);
+  Plan plan = split_plan(scenario, layout, profile, typical);
+  if (layout.planner == Planning::dip) fit_stage_costs(scenario, layout, profile, plan);
+  return plan;
 }
 
 std::optional<Layout> fitting_split(const Scenario& scenario, const Layout& layout,

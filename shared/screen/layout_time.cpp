@@ -183,7 +183,7 @@ LayoutTimes::Beside LayoutTimes::beside(const LayoutView& view, const RankMoment
   for (std::size_t i = rank.stages.size(); i-- > 0;) {
     const StageOfBranch of = rank.stages[i];
     if (of.branch >= view.language) continue;
-    const StageCost& cost = timed_[of.branch].stages[of.stage].cost;
+    const StagePrice& cost = timed_[of.branch].stages[of.stage].cost;
     found.works = view.branches[of.branch].works;
     found.forward += cost.times.forward;
     found.backward += cost.times.backward;
@@ -272,7 +272,7 @@ Bound LayoutTimes::bound(const LayoutView& view) {
     Seconds work{}, streamed{}, gathers{};
     Bytes updated{};
     for (const StageOfBranch& of : rank.stages) {
-      const StageCost& cost = timed_[of.branch].stages[of.stage].cost;
+      const StagePrice& cost = timed_[of.branch].stages[of.stage].cost;
       const bool known = leads(view, rank, of.branch);
       work += known ? cost.times.lane
                     : (cost.times.forward + cost.times.backward) * view.branches[of.branch].works;

@@ -1,4 +1,4 @@
-// A layout's step from below, in closed form: what its stages take (shared/screen/stage_cost.h), along
+// A layout's step from below, in closed form: what its stages take (shared/screen/stage_price.h), along
 // every way that a work and its gradient go. The formulas: shared/screen/bound.h.
 #pragma once
 
@@ -6,13 +6,13 @@
 
 #include "shared/screen/bound.h"
 #include "shared/screen/layout_view.h"
-#include "shared/screen/stage_cost.h"
+#include "shared/screen/stage_price.h"
 
 namespace polyphony {
 
 // One stage, and how far its last gradient has to go.
 struct TimedStage {
-  StageCost cost;
+  StagePrice cost;
   Seconds reach{};       // the smallest work's way here, through the stages of its branch
   Seconds tail{};        // from its last backward on: the reductions of all stages that wait for it
   Seconds through{};     // until the branch's first stage has returned it
@@ -66,7 +66,7 @@ class LayoutTimes {
   bool coupled(const LayoutView& view, std::size_t branch) const;
 
   const LayoutViews& views_;
-  StageCosts costs_;
+  StagePrices costs_;
   std::vector<TimedBranch> timed_;
   std::vector<char> splits_;       // by branch
   std::vector<LayerTimes> times_;  // by stage of the part in hand

@@ -65,8 +65,10 @@ const LayoutView& LayoutViews::look(const Layout& layout) {
     BranchView& branch = view_.branches[b];
     branch.modules = &parts.modules[b];
     branch.grid = &grid_of(b);
-    branch.works =
-        b < parts.language ? encoder_works(layout, *branch.grid, language) : layout.microbatches;
+    // Sub-microbatches count as one work: no search makes them.
+    branch.works = b < parts.language ? std::min(layout.microbatches,
+                                                 encoder_works(layout, *branch.grid, language))
+                                      : layout.microbatches;
     branch.shared = false;
     for (std::size_t other = 0; other < parts.modules.size(); ++other)
       branch.shared = branch.shared || (other != b && same_ranks(grid_of(other), *branch.grid));

@@ -16,6 +16,7 @@ void visit_numbers(Whole& layout, Visit visit) {
   visit(layout.bridge);
   visit(layout.balance);
   visit(layout.planner);
+  visit(layout.placements);
 }
 template <class Grid, class Visit>
 void visit_grid(Grid& grid, Visit visit) {
@@ -36,6 +37,7 @@ void visit_grid(Grid& grid, Visit visit) {
   visit(grid.first_rank);
   visit(grid.ranks);
   visit(grid.ahead);
+  visit(grid.sub_microbatch);
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST_CASE("a layout says by which costs its stages are split") {
   CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
 }
 
-TEST_CASE("a layout names its planner, and what that weighs by") {
+TEST_CASE("a layout names its planner, and what that weighs and orders by") {
   const std::string file = "scenarios/tiny_non_colocated.json";
   std::string text = test::file_text(file);
   CHECK(read_scenario(text, file, test::file_text).layout->planner == Planning::none);
@@ -164,8 +164,24 @@ TEST_CASE("a layout names its planner, and what that weighs by") {
   CHECK(scenario.layout->planner == Planning::entrain);
   CHECK(!scenario.layout->modules.front().item_cost);
   scenario.layout->modules.front().item_cost = ItemCost{1.25e-13, 1.0 / 3e6, 2e-5};
-  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout->modules.front() ==
-        scenario.layout->modules.front());
+  scenario.layout->planner = Planning::dip;
+  scenario.layout->placements = 7;
+  scenario.layout->modules.front().sub_microbatch = 3;
+  const WorkCurve curve{1.0 / 7e9, 1.0 / 3e6, 2e-5};
+  scenario.layout->modules.front().stage_costs =
+      StageCosts{{{Recipe::none, {{curve, {}, curve, {}, {0, 2048, 0}}}},
+                  {Recipe::full, {{curve, curve, curve, curve, {0, 64, 0}}}}},
+                 {1e9}};
+  const Scenario again = read_scenario(resolved_text(scenario), file, test::file_text);
+  CHECK(again.layout->planner == Planning::dip);
+  CHECK(again.layout->placements == 7);
+  CHECK(again.layout->modules.front() == scenario.layout->modules.front());
+  const std::string grid = "\"vision\": {\"ranks\": 1";
+  REQUIRE(text.find(grid) != std::string::npos);
+  std::string none = text;
+  none.replace(none.find(grid), grid.size(), grid + ", \"stage_costs\": {\"room\": [1]}");
+  CHECK_THROWS_WITH_AS(read_scenario(none, file, test::file_text),
+                       doctest::Contains("no times are given"), InputError);
 }
 
 TEST_CASE("a layout says how rows go between grids") {

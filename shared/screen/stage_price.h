@@ -26,7 +26,7 @@ struct LayerTimes {
   LayerTimes operator*(int times) const;
 };
 
-struct StageCost {
+struct StagePrice {
   LayerTimes times;
   Seconds message{};     // smallest, to the next stage of the branch or back
   bool flows = true;     // every work item sends rows to the next stage, so that it waits
@@ -39,15 +39,15 @@ struct StageCost {
 };
 
 // Layers and profile must outlive it.
-class StageCosts {
+class StagePrices {
  public:
-  StageCosts(const StackLayers& layers, const HardwareProfile& profile);
+  StagePrices(const StackLayers& layers, const HardwareProfile& profile);
 
   // Before the first stage of a view.
   void start(const LayoutView& view);
   // `index`: of its ranks along the pipeline. `like`: the cost of a stage that is alike().
-  StageCost cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
-                 const StageCost* like);
+  StagePrice cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
+                  const StagePrice* like);
   // Whether, but for messages, that is known to be the same for the stage and the one after it.
   bool alike(const LayoutView& view, StageOfBranch stage, int index, int next) const;
   LayerTimes times(const LayoutView& view, StageOfBranch stage, bool splits);
@@ -75,8 +75,8 @@ class StageCosts {
   };
   ChunkCost chunk_cost(const LayoutView& view, StageOfBranch stage, const ModuleLayout& layout,
                        const ChunkElements& sums, int first);
-  void add_message(const LayoutView& view, StageOfBranch stage, StageCost& cost) const;
-  void add_parameters(const LayoutView& view, StageOfBranch stage, int index, StageCost& cost);
+  void add_message(const LayoutView& view, StageOfBranch stage, StagePrice& cost) const;
+  void add_parameters(const LayoutView& view, StageOfBranch stage, int index, StagePrice& cost);
   bool follows(const LayerRun& before, const LayerRun& after) const;
 
   // Of the view in hand, by module: found once.

@@ -1,4 +1,4 @@
-#include "shared/screen/stage_cost.h"
+#include "shared/screen/stage_price.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "shared/plan/links.h"
 
 namespace polyphony {
-StageCosts::StageCosts(const StackLayers& layers, const HardwareProfile& profile)
+StagePrices::StagePrices(const StackLayers& layers, const HardwareProfile& profile)
     : layers_(layers),
       scenario_(layers.scenario()),
       profile_(profile),
@@ -31,15 +31,15 @@ LayerTimes LayerTimes::operator*(int times) const {
           full_forward * times, full_backward * times, weights * times};
 }
 
-void StageCosts::start(const LayoutView& view) {
+void StagePrices::start(const LayoutView& view) {
   found_.assign(view.layout->modules.size(), {});
   for (std::size_t m = 0; m < found_.size(); ++m)
     found_[m].again = recomputed_range(view.layout->modules[m]);
 }
 
-StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
-                           const StageCost* like) {
-  StageCost cost;
+StagePrice StagePrices::cost(const LayoutView& view, StageOfBranch stage, int index, bool splits,
+                             const StagePrice* like) {
+  StagePrice cost;
   if (like != nullptr) {
     cost = *like;
   } else {
@@ -50,7 +50,7 @@ StageCost StageCosts::cost(const LayoutView& view, StageOfBranch stage, int inde
   return cost;
 }
 
-bool StageCosts::alike(const LayoutView& view, StageOfBranch stage, int index, int next) const {
+bool StagePrices::alike(const LayoutView& view, StageOfBranch stage, int index, int next) const {
   const BranchView& branch = view.branches[stage.branch];
   const auto place = [&](int at) {
     return static_cast<int>(branch.grid->rank_at(0, 0, 0, at).value) %
@@ -65,14 +65,14 @@ bool StageCosts::alike(const LayoutView& view, StageOfBranch stage, int index, i
                     });
 }
 
-Seconds StageCosts::update_time(Bytes updated) const {
+Seconds StagePrices::update_time(Bytes updated) const {
   if (updated.value == 0) return Seconds(0);
   return profile_.optimizer_overhead +
          updated / (profile_.device.memory_rate * profile_.optimizer_bytes_efficiency);
 }
 
-const StageCosts::Times& StageCosts::layer_times_of(const LayoutView& view, std::size_t branch,
-                                                    ModuleId id, bool splits) {
+const StagePrices::Times& StagePrices::layer_times_of(const LayoutView& view, std::size_t branch,
+                                                      ModuleId id, bool splits) {
   const ModuleLayout& grid = view.layout->modules[id.value];
   const BranchLoad& load = *view.branches[branch].load;
   const LayerCut cut(grid);
@@ -113,9 +113,9 @@ const StageCosts::Times& StageCosts::layer_times_of(const LayoutView& view, std:
   });
 }
 
-LayerTimes StageCosts::time_layer(const BranchLoad& branch, ModuleId id, LayerRange layer,
-                                  std::size_t position, const LayerCut& cut,
-                                  const InnerRings& rings, bool splits) const {
+LayerTimes StagePrices::time_layer(const BranchLoad& branch, ModuleId id, LayerRange layer,
+                                   std::size_t position, const LayerCut& cut,
+                                   const InnerRings& rings, bool splits) const {
   const ModuleLoad& load = branch.modules[id.value];
   const Module& module = layers_.module(id);
   const ChunkContext context = layers_.context_at(id, position, cut);
@@ -150,7 +150,7 @@ LayerTimes StageCosts::time_layer(const BranchLoad& branch, ModuleId id, LayerRa
   return times;
 }
 
-LayerTimes StageCosts::times(const LayoutView& view, StageOfBranch stage, bool splits) {
+LayerTimes StagePrices::times(const LayoutView& view, StageOfBranch stage, bool splits) {
   LayerTimes sum;
   const BranchView& branch = view.branches[stage.branch];
   for (const LayerRun& run : (*branch.stages)[stage.stage]) {
@@ -178,7 +178,7 @@ LayerTimes StageCosts::times(const LayoutView& view, StageOfBranch stage, bool s
   return sum;
 }
 
-bool StageCosts::follows(const LayerRun& before, const LayerRun& after) const {
+bool StagePrices::follows(const LayerRun& before, const LayerRun& after) const {
   if (after.layers.begin > 0)
     return before.module == after.module && before.layers.end == after.layers.begin;
   const Model& model = scenario_.model;
@@ -188,7 +188,7 @@ bool StageCosts::follows(const LayerRun& before, const LayerRun& after) const {
   });
 }
 
-void StageCosts::add_message(const LayoutView& view, StageOfBranch stage, StageCost& cost) const {
+void StagePrices::add_message(const LayoutView& view, StageOfBranch stage, StagePrice& cost) const {
   const BranchView& branch = view.branches[stage.branch];
   const std::vector<StageRuns>& stages = *branch.stages;
   cost.flows = cost.returns = false;
@@ -219,9 +219,9 @@ void StageCosts::add_message(const LayoutView& view, StageOfBranch stage, StageC
                                              std::int64_t{parts ? grid.tp : 1});
 }
 
-StageCosts::ChunkCost StageCosts::chunk_cost(const LayoutView& view, StageOfBranch stage,
-                                             const ModuleLayout& layout, const ChunkElements& sums,
-                                             int first) {
+StagePrices::ChunkCost StagePrices::chunk_cost(const LayoutView& view, StageOfBranch stage,
+                                               const ModuleLayout& layout,
+                                               const ChunkElements& sums, int first) {
   const NumberFormat precision = scenario_.training.precision;
   const BranchView& branch = view.branches[stage.branch];
   const auto time = [&](int count, int stride, CollectiveKind kind, Bytes bytes) {
@@ -259,8 +259,8 @@ StageCosts::ChunkCost StageCosts::chunk_cost(const LayoutView& view, StageOfBran
   return cost;
 }
 
-void StageCosts::add_parameters(const LayoutView& view, StageOfBranch stage, int index,
-                                StageCost& cost) {
+void StagePrices::add_parameters(const LayoutView& view, StageOfBranch stage, int index,
+                                 StagePrice& cost) {
   const BranchView& branch = view.branches[stage.branch];
   const int first = static_cast<int>(branch.grid->rank_at(0, 0, 0, index).value);
   bool ready_last = true;  // the first chunk's gradients, which a backward visits last

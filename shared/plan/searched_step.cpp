@@ -1,0 +1,151 @@
+#include "shared/plan/searched_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "shared/planner/memory_choice.h"
+#include "shared/planner/timetable.h"
+#include "shared/program/work.h"
+
+namespace polyphony {
+namespace {
+
+const StageCosts::Way& way_of(const Branch& branch, std::size_t way) {
+  const auto& ways = branch.grid.stage_costs.value().ways;
+  return ways[std::min(way, ways.size() - 1)];
+}
+
+StageCost cost_of(const StageCurves& stage, const WorkSize& size) {
+  const auto at = [&](const WorkCurve& curve) {
+    if (size.tokens == 0) return 0.0;
+    return curve.square * static_cast<double>(size.pairs) +
+           curve.linear * static_cast<double>(size.tokens) + curve.constant;
+  };
+  const auto seconds = [&](const WorkCurve& curve) { return Seconds(at(curve)); };
+  return {seconds(stage.forward), seconds(stage.input), seconds(stage.weight),
+          Bytes(std::llround(at(stage.kept))), seconds(stage.message)};
+}
+
+void take_larger(StageCost& most, const StageCost& other) {
+  most.forward = std::max(most.forward, other.forward);
+  most.input = std::max(most.input, other.input);
+  most.weight = std::max(most.weight, other.weight);
+  most.kept = std::max(most.kept, other.kept);
+  most.message = std::max(most.message, other.message);
+}
+
+// The branch that one feeds.
+std::optional<std::size_t> fed_by(const Model& model, const Plan& plan, std::size_t branch) {
+  const auto branch_of = [&](ModuleId module) {
+    std::size_t b = 0;
+    const ModuleId owner = grid_owner(model, module);
+    while (plan.branches[b].stages.front().chunks.front().module != owner) ++b;
+    return b;
+  };
+  for (const Edge& edge : model.edges)
+    if (branch_of(edge.from) == branch && branch_of(edge.to) != branch) return branch_of(edge.to);
+  return {};
+}
+
+}  // namespace
+
+std::size_t count_ways(const Plan& plan) {
+  std::size_t most = 0;
+  for (const Branch& branch : plan.branches) {
+    if (!branch.grid.stage_costs) return 0;
+    most = std::max(most, branch.grid.stage_costs->ways.size());
+  }
+  return most;
+}
+
+StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
+                     std::size_t way) {
+  StepCosts costs;
+  costs.ranks = static_cast<int>(step.orders.size());
+  costs.microbatches = plan.branches[plan.language].microbatches;
+  costs.receive_slots = step.receive_slots;
+  for (std::size_t b = 0; b < plan.branches.size(); ++b) {
+    const Branch& branch = plan.branches[b];
+    const ModuleId module = branch.stages.front().chunks.front().module;
+    BranchCosts of;
+    of.name = model.modules[module.value].name;
+    of.feeds = fed_by(model, plan, b);
+    const auto order_at = [&](int index) {
+      return static_cast<int>(step.order_of[branch.grid.rank_at(0, 0, 0, index).value]);
+    };
+    for (const int index : branch.rank_of_stage) of.rank_of_stage.push_back(order_at(index));
+    const auto& room = branch.grid.stage_costs->room;
+    if (!room.empty()) {
+      costs.capacity.resize(static_cast<std::size_t>(costs.ranks),
+                            Bytes(std::numeric_limits<std::int64_t>::max()));
+      for (int p = 0; p < branch.grid.pp; ++p) {
+        Bytes& least = costs.capacity[static_cast<std::size_t>(order_at(p))];
+        least = std::min(least, Bytes(std::llround(room[static_cast<std::size_t>(p)])));
+      }
+    }
+    const int parts = std::max(1, branch.microbatches / costs.microbatches);
+    for (int w = 0; w < branch.microbatches; ++w) of.microbatch_of.push_back(w / parts);
+    const std::vector<StageCurves>& stages = way_of(branch, way).stages;
+    const auto works = static_cast<std::size_t>(branch.microbatches);
+    of.costs.resize(stages.size() * works);
+    const Range table = step.works.of_branch(b);
+    for (std::uint32_t w = table.begin; w < table.end; ++w) {
+      const Work& work = step.works.works[w];
+      const WorkSize size = work_size(model, module, batch, step.works, work);
+      for (std::size_t s = 0; s < stages.size(); ++s)
+        take_larger(of.costs[s * works + work.index], cost_of(stages[s], size));
+    }
+    costs.branches.push_back(std::move(of));
+  }
+  return costs;
+}
+
+namespace {
+
+// Orders as they take the least time within memory, and when they end then.
+struct Candidate {
+  std::vector<Turns> orders;
+  Seconds makespan{};
+};
+
+std::optional<Candidate> fitted(const Plan& plan, const std::vector<StepCosts>& ways,
+                                std::vector<Turns> orders) {
+  const auto memory = choose_memory(ways, orders);
+  if (!memory) return {};
+  const auto timed = timetable(chosen(ways, *memory), orders);
+  const auto* table = std::get_if<Timetable>(&timed);
+  if (!table) return {};
+  for (Turns& turns : orders)
+    for (Turn& turn : turns) {
+      if (!is_forward(turn)) continue;
+      const Branch& branch = plan.branches[turn.branch];
+      const std::size_t at = turn.stage * static_cast<std::size_t>(branch.microbatches) +
+                             static_cast<std::size_t>(turn.work);
+      turn.recipe = way_of(branch, static_cast<std::size_t>(memory->way[turn.branch][at])).recipe;
+    }
+  return Candidate{std::move(orders), table->makespan};
+}
+
+}  // namespace
+
+void search_orders(const Model& model, const Plan& plan, const Batch& batch,
+                   const SearchBudget& budget, StepPlan& step) {
+  std::vector<StepCosts> ways;
+  for (std::size_t way = 0, count = count_ways(plan); way < count; ++way)
+    ways.push_back(step_costs(model, plan, batch, step, way));
+  if (ways.empty()) return;
+  SearchBudget each = budget;
+  each.placements = std::max(1, budget.placements / static_cast<int>(ways.size()));
+  std::optional<Candidate> best = fitted(plan, ways, step.orders);
+  for (const StepCosts& way : ways) {
+    auto found = search_order(way, each);
+    auto* order = std::get_if<FoundOrder>(&found);
+    if (!order) continue;
+    auto other = fitted(plan, ways, std::move(order->orders));
+    if (other && (!best || other->makespan < best->makespan)) best = std::move(other);
+  }
+  if (best) step.orders = std::move(best->orders);
+}
+
+}  // namespace polyphony

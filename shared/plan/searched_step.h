@@ -1,0 +1,34 @@
+// Steps under planner dip: every module's pipeline has turns of its own on all ranks that carry it, and
+// the order of all turns is searched for every batch anew (shared/planner/order_search.h) by what each
+// work costs each stage (ModuleLayout::stage_costs, which a run writes down as it does its split).
+//   One order holds for all data-parallel lanes, since lanes meet in the sums of their gradients: a turn
+//   costs what it costs the lane that has the most to do.
+//   Encoders' works are sub-microbatches where there are more of them than microbatches
+//   (shared/plan/assign.h); they are joined where the language module takes the microbatch.
+//   What a turn recomputes is the least that fits: of the ways that stage_costs has, which are those up to the
+//   module's `recompute` (shared/planner/memory_choice.h).
+// Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2), sections 4 and 5; own code.
+#pragma once
+
+#include <optional>
+
+#include "shared/plan/step_plan.h"
+#include "shared/planner/order_search.h"
+
+namespace polyphony {
+
+// What the works of a step cost: ranks are the step's orders (StepPlan::order_of); `way`: position in
+// StageCosts::ways, of modules that have fewer the last.
+StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
+                     std::size_t way = 0);
+
+// How many ways the modules with the most of them have; 0: some module has no costs.
+std::size_t count_ways(const Plan& plan);
+
+// The step with the quickest orders that fit: its own, or one that a search found with every turn run in
+// one of the ways, then with what each turn recomputes chosen. As it is where no costs are known, or a
+// microbatch alone keeps more than a rank has room for.
+void search_orders(const Model& model, const Plan& plan, const Batch& batch,
+                   const SearchBudget& budget, StepPlan& step);
+
+}  // namespace polyphony

@@ -1,0 +1,254 @@
+// Steps under planner dip: sub-microbatches, searched orders, what turns recompute; proven by verify().
+#include "shared/plan/searched_step.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "shared/cost/cost_model.h"
+#include "shared/plan/lower.h"
+#include "shared/planner/timetable.h"
+#include "shared/program/memory.h"
+#include "shared/program/verify.h"
+#include "shared/scenario/scenario_json.h"
+#include "shared/scenario/scenario_profile.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/screen/balanced_plan.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony {
+namespace {
+
+// Samples of 0 to 6 images of 1,024 patches and 500 to 2,000 text tokens on 8 H100s.
+Scenario varied(const std::string& layout) {
+  return read_scenario(
+      R"-({"polyphony": 1, "model": {
+        "vision": {"layers": 8, "hidden": 1024, "heads": 16, "ffn": 4096, "patch": 14, "image_size": 448},
+        "projector": {"from": "vision", "merge": "2x2"},
+        "language": {"from": "projector", "layers": 12, "hidden": 2048, "heads": 16, "kv_heads": 8, "ffn": 5504, "vocab": 32000}},
+      "cluster": {"node": {"device": "H100", "ranks": 8}},
+      "data": {"global_batch": 16, "images": {"per_sample": "uniform(0,6)"},
+               "text": {"tokens": "uniform(500,2000)"}, "sequence": 4096},
+      "training": {"precision": "bf16"},
+      "layout": )-" +
+          layout + "}",
+      "s.json", test::file_text);
+}
+
+struct Made {
+  Layout layout;
+  Plan plan;
+  Batch batch;
+  StepPlan step;
+  Program program;
+  Timeline timeline;
+};
+Made make(const Scenario& scenario, Layout layout, const HardwareProfile& profile,
+          std::uint64_t at = 0) {
+  Made made;
+  const auto refused = check_layout(scenario, layout);
+  REQUIRE_MESSAGE(!refused, refused->reason);
+  made.plan = balanced_plan(scenario, layout, profile);
+  made.layout = with_blocks(layout, made.plan);
+  made.batch = batch_of_step(scenario, at);
+  made.step = make_step_plan(scenario, made.layout, made.plan, made.batch);
+  CHECK(check_turns(scenario.model, made.plan, made.step).empty());
+  made.program = lower(scenario, made.layout, made.plan, made.step, made.batch);
+  const std::vector<Fault> faults = verify(made.program);
+  REQUIRE_MESSAGE(faults.empty(), faults.front().text);
+  const auto compiled = compile(made.program);
+  const auto& graph = std::get<Compiled>(compiled);
+  made.timeline =
+      estimate(made.program, graph, price(made.program, graph, scenario.cluster, profile)).timeline;
+  return made;
+}
+// When the last turn ends.
+double turns_end(const Made& made) {
+  Seconds end{};
+  for (std::size_t op = 0; op < made.program.ops.size(); ++op)
+    if (std::holds_alternative<Compute>(made.program.ops[op].what))
+      end = std::max(end, made.timeline.ops[op].end);
+  return end.count();
+}
+
+constexpr const char* kColocated =
+    R"({"placement": "colocated", "microbatches": 8, "schedule": "interleaved", "encoder_order": "interleaved",
+        "planner": "dip", "encoder_microbatches": 16, "vision": {"pp": 4, "tp": 2, "sub_microbatch": 2},
+        "language": {"pp": 4, "tp": 2, "vpp": 3}})";
+
+}  // namespace
+
+TEST_SUITE("searched step") {
+  TEST_CASE("whatever the grids, steps are sound, and quicker than the schedule's order") {
+    int quicker = 0, all = 0;
+    for (
+        const char* text :
+        {kColocated,
+         R"({"placement": "colocated", "microbatches": 8, "encoder_order": "phases", "planner": "dip",
+              "encoder_microbatches": 8, "vision": {"pp": 4, "tp": 1}, "language": {"pp": 4, "tp": 2}})",
+         R"({"placement": "non-colocated", "microbatches": 8, "planner": "dip", "encoder_microbatches": 16,
+              "vision": {"ranks": 2, "pp": 2, "sub_microbatch": 2}, "language": {"ranks": 6, "pp": 3}})",
+         R"({"placement": "non-colocated", "microbatches": 8, "planner": "dip", "schedule": "interleaved",
+              "vision": {"ranks": 4, "pp": 2, "vpp": 2}, "language": {"ranks": 4, "pp": 2, "vpp": 2, "shard": "full"}})"}) {
+      const Scenario scenario = varied(text);
+      const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+      CAPTURE(describe(scenario.model, *scenario.layout));
+      for (const std::uint64_t at : {0, 1, 2}) {
+        const Made made = make(scenario, *scenario.layout, profile, at);
+        Layout plain = made.layout;
+        plain.planner = Planning::none;
+        plain.encoder_microbatches = 0;
+        for (ModuleLayout& grid : plain.modules) grid.sub_microbatch = 1;
+        const Made before = make(scenario, plain, profile, at);
+        ++all;
+        // Where nothing is to be gained, what the curves are off by.
+        CHECK(turns_end(made) < 1.005 * turns_end(before));
+        quicker += turns_end(made) < 0.99 * turns_end(before) ? 1 : 0;
+        // Every item is in one work of the encoder.
+        std::set<std::pair<std::uint32_t, std::uint32_t>> items;
+        std::size_t count = 0;
+        const Range works = made.step.works.of_branch(0);
+        for (std::uint32_t w = works.begin; w < works.end; ++w) {
+          const Work& work = made.step.works.works[w];
+          for (std::uint32_t i = work.items.begin; i < work.items.end; ++i, ++count)
+            items.emplace(made.step.works.work_items[i].sample, made.step.works.work_items[i].item);
+        }
+        std::size_t wanted = 0;
+        for (const Sample& sample : made.batch.samples)
+          for (const Item& item : sample.items) wanted += item.modality == Modality::image ? 1 : 0;
+        CHECK(count == wanted);
+        CHECK(items.size() == wanted);
+      }
+    }
+    CHECK(quicker > all / 2);
+  }
+
+  // Curves through the works' prices, where estimate() has the prices themselves: embedding, head, edges of
+  // tokens and pairs.
+  TEST_CASE("what the search believes of a step is within two percent of its estimate") {
+    const Scenario scenario = varied(kColocated);
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    for (const std::uint64_t at : {0, 1, 2, 3}) {
+      const Made made = make(scenario, *scenario.layout, profile, at);
+      const auto table =
+          timetable(step_costs(scenario.model, made.plan, made.batch, made.step), made.step.orders);
+      REQUIRE(std::holds_alternative<Timetable>(table));
+      CHECK(std::get<Timetable>(table).makespan.count() ==
+            doctest::Approx(turns_end(made)).epsilon(0.02));
+    }
+  }
+
+  TEST_CASE(
+      "sub-microbatches: as many as the items fill, alike in tokens, in the microbatch's lane") {
+    const Scenario scenario = varied(kColocated);
+    const Layout& layout = *scenario.layout;
+    const Plan plan = make_plan(scenario, layout);
+    const Batch batch = batch_of_step(scenario, 0);
+    const WorkTable works = make_step_plan(scenario, layout, plan, batch).works;
+    const auto items_of = [&](std::uint32_t index) {
+      const Work& work = works.works[works.place_of(0, index, 0, 0)];
+      return static_cast<int>(work.items.end - work.items.begin);
+    };
+    int two = 0;
+    for (std::uint32_t k = 0; k < 8; ++k) {
+      int images = 0;  // of two samples
+      for (const std::uint32_t s : {2 * k, 2 * k + 1})
+        images += static_cast<int>(batch.samples[s].items.size()) - 1;  // one is text
+      const int first = items_of(2 * k), second = items_of(2 * k + 1);
+      CHECK(first + second == images);
+      // ⌈images / 2⌉ parts, at most two.
+      if (images <= 2) CHECK(second == 0);
+      if (images > 2) CHECK(std::abs(first - second) <= 1);
+      two += second > 0 ? 1 : 0;
+    }
+    CHECK(two > 4);
+  }
+
+  TEST_CASE("turns recompute no more than the device asks for") {
+    std::string text = kColocated;
+    text.replace(text.find("\"vpp\": 3"), 8, "\"vpp\": 3, \"recompute\": \"full\"");
+    Scenario scenario = varied(text);
+    HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    const auto peak = [&](const Made& made) {
+      Bytes most{};
+      for (const RankMemory& rank : predict_memory(made.program, made.timeline))
+        most = std::max(most, rank.peak);
+      return most;
+    };
+    const auto recomputed = [](const Made& made) {
+      int count = 0;
+      for (const Turns& turns : made.step.orders)
+        for (const Turn& turn : turns)
+          count += is_forward(turn) && turn.branch == 1 && turn.recipe != Recipe::none ? 1 : 0;
+      return count;
+    };
+    const Made roomy = make(scenario, *scenario.layout, profile);
+    CHECK(recomputed(roomy) == 0);
+    // Room for two thirds of what that takes above what is always there.
+    Layout tight = roomy.layout;
+    for (ModuleLayout& grid : tight.modules)
+      if (grid.stage_costs)
+        for (double& room : grid.stage_costs->room) {
+          const Bytes fixed = scenario.cluster.device.memory - Bytes(std::llround(room));
+          room = static_cast<double>((peak(roomy) - fixed).value) * 2 / 3;
+        }
+    const Made tighter = make(scenario, tight, profile);
+    CHECK(recomputed(tighter) > 0);
+    CHECK(recomputed(tighter) < 8 * 12);  // of 8 works on 12 stages
+    CHECK(peak(tighter) < peak(roomy));
+    CHECK(turns_end(tighter) < 1.5 * turns_end(roomy));
+  }
+
+  TEST_CASE("a step is the same wherever it is planned, and durations are not in its Program") {
+    const Scenario scenario = varied(kColocated);
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    const Made made = make(scenario, *scenario.layout, profile);
+    CHECK(is_split(scenario.model, made.layout));
+    CHECK(make_step_plan(scenario, made.layout, make_plan(scenario, made.layout), made.batch) ==
+          made.step);
+    Layout slower = made.layout;
+    for (ModuleLayout& grid : slower.modules)
+      if (grid.stage_costs)
+        for (StageCurves& stage : grid.stage_costs->ways.front().stages) stage.forward.linear *= 2;
+    CHECK(hash(lower(scenario, made.layout, made.plan, made.step, made.batch)) ==
+          hash(lower(scenario, slower, made.plan, made.step, made.batch)));
+  }
+
+  TEST_CASE("what cannot be searched is refused, with what can") {
+    const Scenario scenario = varied(kColocated);
+    const auto refused = [&](const Layout& layout) {
+      const auto why = check_layout(scenario, layout);
+      return why ? why->reason : std::string();
+    };
+    CHECK(refused(*scenario.layout).empty());
+    Layout layout = *scenario.layout;
+    layout.encoder_microbatches = 12;
+    CHECK(refused(layout) ==
+          "planner dip cuts each of 8 microbatches into as many works of an encoder; "
+          "encoder_microbatches 12 is no multiple of that");
+    layout = *scenario.layout;
+    layout.encoder_order = EncoderOrder::in_turn;
+    CHECK(refused(layout) ==
+          "planner dip runs encoders beside the language module, encoder_order in_turn before it; "
+          "use interleaved or phases, which holds where nothing better is found");
+    layout = *scenario.layout;
+    layout.modules[0].stage_costs = StageCosts{{{Recipe::none, {{}, {}}}}, {}};
+    CHECK(refused(layout) ==
+          "vision: stage_costs are of 2 stages, the module has 4; leave them out");
+    layout = *scenario.layout;
+    layout.planner = Planning::none;
+    layout.encoder_microbatches = 0;
+    CHECK(refused(layout) == "vision: sub_microbatch is for planner dip; leave it out");
+    layout = *scenario.layout;
+    layout.placement = Placement::homogeneous;
+    layout.encoder_microbatches = 0;
+    layout.modules.assign(3, layout.modules[2]);
+    CHECK(refused(layout) ==
+          "planner dip orders the pipelines of modules, which a homogeneous layout joins into one; "
+          "use placement colocated");
+  }
+}
+
+}  // namespace polyphony
