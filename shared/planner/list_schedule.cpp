@@ -6,7 +6,9 @@ namespace polyphony {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward;
+constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward,
+              kWeight = StageGraph::kWeight;
+constexpr int kDirections[] = {kForward, kBackward, kWeight};
 
 }  // namespace
 
@@ -19,6 +21,8 @@ Keys keys_in_turn(const StageGraph& graph) {
     for (std::size_t node = stage.first; node < stage.first + std::size_t(stage.works); ++node) {
       keys.of[kForward][node] = graph.microbatch[node] * stages + stages - 1 - s;
       keys.of[kBackward][node] = graph.microbatch[node] * stages + s;
+      keys.of[kWeight][node] =
+          (graph.microbatches + graph.microbatch[node]) * stages + stages - 1 - s;
     }
   }
   return keys;
@@ -38,9 +42,10 @@ std::string too_large(const StepCosts& costs) {
 }
 
 ListScheduler::ListScheduler(const StageGraph& graph) : graph_(graph) {
-  for (const int d : {kForward, kBackward}) {
+  for (const int d : kDirections) {
     queues_[std::size_t(d)].resize(graph.stages.size());
     end_[std::size_t(d)].resize(graph.kept.size());
+    if (d == kWeight) continue;
     for (const StageGraph::Stage& stage : graph.stages) {
       const std::size_t links = d == kForward ? stage.from.size() : stage.to >= 0 ? 1 : 0;
       arrived_[std::size_t(d)].emplace_back(links, 0.0);
@@ -80,7 +85,16 @@ void ListScheduler::refresh(int direction, int stage) {
     return !from.runs[d] || queues_[d][std::size_t(sender)].next >= graph_.end(from.branch, k);
   };
   double ready = 0;
-  if (direction == kForward) {
+  // The other part of its backward, which runs before it.
+  const auto after_part = [&](int part) {
+    if (queues_[std::size_t(part)][s].next <= queue.next) return false;
+    ready = end_[std::size_t(part)][of.first + std::size_t(queue.next)];
+    return true;
+  };
+  if (direction == kWeight) {
+    if (of.gives == kWeight && !after_part(kBackward)) return;
+  } else if (direction == kForward) {
+    if (of.takes == kWeight && !after_part(kWeight)) return;
     for (const int sender : of.from)
       if (!sent(sender)) return;
     for (std::size_t link = 0; link < of.from.size(); ++link)
@@ -106,9 +120,11 @@ bool ListScheduler::admits(int rank, std::size_t node) const {
   const RankState& state = ranks_[r];
   std::int64_t later = graph_.kept[node];
   const int k = graph_.microbatch[node];
-  for (int i = std::max(state.top, k); i >= state.lead; --i) {
-    if (i < k && later + graph_.full[r][std::size_t(i)] > graph_.capacity[r]) return false;
-    later += state.held[std::size_t(i)];
+  for (int at = std::max(state.top, k); at >= state.lead; --at) {
+    const auto i = std::size_t(at);
+    const std::int64_t most = state.takes[i] > 0 ? graph_.full[r][i] : state.held[i];
+    if (at < k && later + most > graph_.capacity[r]) return false;
+    later += state.held[i];
   }
   return true;
 }
@@ -128,31 +144,47 @@ void ListScheduler::look(int rank) {
     state.stage = next.stage;
     return;
   }
-  struct Best {
-    double start = kNever, key = kNever, ready = kNever;
-    int stage = -1;
-  };
-  std::array<Best, 2> best;
-  for (const int d : {kForward, kBackward})
-    for (const int s : graph_.on_rank[std::size_t(rank)]) {
-      const Queue& queue = queues_[std::size_t(d)][std::size_t(s)];
-      if (queue.ready == kNever) continue;
-      const std::size_t node = graph_.stages[std::size_t(s)].first + std::size_t(queue.next);
-      const double start = std::max(state.free, queue.ready), key = keys_->of[std::size_t(d)][node];
-      Best& now = best[std::size_t(d)];
-      if (start > now.start) continue;
-      if (start == now.start && (key > now.key || (key == now.key && queue.ready >= now.ready)))
-        continue;
-      if (d == kForward && !admits(rank, node)) continue;
-      now = {start, key, queue.ready, s};
-    }
+  std::array<Best, 3> best;
+  for (const int d : {kForward, kBackward}) best[std::size_t(d)] = best_of(d, rank);
+  if (graph_.apart) best[kWeight] = best_of(kWeight, rank);
+  state.direction = choose(rank, best);
+  state.start = best[std::size_t(state.direction)].start;
+  state.stage = best[std::size_t(state.direction)].stage;
+}
+
+ListScheduler::Best ListScheduler::best_of(int direction, int rank) const {
+  const auto d = std::size_t(direction);
+  const double free = ranks_[std::size_t(rank)].free;
+  Best best;
+  for (const int s : graph_.on_rank[std::size_t(rank)]) {
+    const Queue& queue = queues_[d][std::size_t(s)];
+    if (queue.ready == kNever) continue;
+    const StageGraph::Stage& stage = graph_.stages[std::size_t(s)];
+    const std::size_t node = stage.first + std::size_t(queue.next);
+    const double start = std::max(free, queue.ready), key = keys_->of[d][node];
+    if (start > best.start) continue;
+    if (start == best.start && (key > best.key || (key == best.key && queue.ready >= best.ready)))
+      continue;
+    if (direction == stage.takes && !admits(rank, node)) continue;
+    best = {start, key, queue.ready, s};
+  }
+  return best;
+}
+
+int ListScheduler::choose(int rank, const std::array<Best, 3>& best) const {
+  const RankState& state = ranks_[std::size_t(rank)];
   int d = best[kForward].start < best[kBackward].start ? kForward : kBackward;
   if (best[kForward].start == best[kBackward].start)
     d = keys_->alternate ? 1 - state.last
                          : (best[kForward].key <= best[kBackward].key ? kForward : kBackward);
-  state.start = best[std::size_t(d)].start;
-  state.direction = d;
-  state.stage = best[std::size_t(d)].stage;
+  const Best &other = best[std::size_t(d)], &weight = best[kWeight];
+  if (weight.stage < 0) return d;
+  const StageGraph::Stage& stage = graph_.stages[std::size_t(weight.stage)];
+  const std::size_t node =
+      stage.first + std::size_t(queues_[kWeight][std::size_t(weight.stage)].next);
+  const bool fits = weight.start + graph_.seconds[kWeight][node] <= other.start;
+  const bool first = !keys_->alternate && weight.start <= other.start && weight.key < other.key;
+  return fits || first ? kWeight : d;
 }
 
 void ListScheduler::place(int rank, ListSchedule& result) {
@@ -169,11 +201,17 @@ void ListScheduler::place(int rank, ListSchedule& result) {
   result.orders[std::size_t(rank)].push_back(
       {static_cast<std::uint8_t>(d), static_cast<std::uint16_t>(s), place});
   state.free = end_[d][node] = state.start + graph_.seconds[d][node];
-  state.last = direction;
   result.makespan = std::max(result.makespan, state.free);
-  arrived_[d][std::size_t(s)] = coming_[d][std::size_t(s)];
-  state.held[k] += direction == kForward ? graph_.kept[node] : -graph_.kept[node];
-  if (direction == kForward) state.top = std::max(state.top, static_cast<int>(k));
+  if (direction != kWeight) {
+    state.last = direction;
+    arrived_[d][std::size_t(s)] = coming_[d][std::size_t(s)];
+  }
+  if (direction == stage.takes) {
+    state.held[k] += graph_.kept[node];
+    state.takes[k] -= graph_.kept[node] > 0 ? 1 : 0;
+    state.top = std::max(state.top, static_cast<int>(k));
+  }
+  if (direction == stage.gives) state.held[k] -= graph_.kept[node];
   --state.left[k];
   while (state.lead < graph_.microbatches && state.left[std::size_t(state.lead)] == 0) ++state.lead;
 
@@ -186,8 +224,12 @@ void ListScheduler::place(int rank, ListSchedule& result) {
   if (direction == kForward) {
     if (queues_[kBackward][std::size_t(s)].next == place) refresh(kBackward, s);
     if (stage.to >= 0) tell(kForward, stage.to);
-  } else {
+  } else if (direction == kBackward) {
+    if (stage.gives == kWeight && queues_[kWeight][std::size_t(s)].next == place)
+      refresh(kWeight, s);
     for (const int other : stage.from) tell(kBackward, other);
+  } else if (stage.takes == kWeight && queues_[kForward][std::size_t(s)].next == place) {
+    refresh(kForward, s);
   }
   look(rank);
 }
@@ -207,10 +249,11 @@ bool ListScheduler::follow(const std::vector<std::vector<Placed>>& orders, ListS
 }
 
 bool ListScheduler::place_all(ListSchedule& result, double give_up) {
-  for (const int d : {kForward, kBackward}) {
+  for (const int d : kDirections) {
     const auto direction = std::size_t(d);
     result.start[direction].assign(graph_.kept.size(), kNever);
     std::fill(queues_[direction].begin(), queues_[direction].end(), Queue{});
+    if (d == kWeight) continue;
     for (auto& links : arrived_[direction]) std::fill(links.begin(), links.end(), 0.0);
     for (auto& links : coming_[direction]) std::fill(links.begin(), links.end(), 0.0);
   }
@@ -225,11 +268,12 @@ bool ListScheduler::place_all(ListSchedule& result, double give_up) {
     state.lead = state.top = 0;
     state.held.assign(static_cast<std::size_t>(graph_.microbatches), 0);
     state.left = graph_.turns_of[r];
+    state.takes = graph_.keeps_of[r];
     while (state.lead < graph_.microbatches && state.left[std::size_t(state.lead)] == 0)
       ++state.lead;
   }
   for (std::size_t s = 0; s < graph_.stages.size(); ++s)
-    for (const int d : {kForward, kBackward}) refresh(d, static_cast<int>(s));
+    for (const int d : kDirections) refresh(d, static_cast<int>(s));
   for (int r = 0; r < graph_.ranks; ++r) look(r);
   for (std::size_t placed = 0; placed < graph_.turns; ++placed) {
     int next = 0;

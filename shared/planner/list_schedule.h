@@ -5,12 +5,14 @@
 //   that ran last, a forward at the start. Otherwise the kind that can start earlier.
 //     rank       the earliest start; of equal ones the lowest rank
 //     in a queue the lowest key; of equal ones the earlier input, then the lower stage
+//   Weight parts, where backwards run in two parts, fill: one runs where it ends before anything else
+//   could start, and, unless the two queues alternate, where its key is lower. It may be waited for.
 //   A forward is put off while what it keeps would leave some earlier microbatch too little of the
 //   rank's capacity to end: for each unfinished one i before it,
-//     Σ held by later ones than i + what the forward keeps + all that i keeps ≤ capacity.
-//   That is necessary, as i's backwards cannot run before all of its forwards have, and sufficient:
-//   the first unfinished microbatch can always go on. Nothing is refused that could end, and
-//   nothing deadlocks.
+//     Σ held by later ones than i + what the forward keeps + what i will hold at most ≤ capacity,
+//   where i will hold all that it keeps, as its backwards cannot run before all of its forwards have,
+//   and once these have run what it holds. That is necessary, and sufficient: the first unfinished
+//   microbatch can always go on. Nothing is refused that could end, and nothing deadlocks.
 //   What a turn waits for is what its ops wait for in the Program, so that its end is the
 //   estimate's: the rank, its stage's inputs; a message begins when its sender is done, the link's
 //   last message has come, and the receiving stage's turn that many slots before has ended.
@@ -31,10 +33,10 @@ namespace polyphony {
 
 // Which of several turns goes first.
 struct Keys {
-  std::array<std::vector<double>, 2> of;  // by direction, node; the lowest goes first
+  std::array<std::vector<double>, 3> of;  // by direction, node; the lowest goes first
   bool alternate = true;                  // false: forwards and backwards are one queue
 };
-// Earlier microbatches first, of one the stage that is furthest along.
+// Earlier microbatches first, of one the stage that is furthest along; weight parts last.
 Keys keys_in_turn(const StageGraph& graph);
 
 struct Placed {
@@ -43,7 +45,7 @@ struct Placed {
   std::int32_t place = 0;
 };
 struct ListSchedule {
-  std::array<std::vector<double>, 2> start;  // by direction, node
+  std::array<std::vector<double>, 3> start;  // by direction, node
   std::vector<std::vector<Placed>> orders;   // by rank
   double makespan = 0;
 };
@@ -68,6 +70,12 @@ class ListScheduler {
   void refresh(int direction, int stage);
   double arrive(int direction, int stage, std::size_t link, int sender, int place);
   bool admits(int rank, std::size_t node) const;
+  struct Best {  // of a queue
+    double start = std::numeric_limits<double>::infinity(), key = start, ready = start;
+    int stage = -1;
+  };
+  Best best_of(int direction, int rank) const;
+  int choose(int rank, const std::array<Best, 3>& best) const;
   void look(int rank);
   void place(int rank, ListSchedule& result);
 
@@ -77,11 +85,11 @@ class ListScheduler {
   };
   struct RankState {
     double free = 0;
-    int last = StageGraph::kBackward;  // direction of its last turn
-    std::int64_t used = 0;
+    int last = StageGraph::kBackward;  // direction of its last turn but for weight parts
     int lead = 0, top = 0;             // microbatches: first unfinished, last begun
     std::vector<std::int64_t> held{};  // by microbatch
     std::vector<int> left{};           // turns, by microbatch
+    std::vector<int> takes{};          // those of them that take memory
     double start = 0;                  // of what it would run next; infinite: nothing
     int direction = 0, stage = 0;      // of that
     std::size_t placed = 0;
@@ -89,8 +97,8 @@ class ListScheduler {
   const StageGraph& graph_;
   const Keys* keys_ = nullptr;
   const std::vector<std::vector<Placed>>* orders_ = nullptr;  // to follow; none: keys say
-  std::array<std::vector<Queue>, 2> queues_;
-  std::array<std::vector<double>, 2> end_;                   // by direction, node
+  std::array<std::vector<Queue>, 3> queues_;
+  std::array<std::vector<double>, 3> end_;                   // by direction, node
   std::array<std::vector<std::vector<double>>, 2> arrived_;  // by receiving stage, link: the last
   std::array<std::vector<std::vector<double>>, 2> coming_;   // and the next one's
   std::vector<RankState> ranks_;

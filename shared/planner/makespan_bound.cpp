@@ -147,19 +147,10 @@ double preemptive_makespan(std::vector<OneMachineJob> jobs) {
 Seconds MakespanBound::value() const { return std::max({path, rank, memory}); }
 
 MakespanBound makespan_bound(const StepCosts& costs, bool apart) {
-  const StageGraph graph(costs, microbatches_in_turn(costs));
+  const StageGraph graph(costs, microbatches_in_turn(costs), apart);
   // What others wait for of a backward, and what may run after it.
-  std::vector<double> later(graph.kept.size(), 0.0);
-  auto chain = graph.seconds;
-  if (apart)
-    for (const StageGraph::Stage& stage : graph.stages)
-      for (int p = 0; p < stage.works; ++p) {
-        const std::size_t node = stage.first + std::size_t(p);
-        const BranchCosts& branch = costs.branches[stage.branch];
-        later[node] =
-            branch.cost(stage.stage, graph.work_at[stage.branch][std::size_t(p)]).weight.count();
-        chain[kBackward][node] -= later[node];
-      }
+  const std::vector<double>& later = graph.seconds[StageGraph::kWeight];
+  const std::array<std::vector<double>, 2> chain{graph.seconds[kForward], graph.seconds[kBackward]};
   const Ways to(graph, chain);
   const StageGraph mirror = graph.mirrored();
   // In the mirror a node stands where its work does, counted from the end.
@@ -194,7 +185,7 @@ MakespanBound makespan_bound(const StepCosts& costs, bool apart) {
         if (graph.kept[node] == 0) continue;
         least_head = std::min(least_head, to.head(kForward, node));
         least_tail = std::min(least_tail, from.head(kForward, across(node, stage)));
-        area += static_cast<double>(graph.kept[node]) * (apart ? 0 : held[node]);
+        area += static_cast<double>(graph.kept[node]) * (held[node] + later[node]);
       }
     }
     bound.rank = std::max(bound.rank, Seconds(preemptive_makespan(jobs)));

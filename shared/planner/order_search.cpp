@@ -3,63 +3,28 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 
-#include "shared/planner/list_schedule.h"
+#include "shared/planner/makespan_bound.h"
+#include "shared/planner/placed_orders.h"
+#include "shared/planner/search_keys.h"
 #include "shared/random.h"
 
 namespace polyphony {
 namespace {
 
-constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Shares of the makespan. Tuned on a step of 64 microbatches over 8 ranks (bench_planners).
-constexpr double kThreshold = 3e-4;
+constexpr double kThreshold = 3e-4, kEqual = 1e-12;
 // Times the limit: a placement that is not below that is not worth improving, after a move, at the
 // start.
 constexpr double kAfterMove = 1.01, kAtStart = 1.3;
+constexpr double kExchanges = 0.5;  // share of moves
+// Once as many moves as there are turns, and this many, have bettered nothing, the best is taken up again
+// and some moves may be worse by so many times the threshold.
+constexpr int kPatience = 50, kKicks = 4;
+constexpr double kBoldness = 300;
 // Of the way to a turn: 1 is a pipeline in which nobody waits for a rank. The most promising first.
 constexpr double kStretches[] = {1.6, 2.0, 1.3, 2.5, 1.0, 3.0, 0.6, 4.0};
-
-Keys paced_keys(const StageGraph& graph, double stretch) {
-  Keys keys;
-  keys.alternate = false;
-  std::vector<double> release(static_cast<std::size_t>(graph.microbatches) + 1, 0.0);
-  for (std::size_t node = 0; node < graph.kept.size(); ++node)
-    release[static_cast<std::size_t>(graph.microbatch[node]) + 1] +=
-        (graph.seconds[kForward][node] + graph.seconds[kBackward][node]) / graph.ranks;
-  std::partial_sum(release.begin(), release.end(), release.begin());
-  std::array<std::vector<double>, 2> way;
-  for (const int d : {kForward, kBackward}) {
-    way[std::size_t(d)].assign(graph.kept.size(), 0.0);
-    keys.of[std::size_t(d)].resize(graph.kept.size());
-  }
-  const auto fill = [&](int direction, const StageGraph::Stage& stage) {
-    const auto d = std::size_t(direction);
-    for (std::size_t node = stage.first; node < stage.first + std::size_t(stage.works); ++node) {
-      const int k = graph.microbatch[node];
-      double at = direction == kBackward ? way[kForward][node] + graph.seconds[kForward][node] : 0;
-      const auto after = [&](std::size_t other) {
-        at = std::max(at, way[d][other] + graph.seconds[d][other]);
-      };
-      const auto after_stage = [&](int other) {
-        const StageGraph::Stage& of = graph.stages[std::size_t(other)];
-        for (int p = graph.begin(of.branch, k); p < graph.end(of.branch, k); ++p)
-          after(of.first + std::size_t(p));
-      };
-      if (node > stage.first && graph.microbatch[node - 1] == k) after(node - 1);
-      if (direction == kForward)
-        for (const int from : stage.from) after_stage(from);
-      else if (stage.to >= 0)
-        after_stage(stage.to);
-      way[d][node] = at;
-      keys.of[d][node] = release[static_cast<std::size_t>(k)] + stretch * at;
-    }
-  };
-  for (const StageGraph::Stage& stage : graph.stages) fill(kForward, stage);
-  for (std::size_t s = graph.stages.size(); s-- > 0;) fill(kBackward, graph.stages[s]);
-  return keys;
-}
 
 struct Found {
   std::vector<int> microbatches;
@@ -72,15 +37,12 @@ class Search {
 
   FoundOrder run() {
     start();
-    best_ = now_;
-    while (!over() && costs_.microbatches > 0) move();
+    keep();
+    const double least = makespan_bound(costs_, budget_.apart).value().count() * (1 + kEqual);
+    while (best_.placed.makespan > least && !over() && costs_.microbatches > 0) move();
     FoundOrder found{{}, best_.microbatches, Seconds(best_.placed.makespan), placements_};
-    const StageGraph graph(costs_, best_.microbatches);
-    for (const auto& order : best_.placed.orders) {
-      found.orders.emplace_back();
-      for (const Placed& turn : order)
-        found.orders.back().push_back(graph.turn(turn.direction, turn.stage, turn.place));
-    }
+    const StageGraph graph(costs_, best_.microbatches, budget_.apart);
+    found.orders = turns_of(graph, best_.placed.orders);
     return found;
   }
 
@@ -88,55 +50,41 @@ class Search {
   bool over() const {
     return placements_ >= budget_.placements || (budget_.stop && budget_.stop());
   }
+  void keep() {
+    best_ = now_;
+    stale_ = kKicks;
+    if (budget_.better) budget_.better(Seconds(best_.placed.makespan));
+  }
   double draw() { return random_uniform(budget_.seed, drawn_++); }
   int draw(int below) { return static_cast<int>(draw() * below); }
 
   // A graph with both its schedulers.
   struct Desk {
-    explicit Desk(const StepCosts& costs, const std::vector<int>& order)
-        : graph(costs, order), mirror(graph.mirrored()), ahead(graph), back(mirror) {}
+    Desk(const StepCosts& costs, const std::vector<int>& order, bool apart)
+        : graph(costs, order, apart), mirror(graph.mirrored()), ahead(graph), back(mirror) {}
     StageGraph graph, mirror;
     ListScheduler ahead, back;
   };
-
-  // Where a placement stands in the mirror.
-  static Keys in_mirror(const StageGraph& graph, const ListSchedule& placed) {
-    Keys keys;
-    keys.alternate = false;
-    for (auto& of : keys.of) of.resize(graph.kept.size());
-    for (const StageGraph::Stage& stage : graph.stages)
-      for (int p = 0; p < stage.works; ++p)
-        for (const std::size_t d : {0u, 1u}) {
-          const std::size_t node = stage.first + std::size_t(p);
-          keys.of[1 - d][stage.first + std::size_t(stage.works - 1 - p)] =
-              -(placed.start[d][node] + graph.seconds[d][node]);
-        }
-    return keys;
-  }
-  static void turn_round(const StageGraph& graph, std::vector<std::vector<Placed>>& orders) {
-    for (auto& order : orders) {
-      std::reverse(order.begin(), order.end());
-      for (Placed& turn : order) {
-        turn.direction = static_cast<std::uint8_t>(1 - turn.direction);
-        turn.place = graph.stages[turn.stage].works - 1 - turn.place;
-      }
-    }
-  }
 
   // Places by keys and improves; false: at `limit` or above.
   bool place(Desk& desk, const Keys& keys, double limit, double worth, ListSchedule& result) {
     ++placements_;
     if (!desk.ahead.run(keys, work_, limit * worth)) return false;
     result = work_;
+    improve(desk, result);
+    return result.makespan < limit;
+  }
+
+  // `result` is what desk.ahead placed last, in work_.
+  void improve(Desk& desk, ListSchedule& result) {
     for (double before = kNever; result.makespan < before;) {
       before = result.makespan;
       placements_ += 2;
-      desk.back.run(in_mirror(desk.graph, work_), mirrored_);
+      desk.back.run(keys_in_mirror(desk.graph, work_), mirrored_);
       turn_round(desk.graph, mirrored_.orders);
       if (!desk.ahead.follow(mirrored_.orders, work_)) break;
       if (work_.makespan < result.makespan) result = work_;
     }
-    return result.makespan < limit;
   }
 
   void start() {
@@ -153,29 +101,60 @@ class Search {
       ends[i % 2 == 0 ? i / 2 : work.size() - 1 - i / 2] = by_work[i];
     now_.placed.makespan = kNever;
     for (const std::vector<int>& order : {ends, in_turn, by_work}) {
-      auto desk = std::make_unique<Desk>(costs_, order);
+      auto desk = std::make_unique<Desk>(costs_, order, budget_.apart);
       ListSchedule placed;
-      for (const double stretch : kStretches) {
-        if (now_.placed.makespan < kNever && over()) break;
-        if (!place(*desk, paced_keys(desk->graph, stretch), now_.placed.makespan, kAtStart, placed))
-          continue;
-        now_ = {order, placed};
-        stretch_ = stretch;
-      }
+      for (const double stretch : kStretches)
+        for (const WeightParts weights : {WeightParts::soon, WeightParts::fill}) {
+          if (weights == WeightParts::fill && !budget_.apart) continue;
+          if (now_.placed.makespan < kNever && over()) break;
+          const Keys keys = paced_keys(desk->graph, stretch, weights);
+          if (!place(*desk, keys, now_.placed.makespan, kAtStart, placed)) continue;
+          now_ = {order, placed};
+          stretch_ = stretch;
+          weights_ = weights;
+          if (budget_.better) budget_.better(Seconds(placed.makespan));
+        }
       if (now_.microbatches == order) desk_ = std::move(desk);
     }
+    for (const std::vector<Turns>& orders : budget_.from) begin_with(orders);
+  }
+
+  void begin_with(const std::vector<Turns>& orders) {
+    const std::vector<int> order = microbatches_of(costs_, orders);
+    auto desk = std::make_unique<Desk>(costs_, order, budget_.apart);
+    const std::optional<PlacedOrders> placed = placed_of(desk->graph, orders);
+    if (!placed) return;
+    for (std::size_t r = 0; r < placed->size(); ++r)
+      if (!fits(desk->graph, r, (*placed)[r])) return;
+    ++placements_;
+    if (!desk->ahead.follow(*placed, work_)) return;
+    ListSchedule result = work_;
+    improve(*desk, result);
+    if (result.makespan >= now_.placed.makespan) return;
+    now_ = {order, std::move(result)};
+    desk_ = std::move(desk);
   }
 
   void move() {
+    if (++stale_ > kPatience + static_cast<int>(desk_->graph.turns)) {
+      stale_ = 0;
+      now_ = best_;
+      desk_ = std::make_unique<Desk>(costs_, now_.microbatches, budget_.apart);
+    }
+    const double bold = stale_ < kKicks ? kBoldness : 1;
     const double limit =
-        now_.placed.makespan * (1 - kThreshold * std::log(draw()));  // −log: at least 0
+        now_.placed.makespan * (1 - bold * kThreshold * std::log(draw()));  // −log: at least 0
     ListSchedule placed;
-    if (draw(5) == 0 && costs_.microbatches > 1) {
+    if (draw() < kExchanges) {
+      if (!exchanged(limit, placed)) return;
+      now_.placed = std::move(placed);
+    } else if (draw(5) == 0 && costs_.microbatches > 1) {
       std::vector<int> order = other_order();
-      auto desk = std::make_unique<Desk>(costs_, order);
-      const Keys keys = draw(2) == 0
-                            ? paced_keys(desk->graph, stretch_ * std::exp(0.3 * (draw() - 0.5)))
-                            : carried_keys(desk->graph);
+      auto desk = std::make_unique<Desk>(costs_, order, budget_.apart);
+      const Keys keys =
+          draw(2) == 0
+              ? paced_keys(desk->graph, stretch_ * std::exp(0.3 * (draw() - 0.5)), weights_)
+              : carried_keys(desk_->graph, now_.placed, desk->graph);
       if (!place(*desk, keys, limit, kAfterMove, placed)) return;
       now_ = {std::move(order), std::move(placed)};
       desk_ = std::move(desk);
@@ -183,7 +162,37 @@ class Search {
       if (!place(*desk_, shifted_keys(), limit, kAfterMove, placed)) return;
       now_.placed = std::move(placed);
     }
-    if (now_.placed.makespan < best_.placed.makespan) best_ = now_;
+    if (now_.placed.makespan < best_.placed.makespan) {
+      keep();
+    }
+  }
+
+  // One turn of a rank put elsewhere in its order; false: at `limit` or above, or it does not run or
+  // fit.
+  bool exchanged(double limit, ListSchedule& result) {
+    PlacedOrders orders = now_.placed.orders;
+    const auto rank = std::size_t(draw(desk_->graph.ranks));
+    std::vector<Placed>& order = orders[rank];
+    if (order.size() < 2) return false;
+    const int last = static_cast<int>(order.size()) - 1, from = draw(last + 1);
+    const int far = static_cast<int>(std::pow(last, draw()));
+    const int to = draw(2) == 0 ? std::max(0, from - far) : std::min(last, from + far);
+    const Placed moved = order[std::size_t(from)];
+    const int step = to < from ? -1 : 1;
+    int at = from;
+    for (; at != to; at += step) {
+      const Placed& next = order[std::size_t(at + step)];
+      if (next.stage == moved.stage &&
+          (next.direction == moved.direction || next.place == moved.place))
+        break;
+      order[std::size_t(at)] = next;
+    }
+    if (at == from) return false;
+    order[std::size_t(at)] = moved;
+    if (!fits(desk_->graph, rank, order)) return false;
+    ++placements_;
+    if (!desk_->ahead.follow(orders, result, limit)) return false;
+    return true;
   }
 
   // Two exchanged, neighbours or not, or one put elsewhere.
@@ -201,23 +210,6 @@ class Search {
     return order;
   }
 
-  // The times of what stood in each place of the order, for what stands there now.
-  Keys carried_keys(const StageGraph& graph) const {
-    Keys keys;
-    keys.alternate = false;
-    for (auto& of : keys.of) of.resize(graph.kept.size());
-    for (const StageGraph::Stage& stage : graph.stages)
-      for (int p = 0; p < stage.works; ++p) {
-        const std::size_t node = stage.first + std::size_t(p);
-        const int k = graph.microbatch[node];
-        const int there = desk_->graph.begin(stage.branch, k) + p - graph.begin(stage.branch, k);
-        const int last = std::max(0, desk_->graph.end(stage.branch, k) - 1);
-        const auto at = stage.first + std::size_t(std::min(there, last));
-        for (const std::size_t d : {0u, 1u}) keys.of[d][node] = now_.placed.start[d][at];
-      }
-    return keys;
-  }
-
   Keys shifted_keys() {
     const StageGraph& graph = desk_->graph;
     Keys keys{now_.placed.start, false};
@@ -225,7 +217,7 @@ class Search {
     const double by = all * std::pow(10, -1 - 2.5 * draw()) * (draw(2) == 0 ? 1 : -1);
     const double from = draw() * all, to = from + all * std::pow(10, -2 * draw());
     const int kind = draw(4);
-    const auto d = std::size_t(draw(2));
+    const auto d = std::size_t(draw(budget_.apart ? 3 : 2));
     const int rank = draw(graph.ranks), k = draw(graph.microbatches);
     const auto branches = static_cast<int>(costs_.branches.size());
     const auto branch = std::size_t(draw(branches + (kind == 1 ? 1 : 0)));
@@ -249,8 +241,9 @@ class Search {
   const StepCosts& costs_;
   const SearchBudget& budget_;
   std::uint64_t drawn_ = 0;
-  int placements_ = 0;
+  int placements_ = 0, stale_ = kKicks;
   double stretch_ = 1;
+  WeightParts weights_ = WeightParts::soon;
   std::unique_ptr<Desk> desk_;  // of now_'s order
   Found now_, best_;
   ListSchedule work_, mirrored_;

@@ -6,18 +6,31 @@
 
 namespace polyphony {
 
+namespace {
+
+bool learns_weights(const BranchCosts& branch, int stage) {
+  for (int w = 0; w < branch.works(); ++w)
+    if (branch.cost(stage, w).weight > Seconds(0)) return true;
+  return false;
+}
+
+}  // namespace
+
 std::vector<int> microbatches_in_turn(const StepCosts& costs) {
   std::vector<int> order(static_cast<std::size_t>(costs.microbatches));
   std::iota(order.begin(), order.end(), 0);
   return order;
 }
 
-StageGraph::StageGraph(const StepCosts& costs, const std::vector<int>& order)
-    : ranks(costs.ranks), microbatches(costs.microbatches), receive_slots(costs.receive_slots) {
+StageGraph::StageGraph(const StepCosts& costs, const std::vector<int>& order, bool in_parts)
+    : ranks(costs.ranks),
+      microbatches(costs.microbatches),
+      receive_slots(costs.receive_slots),
+      apart(in_parts) {
   const auto ranks_ = static_cast<std::size_t>(ranks), m = order.size();
   on_rank.resize(ranks_);
   full.assign(ranks_, std::vector<std::int64_t>(m, 0));
-  turns_of.assign(ranks_, std::vector<int>(m, 0));
+  turns_of = keeps_of = std::vector<std::vector<int>>(ranks_, std::vector<int>(m, 0));
   limited = !costs.capacity.empty();
   capacity.assign(ranks_, std::numeric_limits<std::int64_t>::max());
   for (std::size_t r = 0; r < costs.capacity.size(); ++r) capacity[r] = costs.capacity[r].value;
@@ -41,7 +54,8 @@ StageGraph::StageGraph(const StepCosts& costs, const std::vector<int>& order)
                   kept.size(),
                   s,
                   branch.works(),
-                  {true, branch.learns}};
+                  {true, branch.learns, apart && branch.learns && learns_weights(branch, s)}};
+      if (stage.runs[kWeight]) stage.gives = kWeight;
       const int index = static_cast<int>(stages.size());
       if (s > 0) {
         stage.from.push_back(index - 1);
@@ -53,13 +67,17 @@ StageGraph::StageGraph(const StepCosts& costs, const std::vector<int>& order)
         for (int p = begin(b, static_cast<int>(k)); p < end(b, static_cast<int>(k)); ++p) {
           const StageCost& cost = branch.cost(s, work_at[b][static_cast<std::size_t>(p)]);
           seconds[kForward].push_back(cost.forward.count());
-          seconds[kBackward].push_back((cost.input + cost.weight).count());
+          seconds[kBackward].push_back(
+              (stage.runs[kWeight] ? cost.input : cost.input + cost.weight).count());
+          seconds[kWeight].push_back(stage.runs[kWeight] ? cost.weight.count() : 0);
           message.push_back(cost.message.count());
           kept.push_back(branch.learns ? cost.kept.value : 0);
           microbatch.push_back(static_cast<int>(k));
           full[static_cast<std::size_t>(stage.rank)][k] += kept.back();
-          turns_of[static_cast<std::size_t>(stage.rank)][k] += branch.learns ? 2 : 1;
-          turns += branch.learns ? 2 : 1;
+          keeps_of[static_cast<std::size_t>(stage.rank)][k] += kept.back() > 0 ? 1 : 0;
+          const int runs = 1 + (branch.learns ? 1 : 0) + (stage.runs[kWeight] ? 1 : 0);
+          turns_of[static_cast<std::size_t>(stage.rank)][k] += runs;
+          turns += static_cast<std::size_t>(runs);
         }
     }
   }
@@ -86,7 +104,13 @@ StageGraph StageGraph::mirrored() const {
   reverse_works(mirror.kept);
   reverse_works(mirror.microbatch);
   for (int& k : mirror.microbatch) k = microbatches - 1 - k;
-  for (Stage& stage : mirror.stages) std::swap(stage.runs[kForward], stage.runs[kBackward]);
+  for (Stage& stage : mirror.stages) {
+    std::swap(stage.runs[kForward], stage.runs[kBackward]);
+    // A forward takes its memory in the mirror, too, where no weight part does.
+    std::swap(stage.takes, stage.gives);
+    for (int* of : {&stage.takes, &stage.gives})
+      if (*of != kWeight) *of = 1 - *of;
+  }
   for (std::size_t b = 0; b < work_at.size(); ++b) {
     const int works = static_cast<int>(work_at[b].size());
     std::reverse(mirror.work_at[b].begin(), mirror.work_at[b].end());
@@ -94,14 +118,18 @@ StageGraph StageGraph::mirrored() const {
     for (int& place : mirror.first_place[b]) place = works - place;
   }
   for (auto& of_rank : mirror.full) std::reverse(of_rank.begin(), of_rank.end());
-  for (auto& of_rank : mirror.turns_of) std::reverse(of_rank.begin(), of_rank.end());
+  for (auto* counts : {&mirror.turns_of, &mirror.keeps_of})
+    for (auto& of_rank : *counts) std::reverse(of_rank.begin(), of_rank.end());
   return mirror;
 }
 
 Turn StageGraph::turn(int direction, int stage, int place) const {
   const Stage& of = stages[static_cast<std::size_t>(stage)];
-  Turn turn = make_turn(direction == kForward ? TurnKind::forward : TurnKind::backward, of.stage,
-                        work_at[of.branch][static_cast<std::size_t>(place)]);
+  const TurnKind kind = direction == kForward  ? TurnKind::forward
+                        : direction == kWeight ? TurnKind::backward_weight
+                        : of.runs[kWeight]     ? TurnKind::backward_input
+                                               : TurnKind::backward;
+  Turn turn = make_turn(kind, of.stage, work_at[of.branch][static_cast<std::size_t>(place)]);
   turn.branch = static_cast<std::uint16_t>(of.branch);
   return turn;
 }

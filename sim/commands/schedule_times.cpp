@@ -1,6 +1,7 @@
 // polyphony schedules --times: schedules side by side, over nothing but times.
 #include <algorithm>
 #include <iostream>
+#include <sstream>
 
 #include "shared/schedule/turn_text.h"
 #include "shared/text/quantity_text.h"
@@ -67,21 +68,25 @@ void print_table(const ScheduleComparison& comparison, const CompareOptions& opt
 
 void print_csv(const ScheduleComparison& comparison) {
   std::cout << "schedule,setting,makespan_seconds,draws_low,draws_high,bound_seconds,"
-               "any_bound_seconds,mean_bubble,worst_bubble,peak_activation_bytes,fits,refusal\n";
+               "any_bound_seconds,mean_bubble,worst_bubble,peak_activation_bytes,fits,rank_bubbles,"
+               "rank_peak_activation_bytes,refusal\n";
   for (const ComparedSchedule& row : comparison.rows) {
     const auto text = [](const std::string& cell) {
       return cell.find(',') == std::string::npos ? cell : "\"" + cell + "\"";
     };
     std::cout << text(row.name) << "," << text(row.setting) << ",";
     if (!row.refusal.empty()) {
-      std::cout << ",,,,,,,,," << text(row.refusal) << "\n";
+      std::cout << ",,,,,,,,,,," << text(row.refusal) << "\n";
       continue;
     }
     double sum = 0, worst = 0;
+    std::ostringstream rests, peaks;  // by rank
     for (const double share : bubbles(row.table)) {
       sum += share;
       worst = std::max(worst, share);
+      rests << (rests.tellp() > 0 ? " " : "") << share;
     }
+    for (const Bytes bytes : row.table.peak) peaks << (peaks.tellp() > 0 ? " " : "") << bytes.value;
     std::cout << row.table.makespan.count() << ",";
     if (row.drawn.empty()) {
       std::cout << ",,";
@@ -91,7 +96,8 @@ void print_csv(const ScheduleComparison& comparison) {
     }
     std::cout << row.bound.count() << "," << comparison.bound.count() << ","
               << sum / static_cast<double>(row.table.busy.size()) << "," << worst << ","
-              << peak(row).value << "," << (row.fits ? "true" : "false") << ",\n";
+              << peak(row).value << "," << (row.fits ? "true" : "false") << "," << rests.str()
+              << "," << peaks.str() << ",\n";
   }
 }
 
@@ -111,8 +117,9 @@ void compare_times(const Arguments& args) {
   const std::string file = args.text("times");
   if (!args.has("ranks"))
     throw InputError("", "", "--times needs --ranks", "say how many the pipeline has: --ranks 8");
-  if (!args.has("order") && !args.has("all"))
-    throw InputError("", "", "--times compares nothing yet", "name an ORDER, or give --all");
+  if (!args.has("order") && !args.has("schedule") && !args.has("all"))
+    throw InputError("", "", "--times compares nothing yet",
+                     "name an ORDER, give --all, or a file of turns with --schedule");
   CompareOptions options;
   options.ranks = args.integer("ranks");
   if (options.ranks < 1) throw InputError("", "", "--ranks is below 1", "a pipeline has a rank");
@@ -125,15 +132,24 @@ void compare_times(const Arguments& args) {
   const std::vector<std::string> names = scheme_names(times, options);
   const bool named =
       args.has("order") && std::find(names.begin(), names.end(), args.text("order")) != names.end();
-  if (!args.has("all")) options.only = named ? args.text("order") : "own";
-  if (args.has("order") && !named) {
-    const std::string own = args.text("order");
+  if (!args.has("all")) options.only = named ? args.text("order") : kOwn;
+  std::string own;
+  if (args.has("schedule"))
+    own = args.text("schedule");
+  else if (args.has("order") && !named)
+    own = args.text("order");
+  if (!own.empty()) {
     options.own = read_orders(read_file(own), own);
     if (options.own.size() != static_cast<std::size_t>(options.ranks))
       throw InputError(own, "", "has turns of " + std::to_string(options.own.size()) + " ranks",
                        "--ranks says " + std::to_string(options.ranks));
   }
   const ScheduleComparison comparison = compare_schedules(times, options);
+  for (const ComparedSchedule& row : comparison.rows)
+    if (row.name == kOwn && !row.refusal.empty())
+      throw InputError(own, "", row.refusal,
+                       "a row a rank, from rank 0 on; stages of all modules "
+                       "in one chain, each microbatch once in each");
   if (args.has("gantt")) write_file(args.text("gantt"), drawing(comparison));
   if (args.json())
     std::cout << comparison_json(comparison) << "\n";

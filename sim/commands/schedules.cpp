@@ -79,10 +79,14 @@ int schedules_command(int argc, char** argv) {
           "backward_weight (seconds, or 1.5ms),\n"
           "  and, if known, bytes (kept for the backward), message (seconds to the next stage)\n"
           "  rows: named schedules over all modules in one chain; encoders first; bubble filling "
-          "(as "
-          "Optimus does);\n"
-          "  apart, reordered (as DistTrain does); modalities beside each other (as Cornstarch "
-          "does); dip; a file's turns\n"
+          "(as Optimus does);\n"
+          "  apart, reordered (as DistTrain does); entrain; modalities beside each other (as "
+          "Cornstarch "
+          "does); dip;\n"
+          "  own: --schedule FILE, turns on stages of all modules in one chain, in one of the "
+          "forms "
+          "above;\n"
+          "  searched: the stages of each row, turns searched from its own, weight parts apart\n"
           "  above its bound: what no order of these stages goes below; above any: nor any stages",
       "ORDER, or --times CSV --ranks N",
       "  polyphony schedules zb-v --scenario scenarios/rehearse_8.json --set layout.language.vpp=2 "
@@ -95,8 +99,9 @@ int schedules_command(int argc, char** argv) {
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>())(
       "out", "write the order: a CSV if it ends in .csv, else our own form",
       cxxopts::value<std::string>())("times", "times of stages, a CSV",
-                                     cxxopts::value<std::string>())(
-      "all", "with --times: every schedule, ORDER beside them")(
+                                     cxxopts::value<std::string>())("all",
+                                                                    "with --times: every schedule")(
+      "schedule", "with --times: a file of turns, as one more row", cxxopts::value<std::string>())(
       "ranks", "with --times: of the pipeline", cxxopts::value<int>())(
       "microbatches", "with --times: how many, where every row is of all", cxxopts::value<int>())(
       "memory", "with --times: of a rank, for what forwards keep (60GiB)",
@@ -112,6 +117,8 @@ int schedules_command(int argc, char** argv) {
     compare_times(args);
     return 0;
   }
+  if (args.has("schedule"))
+    throw InputError("", "", "--schedule is of --times", "give the file as ORDER");
   if (args.csv())
     throw InputError("", "", "--format csv is of --times", "--out order.csv writes an order");
   const std::vector<Override> overrides = args.overrides();

@@ -1,6 +1,7 @@
 #include "sim/schedules/compared_schedules.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "shared/planner/makespan_bound.h"
 #include "shared/random.h"
@@ -35,7 +36,10 @@ ComparedSchedule best_of(const Scheme& scheme, const StageTimes& times,
   Bytes least{};
   for (const Setting& setting : scheme.settings) {
     Arranged made = setting.arrange(times);
-    if (made.orders.empty()) continue;
+    if (made.orders.empty()) {
+      if (best.costs.branches.empty() && !made.refusal.empty()) best.refusal = made.refusal;
+      continue;
+    }
     auto outcome = timetable(made.costs, made.orders);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) {
       if (best.costs.branches.empty()) best.refusal = no->reason;
@@ -100,6 +104,20 @@ Seconds bound_of_any(const StageTimes& times, int ranks) {
   return std::max(sum / ranks, longest);
 }
 
+// Those that fit first, the quickest of them first; refused ones last.
+std::vector<std::size_t> in_order(const std::vector<ComparedSchedule>& rows) {
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) {
+    const ComparedSchedule &a = rows[i], &b = rows[j];
+    if (a.refusal.empty() != b.refusal.empty()) return a.refusal.empty();
+    if (!a.refusal.empty()) return false;
+    if (a.fits != b.fits) return a.fits;
+    return a.table.makespan < b.table.makespan;
+  });
+  return order;
+}
+
 }  // namespace
 
 std::vector<double> bubbles(const Timetable& table) {
@@ -112,6 +130,7 @@ std::vector<double> bubbles(const Timetable& table) {
 std::vector<std::string> scheme_names(const StageTimes& times, const CompareOptions& options) {
   std::vector<std::string> names;
   for (const Scheme& scheme : schemes(times, options)) names.push_back(scheme.name);
+  names.push_back(kSearched);
   return names;
 }
 
@@ -120,26 +139,46 @@ ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptio
   std::vector<StageTimes> batches;
   for (int d = 0; d < options.draws; ++d)
     batches.push_back(drawn(times, static_cast<std::uint64_t>(d)));
-  for (const Scheme& scheme : schemes(times, options)) {
-    if (!options.only.empty() && scheme.name != options.only) continue;
-    const Setting* chosen = nullptr;
-    result.rows.push_back(best_of(scheme, times, options, &chosen));
+  std::vector<Scheme> all = schemes(times, options);
+  std::vector<const Setting*> chosen;  // by row
+  const auto add = [&](const Scheme& scheme) {
+    chosen.push_back(nullptr);
+    result.rows.push_back(best_of(scheme, times, options, &chosen.back()));
+    if (!options.only.empty() && scheme.name != options.only) return;
     ComparedSchedule& row = result.rows.back();
-    for (std::size_t d = 0; chosen != nullptr && d < batches.size(); ++d) {
-      const Arranged made = chosen->arrange(batches[d]);
+    for (std::size_t d = 0; chosen.back() != nullptr && d < batches.size(); ++d) {
+      const Arranged made = chosen.back()->arrange(batches[d]);
       if (made.orders.empty()) continue;
       const auto outcome = timetable(made.costs, made.orders);
       if (const auto* table = std::get_if<Timetable>(&outcome))
         row.drawn.push_back(table->makespan);
     }
     std::sort(row.drawn.begin(), row.drawn.end());
+  };
+  for (const Scheme& scheme : all)
+    if (options.only.empty() || options.only == kSearched || scheme.name == options.only)
+      add(scheme);
+  Scheme last;
+  if (options.only.empty() || options.only == kSearched) {
+    std::vector<std::pair<std::string, const Setting*>> from;
+    std::vector<std::size_t> taken;
+    for (const std::size_t i : in_order(result.rows)) {
+      const ComparedSchedule& row = result.rows[i];
+      const bool again = std::any_of(taken.begin(), taken.end(), [&](std::size_t other) {
+        return result.rows[other].costs.branches == row.costs.branches;
+      });
+      if (!row.refusal.empty() || again) continue;
+      taken.push_back(i);
+      from.emplace_back(row.name + (row.setting.empty() ? "" : ", ") + row.setting, chosen[i]);
+    }
+    last = searched(from, options);
+    add(last);
   }
-  std::stable_sort(result.rows.begin(), result.rows.end(), [](const auto& a, const auto& b) {
-    if (a.refusal.empty() != b.refusal.empty()) return a.refusal.empty();
-    if (!a.refusal.empty()) return false;
-    if (a.fits != b.fits) return a.fits;
-    return a.table.makespan < b.table.makespan;
-  });
+  std::vector<ComparedSchedule> rows;
+  for (const std::size_t i : in_order(result.rows))
+    if (options.only.empty() || result.rows[i].name == options.only)
+      rows.push_back(std::move(result.rows[i]));
+  result.rows = std::move(rows);
   return result;
 }
 

@@ -10,8 +10,12 @@
 //                           2408.04275)
 //     modalities beside each other   each encoder on ranks of its own, all at once (as Cornstarch does,
 //                           arXiv 2503.11367)
-//     dip                   every rank has stages of every module; shared/planner/order_search.h
+//     entrain               encoders on ranks of their own; parts of microbatches dealt to microbatches
+//                           anew, some encoded one early (shared/planner/entrain.h)
+//     dip                   every rank has stages of every module; shared/planner/order_search.h, backwards
+//                           whole or in two parts
 //     own                   turns of a file, on stages of the one chain
+//     searched              the stages of each of the rows above, orders searched from theirs: never slower
 //   Each at its best setting: the quickest that fits, or, where none does, the one that keeps least.
 //   What others do is ours in their manner: none of their code is run.
 // The last module is fed by all before it. Works of a module are microbatches or parts of them; in the
@@ -41,6 +45,8 @@ struct StageTimes {
   int microbatches = 0;
   std::vector<ModuleTimes> modules;
 };
+
+inline constexpr const char* kOwn = "own";
 
 struct ComparedSchedule {
   std::string name, setting;

@@ -2,19 +2,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shared/planner/list_schedule.h"
-#include "shared/planner/segment_counts.h"
+#include "shared/planner/placed_orders.h"
 #include "shared/schedule/orders.h"
 #include "sim/schedules/stage_splits.h"
 
 namespace polyphony::sim {
 namespace {
-
-std::vector<int> rounds_of(int ranks, int rounds) {
-  std::vector<int> result;
-  for (int s = 0; s < ranks * rounds; ++s) result.push_back(s % ranks);
-  return result;
-}
 
 // The settings of a schedule's row on so many ranks: how many virtual stages.
 std::vector<int> rounds(const Schedule& row, int ranks, int microbatches, int pieces) {
@@ -28,7 +21,7 @@ Scheme named(const Schedule& row, const StageTimes& times, int ranks) {
   for (const int v : rounds(row, ranks, times.microbatches, chained(times).pieces))
     scheme.settings.push_back({vpp(v), [&row, v, ranks](const StageTimes& of) {
                                  const Pipeline pipeline{ranks, v, of.microbatches, 0};
-                                 Arranged made{{ranks, of.microbatches, {}, {}}, {}};
+                                 Arranged made{{ranks, of.microbatches, {}, {}}, {}, {}};
                                  made.costs.branches = {split(chained(of), placed(row, pipeline))};
                                  for (int p = 0; p < ranks; ++p)
                                    made.orders.push_back(row.order(pipeline, p));
@@ -77,20 +70,6 @@ Scheme encoders_first(const StageTimes& times, int ranks) {
   return scheme;
 }
 
-std::vector<Turns> turns_of(const StageGraph& graph, const ListSchedule& schedule) {
-  std::vector<Turns> orders;
-  for (const auto& order : schedule.orders) {
-    orders.emplace_back();
-    for (const Placed& turn : order)
-      orders.back().push_back(graph.turn(turn.direction, turn.stage, turn.place));
-  }
-  return orders;
-}
-
-void limit(StepCosts& costs, const CompareOptions& options) {
-  if (options.memory) costs.capacity.assign(static_cast<std::size_t>(costs.ranks), *options.memory);
-}
-
 // The last module's turns before all others, in its schedule's order; encoders where none is ready.
 Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
   Scheme scheme{"bubble filling", {}};
@@ -101,7 +80,8 @@ Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
           {row.name + (v > 1 ? " " + vpp(v) : ""), [&row, v, &options](const StageTimes& of) {
              Arranged made{colocated(of, options.ranks, row, v), {}};
              limit(made.costs, options);
-             if (!too_large(made.costs).empty()) return Arranged{};
+             if (std::string why = too_large(made.costs); !why.empty())
+               return Arranged{{}, {}, std::move(why)};
              const StageGraph graph(made.costs, microbatches_in_turn(made.costs));
              Keys keys = keys_in_turn(graph);
              keys.alternate = false;
@@ -117,70 +97,34 @@ Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
              }
              ListSchedule placed;
              ListScheduler(graph).run(keys, placed);
-             made.orders = turns_of(graph, placed);
+             made.orders = turns_of(graph, placed.orders);
              return made;
            }});
   }
   return scheme;
 }
 
-// One segment of each module; or as many as their times ask for, and twice and four times that, as
-// far as there are pieces.
-Scheme dip(const StageTimes& times, const CompareOptions& options) {
-  std::vector<Seconds> mean;
-  for (const ModuleTimes& module : times.modules) {
-    mean.emplace_back();
-    for (const StageCost& cost : module.costs)
-      mean.back() += seconds(cost) / static_cast<double>(module.microbatch_of.size());
-  }
-  std::vector<std::vector<int>> tried = {std::vector<int>(mean.size(), 1)};
-  for (const int times_as_many : {1, 2, 4}) {
-    std::vector<int> counts = segment_counts(mean);
-    for (std::size_t i = 0; i < counts.size(); ++i)
-      counts[i] = std::clamp(counts[i] * times_as_many, 1,
-                             std::max(1, times.modules[i].pieces / options.ranks));
-    if (counts != tried.back()) tried.push_back(counts);
-  }
-  Scheme scheme{"dip", {}};
-  for (const std::vector<int>& rounds : tried) {
-    std::string name;
-    for (const int one : rounds) name += (name.empty() ? "segments " : " + ") + std::to_string(one);
-    scheme.settings.push_back(
-        {name, [rounds, &options](const StageTimes& of) {
-           Arranged made{{options.ranks, of.microbatches, {}, {}}, {}};
-           for (std::size_t b = 0; b < of.modules.size(); ++b) {
-             const ModuleTimes& module = of.modules[b];
-             made.costs.branches.push_back(
-                 split(module, rounds_of(std::min(options.ranks, module.pieces), rounds[b])));
-             if (b + 1 < of.modules.size())
-               made.costs.branches.back().feeds = of.modules.size() - 1;
-           }
-           limit(made.costs, options);
-           SearchBudget budget;
-           budget.placements = options.placements;
-           auto found = search_order(made.costs, budget);
-           if (auto* order = std::get_if<FoundOrder>(&found)) made.orders = order->orders;
-           return made;
-         }});
-  }
-  return scheme;
-}
-
 // Stages of the one chain where the file's rows have them.
 Scheme own(const CompareOptions& options) {
-  return {"own", {{"", [&options](const StageTimes& of) {
-                     std::vector<int> rank_of_stage;
-                     for (std::size_t p = 0; p < options.own.size(); ++p)
-                       for (const Turn& turn : options.own[p]) {
-                         if (turn.stage >= rank_of_stage.size())
-                           rank_of_stage.resize(turn.stage + std::size_t{1}, 0);
-                         rank_of_stage[turn.stage] = static_cast<int>(p);
-                       }
-                     if (rank_of_stage.size() > std::size_t(chained(of).pieces)) return Arranged{};
-                     Arranged made{{options.ranks, of.microbatches, {}, {}}, options.own};
-                     made.costs.branches = {split(chained(of), rank_of_stage)};
-                     return made;
-                   }}}};
+  return {kOwn, {{"", [&options](const StageTimes& of) {
+                    std::vector<int> rank_of_stage;
+                    for (std::size_t p = 0; p < options.own.size(); ++p)
+                      for (const Turn& turn : options.own[p]) {
+                        if (turn.stage >= rank_of_stage.size())
+                          rank_of_stage.resize(turn.stage + std::size_t{1}, 0);
+                        rank_of_stage[turn.stage] = static_cast<int>(p);
+                      }
+                    const int pieces = chained(of).pieces;
+                    if (rank_of_stage.size() > std::size_t(pieces))
+                      return Arranged{{},
+                                      {},
+                                      "has turns of " + std::to_string(rank_of_stage.size()) +
+                                          " stages, there are " + std::to_string(pieces) +
+                                          " pieces"};
+                    Arranged made{{options.ranks, of.microbatches, {}, {}}, options.own};
+                    made.costs.branches = {split(chained(of), rank_of_stage)};
+                    return made;
+                  }}}};
 }
 
 }  // namespace
@@ -192,6 +136,7 @@ std::vector<Scheme> schemes(const StageTimes& times, const CompareOptions& optio
     result.push_back(encoders_first(times, options.ranks));
     result.push_back(bubble_filling(times, options));
     result.push_back(apart_reordered(times, options.ranks));
+    result.push_back(entrain_deals(times, options.ranks));
     if (times.modules.size() > 2) result.push_back(beside_each_other(times, options.ranks));
   }
   result.push_back(dip(times, options));

@@ -8,38 +8,6 @@
 namespace polyphony::sim {
 namespace {
 
-// By branch a pipeline on ranks of its own, 1F1B; encoders as far ahead as the last one asks.
-Arranged apart(const StageTimes& times, const std::vector<int>& ranks, int rounds,
-               const std::vector<int>& order) {
-  Arranged made{{0, times.microbatches, {}, {}}, {}};
-  const std::size_t last = times.modules.size() - 1;
-  const Schedule& row =
-      schedule(rounds > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b);
-  const Pipeline fed{ranks[last], rounds, times.microbatches, 0};
-  const int lead = forward_lead(row.order(fed, 0), 0, 0);
-  for (std::size_t b = 0; b <= last; ++b) {
-    const Pipeline pipeline = b == last ? fed : Pipeline{ranks[b], 1, times.microbatches, lead + 1};
-    const Schedule& of = b == last ? row : schedule(ScheduleKind::one_f_one_b);
-    made.costs.branches.push_back(split(times.modules[b], placed(of, pipeline, made.costs.ranks)));
-    BranchCosts& branch = made.costs.branches.back();
-    if (b < last) branch.feeds = last;
-    for (int p = 0; p < ranks[b]; ++p) {
-      made.orders.emplace_back();
-      for (Turn turn : of.order(pipeline, p)) {
-        const int k = order[static_cast<std::size_t>(turn.work)];
-        const auto [begin, end] =
-            std::equal_range(branch.microbatch_of.begin(), branch.microbatch_of.end(), k);
-        for (auto it = begin; it != end; ++it) {
-          turn.work = static_cast<int>(it - branch.microbatch_of.begin());
-          made.orders.back().push_back(of_branch(turn, b));
-        }
-      }
-    }
-    made.costs.ranks += ranks[b];
-  }
-  return made;
-}
-
 std::vector<int> by_work(const StageTimes& times) {
   std::vector<Seconds> work(static_cast<std::size_t>(times.microbatches));
   for (const ModuleTimes& module : times.modules)
@@ -68,26 +36,74 @@ std::vector<int> as_they_come(const StageTimes& times) {
 
 }  // namespace
 
+std::vector<std::vector<int>> slots_of(const ModuleTimes& module, const std::vector<int>& order) {
+  std::vector<std::vector<int>> slots;
+  for (const int k : order) {
+    const auto [begin, end] =
+        std::equal_range(module.microbatch_of.begin(), module.microbatch_of.end(), k);
+    slots.emplace_back();
+    for (auto it = begin; it != end; ++it)
+      slots.back().push_back(static_cast<int>(it - module.microbatch_of.begin()));
+  }
+  return slots;
+}
+
+Arranged apart(const StageTimes& times, const ApartBranches& branches) {
+  Arranged made{{0, times.microbatches, {}, {}}, {}, {}};
+  const std::size_t last = times.modules.size() - 1;
+  const Schedule& row =
+      schedule(branches.rounds > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b);
+  const Pipeline fed{branches.ranks[last], branches.rounds, times.microbatches, 0};
+  const int lead = forward_lead(row.order(fed, 0), 0, 0) + branches.ahead;
+  for (std::size_t b = 0; b <= last; ++b) {
+    const Pipeline pipeline =
+        b == last ? fed : Pipeline{branches.ranks[b], 1, times.microbatches, lead + 1};
+    const Schedule& of = b == last ? row : schedule(ScheduleKind::one_f_one_b);
+    made.costs.branches.push_back(split(times.modules[b], placed(of, pipeline, made.costs.ranks)));
+    if (b < last) made.costs.branches.back().feeds = last;
+    for (int p = 0; p < branches.ranks[b]; ++p) {
+      made.orders.emplace_back();
+      for (Turn turn : of.order(pipeline, p))
+        for (const int work : branches.slots[b][static_cast<std::size_t>(turn.work)]) {
+          turn.work = work;
+          made.orders.back().push_back(of_branch(turn, b));
+        }
+    }
+    made.costs.ranks += branches.ranks[b];
+  }
+  return made;
+}
+
+std::vector<ApartDeal> apart_deals(const StageTimes& times, int ranks) {
+  std::vector<ApartDeal> deals;
+  const int pieces = chained_encoders(times).pieces, last = times.modules.back().pieces;
+  for (int e = 1; e < ranks && e <= pieces; ++e)
+    for (int v = 1; v <= kMostRounds && v * (ranks - e) <= last; ++v)
+      if (v == 1 || schedules::groups_of_ranks({ranks - e, v, times.microbatches, 0}).empty())
+        deals.push_back({std::to_string(e) + " + " + std::to_string(ranks - e) + " ranks" +
+                             (v > 1 ? ", " + vpp(v) : ""),
+                         e, ranks - e, v});
+  return deals;
+}
+
 Scheme apart_reordered(const StageTimes& times, int ranks) {
   Scheme scheme{"apart, reordered", {}};
-  const int pieces = chained_encoders(times).pieces, last = times.modules.back().pieces;
   const std::pair<const char*, std::vector<int> (*)(const StageTimes&)> orders[] = {
       {"as they come", as_they_come},
       {"by work", by_work},
       {"least work at both ends", least_at_ends}};
-  for (int e = 1; e < ranks && e <= pieces; ++e)
-    for (int v = 1; v <= kMostRounds && v * (ranks - e) <= last; ++v) {
-      if (v > 1 && !schedules::groups_of_ranks({ranks - e, v, times.microbatches, 0}).empty())
-        continue;
-      for (const auto& [name, order] : orders)
-        scheme.settings.push_back({std::to_string(e) + " + " + std::to_string(ranks - e) +
-                                       " ranks" + (v > 1 ? ", " + vpp(v) : "") + ", " + name,
-                                   [e, v, ranks, order](const StageTimes& of) {
-                                     StageTimes two{of.microbatches,
-                                                    {chained_encoders(of), of.modules.back()}};
-                                     return apart(two, {e, ranks - e}, v, order(of));
-                                   }});
-    }
+  for (const ApartDeal& deal : apart_deals(times, ranks))
+    for (const auto& [name, order] : orders)
+      scheme.settings.push_back(
+          {deal.name + ", " + name, [deal, order](const StageTimes& of) {
+             const StageTimes two{of.microbatches, {chained_encoders(of), of.modules.back()}};
+             const std::vector<int> turns = order(of);
+             return apart(two,
+                          {{deal.encoder_ranks, deal.ranks},
+                           deal.rounds,
+                           0,
+                           {slots_of(two.modules[0], turns), slots_of(two.modules[1], turns)}});
+           }});
   return scheme;
 }
 
@@ -101,7 +117,10 @@ Scheme beside_each_other(const StageTimes& times, int ranks) {
       std::string name;
       for (const int one : dealt) name += (name.empty() ? "" : " + ") + std::to_string(one);
       scheme.settings.push_back({name + " ranks", [dealt](const StageTimes& of) {
-                                   return apart(of, dealt, 1, as_they_come(of));
+                                   ApartBranches branches{dealt, 1, 0, {}};
+                                   for (const ModuleTimes& module : of.modules)
+                                     branches.slots.push_back(slots_of(module, as_they_come(of)));
+                                   return apart(of, branches);
                                  }});
       return;
     }

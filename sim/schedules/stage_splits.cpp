@@ -78,6 +78,16 @@ std::vector<int> placed(const Schedule& row, const Pipeline& pipeline, int first
   return ranks;
 }
 
+std::vector<int> rounds_of(int ranks, int rounds) {
+  std::vector<int> result;
+  for (int s = 0; s < ranks * rounds; ++s) result.push_back(s % ranks);
+  return result;
+}
+
+void limit(StepCosts& costs, const CompareOptions& options) {
+  if (options.memory) costs.capacity.assign(static_cast<std::size_t>(costs.ranks), *options.memory);
+}
+
 Turn of_branch(Turn turn, std::size_t branch) {
   turn.branch = static_cast<std::uint16_t>(branch);
   return turn;

@@ -70,6 +70,10 @@ class BadScenario(harness.SystemTest):
         self.assert_one_line(run(*command, "--ranks", 1), "times.csv: line 2, column backward_input", "fast")
         self.assert_one_line(run(*command), "--ranks 8")
         times.write_text(times.read_text().replace("fast", "1"))
+        own = self.folder / "own.csv"
+        for turns, words in (("0F0,0X0", "0X0"), ("0F0", "no rank runs B")):
+            own.write_text(turns + "\n")
+            self.assert_one_line(run(*command, "--ranks", 1, "--schedule", own), "own.csv", words)
         done = run(*command, "--ranks", 1, "--format", "json")
         self.assertEqual(json.loads(done.stdout)["bound_seconds"], 3, done.stderr)
 

@@ -5,6 +5,7 @@
 
 #include "shared/cost/cost_model.h"
 #include "shared/plan/lower.h"
+#include "shared/planner/placed_orders.h"
 #include "shared/planner/timetable.h"
 #include "shared/program/compile.h"
 #include "shared/program/verify.h"
@@ -18,15 +19,6 @@
 namespace polyphony::tests {
 namespace {
 
-std::vector<Turns> orders_of(const StageGraph& graph, const ListSchedule& placed) {
-  std::vector<Turns> orders;
-  for (const auto& order : placed.orders) {
-    orders.emplace_back();
-    for (const Placed& turn : order)
-      orders.back().push_back(graph.turn(turn.direction, turn.stage, turn.place));
-  }
-  return orders;
-}
 ListSchedule list_schedule(const StageGraph& graph) {
   ListSchedule placed;
   ListScheduler(graph).run(keys_in_turn(graph), placed);
@@ -73,6 +65,33 @@ TEST_SUITE("list schedule") {
     CHECK(placed.makespan == 12);
   }
 
+  // In two parts: rank 1 turns from F0 to I0 at 2, to F1, I1, F2, I2, and is at 7 when it begins with
+  // its weight parts, as all before that waited for nothing: 10. Rank 0 has I0 at 3, I1 at 5, I2 at 7
+  // and a weight part between them and at the end. Rank 1 cannot end before 1 + 9.
+  TEST_CASE("weight parts fill: 10 s by hand") {
+    const StageGraph graph(chain(2, 3, Bytes(3)), {0, 1, 2}, true);
+    const ListSchedule placed = list_schedule(graph);
+    CHECK(placed.start[StageGraph::kForward] == std::vector<double>{0, 1, 2, 1, 3, 5});
+    CHECK(placed.start[StageGraph::kBackward] == std::vector<double>{3, 5, 7, 2, 4, 6});
+    CHECK(placed.start[StageGraph::kWeight] == std::vector<double>{4, 6, 8, 7, 8, 9});
+    CHECK(placed.makespan == 10);
+    // Keys that have each weight part right after its input part: B as a whole, but for the 1 s that
+    // rank 0 hears sooner of the last one.
+    Keys soon = keys_in_turn(graph);
+    soon.alternate = false;
+    soon.of[StageGraph::kWeight] = std::vector<double>(6, -1);
+    ListSchedule eager;
+    REQUIRE(ListScheduler(graph).run(soon, eager));
+    CHECK(eager.start[StageGraph::kWeight] == std::vector<double>{4, 7, 10, 3, 6, 9});
+    CHECK(eager.makespan == 11);
+  }
+
+  // Held to the end of the weight part: with memory for one rank 0 begins the next microbatch after
+  // F, rank 1's F and I, I and W: 3·5.
+  TEST_CASE("what a weight part needs is held for it: 15 s by hand") {
+    CHECK(list_schedule(StageGraph(chain(2, 3, Bytes(1)), {0, 1, 2}, true)).makespan == 15);
+  }
+
   // With memory for one microbatch each waits for the one before: 3·(2 + 4).
   TEST_CASE("a rank that is full waits: 18 s by hand; too small is said by name") {
     CHECK(list_schedule(StageGraph(chain(2, 3, Bytes(1)), {0, 1, 2})).makespan == 18);
@@ -86,18 +105,20 @@ TEST_SUITE("list schedule") {
       CAPTURE(seed);
       const StepCosts costs = test::random_step_costs(seed);
       REQUIRE(too_large(costs).empty());
-      for (const bool alternate : {true, false}) {
-        const StageGraph graph(costs, microbatches_in_turn(costs));
+      for (const int way : {0, 1, 2, 3}) {
+        const bool alternate = way % 2 == 0;
+        const StageGraph graph(costs, microbatches_in_turn(costs), way / 2 == 1);
         Keys keys = keys_in_turn(graph);
         keys.alternate = alternate;
         ListSchedule placed, followed;
         ListScheduler scheduler(graph);
         REQUIRE(scheduler.run(keys, placed));
-        const Timetable table = played(costs, orders_of(graph, placed));
+        const Timetable table = played(costs, turns_of(graph, placed.orders));
         CHECK(table.makespan.count() == doctest::Approx(placed.makespan).epsilon(1e-12));
         for (std::size_t r = 0; r < costs.capacity.size(); ++r)
           CHECK(table.peak[r] <= costs.capacity[r]);
         REQUIRE(scheduler.follow(placed.orders, followed));
+        CHECK(placed_of(graph, turns_of(graph, placed.orders)).has_value());
         CHECK(followed.start == placed.start);
         CHECK_FALSE(scheduler.run(keys, followed, placed.makespan));
       }
@@ -108,10 +129,16 @@ TEST_SUITE("list schedule") {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       CAPTURE(seed);
       const StepCosts costs = test::random_step_costs(seed);
-      const StageGraph graph(costs, microbatches_in_turn(costs));
-      const StageGraph mirror = graph.mirrored();
-      CHECK(list_schedule(mirror.mirrored()).start == list_schedule(graph).start);
-      CHECK(list_schedule(mirror).makespan < 1e9);
+      for (const bool apart : {false, true}) {
+        const StageGraph graph(costs, microbatches_in_turn(costs), apart);
+        const StageGraph mirror = graph.mirrored();
+        CHECK(list_schedule(mirror.mirrored()).start == list_schedule(graph).start);
+        ListSchedule back = list_schedule(mirror), there;
+        CHECK(back.makespan < 1e9);
+        turn_round(mirror, back.orders);  // a placement in the mirror is one that runs and fits
+        REQUIRE(ListScheduler(graph).follow(back.orders, there));
+        for (std::size_t r = 0; r < back.orders.size(); ++r) CHECK(fits(graph, r, back.orders[r]));
+      }
     }
   }
 
@@ -172,13 +199,13 @@ TEST_SUITE("list schedule") {
       }
       costs.branches.push_back(branch);
     }
-    for (const bool alternate : {true, false}) {
-      const StageGraph graph(costs, {3, 1, 0, 2, 4, 5, 6, 11, 8, 9, 10, 7});
+    for (const int way : {0, 1, 2, 3}) {
+      const StageGraph graph(costs, {3, 1, 0, 2, 4, 5, 6, 11, 8, 9, 10, 7}, way / 2 == 1);
       Keys keys = keys_in_turn(graph);
-      keys.alternate = alternate;
+      keys.alternate = way % 2 == 0;
       ListSchedule placed;
       REQUIRE(ListScheduler(graph).run(keys, placed));
-      step.orders = orders_of(graph, placed);
+      step.orders = turns_of(graph, placed.orders);
       step.order_of = {0, 1, 2, 3, 4};
       CHECK(check_turns(scenario.model, plan, step).empty());
       CHECK(estimated().first.count() == doctest::Approx(placed.makespan).epsilon(1e-9));

@@ -8,7 +8,8 @@ namespace polyphony {
 // Seconds of one core.
 double thousand_placements();
 
-// How far above the bound the search is after 0.1, 1, 2, 10 and 60 s of one core: "…, 2 s +3.51 %".
-std::string search_gaps();
+// How far above the bound the search is after 0.1, 1, 2, 10, 60, 600 and 1800 s of one core, as far as
+// they are not above `longest`: "…, 2 s +3.51 %". `apart`: backwards may run in two parts.
+std::string search_gaps(bool apart, double longest);
 
 }  // namespace polyphony

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iomanip>
 #include <iostream>
 #include <vector>
@@ -57,8 +58,10 @@ constexpr Row (*kRows[])() = {entrain_step, placements};
 }  // namespace
 }  // namespace polyphony
 
-int main() {
+// How long the search of whole backwards may go on, in seconds; 60 unless told.
+int main(int argc, char** argv) {
   using namespace polyphony;
+  const double longest = argc > 1 ? std::atof(argv[1]) : 60;
   Row worst{"", 0, 1};
   for (const auto& measure : kRows) {
     const Row row = measure();
@@ -66,7 +69,9 @@ int main() {
               << 1e3 * row.bar << " ms)\n";
     if (row.seconds / row.bar >= worst.seconds / worst.bar) worst = row;
   }
-  const std::string gaps = search_gaps();
+  std::cout << "dip, order search with weight parts apart, above the bound: "
+            << search_gaps(true, std::min(longest, 10.0)) << "\n";
+  const std::string gaps = search_gaps(false, longest);
   std::cout << "dip, order search, above the bound: " << gaps << "\n";
   std::cout << (worst.seconds <= worst.bar ? "all within their bars" : "too slow") << ": "
             << worst.name << " takes " << 100 * worst.seconds / worst.bar

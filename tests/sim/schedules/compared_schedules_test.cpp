@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "shared/random.h"
 #include "shared/schedule/schedule.h"
 #include "sim/schedules/stage_times.h"
 
@@ -24,6 +25,28 @@ StageTimes equal(int stages, int microbatches) {
   std::string rows;
   for (int s = 0; s < stages; ++s) rows += "language," + std::to_string(s) + ",all,1,1,1,1\n";
   return read(rows, microbatches);
+}
+// Eight microbatches of 0 to 5 images over four pieces each way.
+StageTimes random_times(std::uint64_t seed) {
+  std::string rows, language;
+  std::uint64_t drawn = 0;
+  const auto draw = [&](int below) {
+    return std::to_string(1 + static_cast<int>(random_uniform(seed, drawn++) * below));
+  };
+  for (int k = 0; k < 8; ++k) {
+    const int parts = std::stoi(draw(6)) - 1;
+    for (int part = 0; part < parts; ++part) {
+      const std::string time = draw(4);
+      for (int s = 0; s < 4; ++s)
+        rows += "vision," + std::to_string(s) + "," + std::to_string(k) + "." +
+                std::to_string(part) + "," + time + "," + time + "," + time + ",1\n";
+    }
+    const std::string time = draw(8);
+    for (int s = 0; s < 4; ++s)
+      language += "language," + std::to_string(s) + "," + std::to_string(k) + "," + time + "," +
+                  time + "," + time + ",2\n";
+  }
+  return read(rows + language);
 }
 const ComparedSchedule& row(const sim::ScheduleComparison& comparison, const std::string& name) {
   for (const ComparedSchedule& one : comparison.rows)
@@ -49,13 +72,17 @@ TEST_SUITE("compared schedules") {
   TEST_CASE("closed forms of equal stages") {
     const auto result = compare_schedules(equal(4, 8), {.ranks = 4, .placements = 50});
     CHECK(result.bound == Seconds(24));
-    for (const char* name : {"gpipe", "1f1b", "dip"}) {
+    for (const char* name : {"gpipe", "1f1b"}) {
       CAPTURE(name);
       CHECK(row(result, name).table.makespan == Seconds(33));
       CHECK(row(result, name).bound == Seconds(33));
     }
-    CHECK(row(result, "zero-bubble").table.makespan == Seconds(27));
-    CHECK(row(result, "zero-bubble").bound == Seconds(27));
+    // A search that may run weight parts later is as quick.
+    for (const char* name : {"zero-bubble", "dip", "searched"}) {
+      CAPTURE(name);
+      CHECK(row(result, name).table.makespan == Seconds(27));
+      CHECK(row(result, name).bound == Seconds(27));
+    }
     CHECK(sim::bubbles(row(result, "1f1b").table)[0] == doctest::Approx(9.0 / 33));
     CHECK(row(result, "1f1b").table.peak[0] == Bytes(4));
     CHECK(row(result, "interleaved").refusal == "needs 8 stages, there are 4 pieces");
@@ -93,6 +120,55 @@ TEST_SUITE("compared schedules") {
     CHECK(compare_schedules(read(even, 64), {.ranks = 16, .only = "1f1b"})
               .rows.at(0)
               .table.makespan.count() == doctest::Approx(5.451).epsilon(1e-9));
+  }
+
+  // It begins with their stages and orders. With all memory, and with little.
+  TEST_CASE("searched is never slower than any row that fits") {
+    for (const std::int64_t memory : {0, 12, 20})
+      for (std::uint64_t seed = 0; seed < 12; ++seed) {
+        CAPTURE(memory);
+        CAPTURE(seed);
+        const StageTimes times = random_times(seed);
+        CompareOptions options{.ranks = 2 + static_cast<int>(seed % 3), .placements = 60};
+        if (memory > 0) options.memory = Bytes(memory);
+        const auto result = compare_schedules(times, options);
+        const ComparedSchedule& best = row(result, "searched");
+        if (best.refusal.empty()) {
+          CHECK(best.fits);
+          CHECK(result.rows.at(0).table.makespan == best.table.makespan);
+        } else {
+          CHECK_FALSE(result.rows.at(0).fits);
+          CHECK(best.refusal.find("keeps") != std::string::npos);
+        }
+      }
+  }
+
+  // One piece each, on a rank each, forwards alone: images of microbatch 0 take 3 s each and their half
+  // of its text 1 s, those of microbatch 1 take 1 s, and 3 s. Dealt anew each microbatch has one of
+  // both kinds: 4 s of images, then 4 s of text, and so the second: 12 s. As they come it is 6 + 2 + 6,
+  // and as both have as much work no order is tried that is another.
+  TEST_CASE("entrain deals parts anew: 12 s by hand") {
+    const StageTimes times = read(
+        "vision,0,0.0,3,0,0,0\nvision,0,0.1,3,0,0,0\nvision,0,1.0,1,0,0,0\n"
+        "vision,0,1.1,1,0,0,0\nlanguage,0,0,2,0,0,0\nlanguage,0,1,6,0,0,0\n");
+    const auto result = compare_schedules(times, {.ranks = 2, .placements = 20});
+    CHECK(row(result, "entrain").table.makespan == Seconds(12));
+    CHECK(row(result, "entrain").setting == "1 + 1 ranks");
+    CHECK(row(result, "apart, reordered").table.makespan == Seconds(14));
+  }
+
+  TEST_CASE("entrain: nothing is lost, and what waits for the next microbatch deadlocks nobody") {
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      CAPTURE(seed);
+      const StageTimes times = random_times(seed);
+      const auto result = compare_schedules(times, {.ranks = 4, .only = "entrain"});
+      REQUIRE(result.rows.at(0).refusal == "");
+      Seconds busy{}, all{};
+      for (const Seconds one : result.rows[0].table.busy) busy += one;
+      for (const sim::ModuleTimes& module : times.modules)
+        for (const StageCost& cost : module.costs) all += cost.forward + cost.input + cost.weight;
+      CHECK(busy.count() == doctest::Approx(all.count()).epsilon(1e-9));
+    }
   }
 
   TEST_CASE("memory: what does not fit says so, and the search keeps to it") {
