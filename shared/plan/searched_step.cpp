@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "shared/planner/memory_choice.h"
 #include "shared/planner/timetable.h"
@@ -59,8 +61,12 @@ std::size_t count_ways(const Plan& plan) {
   return most;
 }
 
-StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
-                     std::size_t way) {
+namespace {
+
+// `curves(branch, stage, work)`: by what it is priced.
+template <class Curves>
+StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
+                      const StepPlan& step, Curves curves) {
   StepCosts costs;
   costs.ranks = static_cast<int>(step.orders.size());
   costs.microbatches = plan.branches[plan.language].microbatches;
@@ -86,19 +92,47 @@ StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, c
     }
     const int parts = std::max(1, branch.microbatches / costs.microbatches);
     for (int w = 0; w < branch.microbatches; ++w) of.microbatch_of.push_back(w / parts);
-    const std::vector<StageCurves>& stages = way_of(branch, way).stages;
+    const std::size_t stages = branch.stages.size();
     const auto works = static_cast<std::size_t>(branch.microbatches);
-    of.costs.resize(stages.size() * works);
+    of.costs.resize(stages * works);
     const Range table = step.works.of_branch(b);
     for (std::uint32_t w = table.begin; w < table.end; ++w) {
       const Work& work = step.works.works[w];
       const WorkSize size = work_size(model, module, batch, step.works, work);
-      for (std::size_t s = 0; s < stages.size(); ++s)
-        take_larger(of.costs[s * works + work.index], cost_of(stages[s], size));
+      for (std::size_t s = 0; s < stages; ++s)
+        take_larger(of.costs[s * works + work.index], cost_of(curves(b, s, work.index), size));
     }
     costs.branches.push_back(std::move(of));
   }
   return costs;
+}
+
+}  // namespace
+
+StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
+                     std::size_t way) {
+  return price_works(model, plan, batch, step,
+                     [&](std::size_t branch, std::size_t stage, std::uint32_t) -> const auto& {
+                       return way_of(plan.branches[branch], way).stages[stage];
+                     });
+}
+
+StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
+                       const StepPlan& step) {
+  std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, Recipe> recipes;
+  for (const Turns& turns : step.orders)
+    for (const Turn& turn : turns)
+      if (is_forward(turn))
+        recipes[{turn.branch, turn.stage, static_cast<std::uint32_t>(turn.work)}] = turn.recipe;
+  return price_works(model, plan, batch, step,
+                     [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
+                       const auto& ways = plan.branches[branch].grid.stage_costs->ways;
+                       const Recipe recipe = recipes.at({branch, stage, work});
+                       const auto way =
+                           std::find_if(ways.begin(), ways.end(),
+                                        [&](const auto& one) { return one.recipe == recipe; });
+                       return (way == ways.end() ? ways.front() : *way).stages[stage];
+                     });
 }
 
 namespace {

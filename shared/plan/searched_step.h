@@ -22,6 +22,10 @@ namespace polyphony {
 StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
                      std::size_t way = 0);
 
+// As the step's turns recompute.
+StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
+                       const StepPlan& step);
+
 // How many ways the modules with the most of them have; 0: some module has no costs.
 std::size_t count_ways(const Plan& plan);
 

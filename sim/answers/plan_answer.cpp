@@ -10,6 +10,7 @@
 #include "shared/screen/balanced_plan.h"
 #include "sim/answers/plan_splits.h"
 #include "sim/answers/planned_work.h"
+#include "sim/answers/searched_answer.h"
 #include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
@@ -73,7 +74,16 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
     }
   answer.splits = planned_splits(scenario, layout, plan, by, profile);
   answer.global_batch = scenario.data.global_batch;
-  if (layout.planner != Planning::none) {
+  if (layout.planner == Planning::dip) {
+    const Layout resolved = with_blocks(layout, plan);
+    answer.order = searched_order(scenario, resolved, plan, batch);
+    answer.order->step = prediction.estimate.step();
+    const auto other =
+        predict(scenario, without_search(resolved), batch, profile, Predictor::estimate);
+    if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
+    answer.order->unplanned = std::get<Prediction>(other).estimate.step();
+  }
+  if (layout.planner == Planning::entrain) {
     answer.work = planned_work(scenario, layout, plan, batch);
     answer.work->step = prediction.estimate.step();
     Layout unplanned = with_blocks(layout, plan);

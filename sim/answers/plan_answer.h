@@ -2,6 +2,7 @@
 // where it is, the Program of one step, verified.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,6 +69,16 @@ struct PlannedWork {
   bool pays() const { return step < unplanned; }
 };
 
+// What planner dip makes of the typical batch.
+struct SearchedOrder {
+  int works = 0, filled = 0;      // sub-microbatches of encoders, all lanes'; that hold items
+  std::array<int, 4> forwards{};  // of all ranks' orders, by Recipe
+  Seconds believed{}, bound{};    // of its turns; no order of them takes less
+  Seconds step{}, unplanned{};    // estimates, with the planner and without
+  double gap() const { return bound > Seconds(0) ? believed / bound - 1 : 0; }
+  bool pays() const { return step < unplanned; }
+};
+
 struct PlannedProgram {
   std::uint32_t ranks = 0;
   std::size_t ops = 0, messages = 0;
@@ -80,7 +91,8 @@ struct PlanAnswer {
   std::string layout, balance;
   std::vector<PlannedStage> stages;
   std::vector<PlannedSplit> splits;
-  std::optional<PlannedWork> work;  // where it has a planner
+  std::optional<PlannedWork> work;     // where it has planner entrain
+  std::optional<SearchedOrder> order;  // where it has planner dip
   int global_batch = 0;
   Bytes device_memory{};  // zero: not known
   std::optional<PlannedProgram> program;

@@ -122,6 +122,29 @@ const JsonKeys<PlannedWork>& work_keys() {
   return keys;
 }
 
+const JsonKeys<SearchedOrder>& order_keys() {
+  using Of = SearchedOrder;
+  const auto run_so = [](Recipe recipe) {
+    return [recipe](const Of& o) { return o.forwards[static_cast<std::size_t>(recipe)]; };
+  };
+  static const JsonKeys<Of> keys{
+      {"works", a("integer"), "of encoders, all lanes'", [](const Of& o) { return o.works; }},
+      {"filled", a("integer"), "of these that hold items", [](const Of& o) { return o.filled; }},
+      {"as_the_layout_says", a("integer"), "forwards that recompute that", run_so(Recipe::layout)},
+      {"kept", a("integer"), "forwards whose backward recomputes nothing", run_so(Recipe::none)},
+      {"recomputed_selectively", a("integer"), "forwards whose backward recomputes attention",
+       run_so(Recipe::selective)},
+      {"recomputed", a("integer"), "forwards whose backward recomputes all", run_so(Recipe::full)},
+      {"believed_seconds", a("number"), "of the turns, by what the search orders by",
+       [](const Of& o) { return o.believed.count(); }},
+      {"bound_seconds", a("number"), "no order of them takes less, by the same",
+       [](const Of& o) { return o.bound.count(); }},
+      {"step_seconds", a("number"), "estimated", [](const Of& o) { return o.step.count(); }},
+      {"unplanned_seconds", a("number"), "the same without the planner",
+       [](const Of& o) { return o.unplanned.count(); }}};
+  return keys;
+}
+
 const JsonKeys<PlannedProgram>& program_keys() {
   using Of = PlannedProgram;
   static const JsonKeys<Of> keys{
@@ -156,8 +179,15 @@ const JsonKeys<PlanAnswer>& plan_keys() {
       {"splits", list_of(schema_of(split_keys(), "a branch of several stages")),
        "why stages begin and end where they do",
        of_layout([](const Of& p) { return array_of(split_keys(), p.splits); }), false},
+      {"order", schema_of(order_keys(), "what planner dip makes of it"),
+       "of the typical batch, where the layout has planner dip",
+       [](const Of& p) -> std::optional<json> {
+         if (!p.order) return {};
+         return object_of(order_keys(), *p.order);
+       },
+       false},
       {"work", schema_of(work_keys(), "what the layout's planner makes of it"),
-       "of the typical batch, where the layout has a planner",
+       "of the typical batch, where the layout has planner entrain",
        [](const Of& p) -> std::optional<json> {
          if (!p.work) return {};
          return object_of(work_keys(), *p.work);

@@ -77,6 +77,7 @@ int plan_command(int argc, char** argv) {
   std::cout << "\n" << answer.layout << "\n\n" << stages_text(answer) << "\n";
   for (const PlannedSplit& split : answer.splits)
     std::cout << split_text(split, answer.device_memory) << "\n";
+  if (answer.order) std::cout << order_text(*answer.order) << "\n";
   if (answer.work) std::cout << work_text(*answer.work, answer.global_batch) << "\n";
   std::cout << "Program of one step: "
             << counted(static_cast<std::int64_t>(answer.program->ops), "op", "ops") << ", "

@@ -86,6 +86,26 @@ std::string split_text(const PlannedSplit& split, Bytes device) {
   return text;
 }
 
+std::string order_text(const SearchedOrder& order) {
+  std::string text = "planner dip: " + std::to_string(order.filled) + " of " +
+                     counted(order.works, "sub-microbatch holds", "sub-microbatches hold") +
+                     " items of encoders";
+  const auto forwards = [&](Recipe recipe) {
+    return order.forwards[static_cast<std::size_t>(recipe)];
+  };
+  if (const int all = forwards(Recipe::none) + forwards(Recipe::selective) + forwards(Recipe::full);
+      forwards(Recipe::selective) + forwards(Recipe::full) > 0)
+    text += "; of " + counted(all, "forward", "forwards") + " " +
+            std::to_string(forwards(Recipe::none)) + " keep all, " +
+            std::to_string(forwards(Recipe::selective)) + " have attention recomputed, " +
+            std::to_string(forwards(Recipe::full)) + " all";
+  text += "\nestimated step " + seconds_text(order.step) + ", without it " +
+          seconds_text(order.unplanned) + (order.pays() ? "" : ": it does not pay, leave it out");
+  if (order.believed > Seconds(0))
+    text += "; the order found is " + percent_text(order.gap()) + " above what none goes below";
+  return text + "\n";
+}
+
 std::string work_text(const PlannedWork& work, int global_batch) {
   const auto spread = [](const PlannedWork::Spread& of) {
     return percent_text(of.planned) + " (" + percent_text(of.unplanned) + ")";

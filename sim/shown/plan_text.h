@@ -23,5 +23,6 @@ std::string memory_beside(Bytes memory, Bytes device);
 
 // What a planner gains, where it does, and whether batches are large enough for the layout.
 std::string work_text(const PlannedWork& work, int global_batch);
+std::string order_text(const SearchedOrder& order);
 
 }  // namespace polyphony::sim

@@ -56,6 +56,36 @@ TEST_CASE("a plan says what its planner gains where samples differ") {
   CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
 }
 
+TEST_CASE("a plan says what a searched order gains, and how near it is to what none goes below") {
+  Scenario scenario = examples::small_on_cpu(2, 64);
+  scenario.data.source = varied();
+  ModuleLayout both;
+  both.pp = both.ranks = 2;
+  Layout layout{.placement = Placement::colocated, .modules = {both, both, both}};
+  layout.microbatches = 8;
+  layout.encoder_microbatches = 16;
+  layout.encoder_order = EncoderOrder::phases;
+  layout.planner = Planning::dip;
+  layout.modules[0].sub_microbatch = 24;  // of 0 to 48 images of a microbatch
+  scenario.layout = layout;
+  const auto answer =
+      std::get<PlanAnswer>(answer_plan(scenario, *shipped_profile(scenario.cluster)));
+  CHECK_FALSE(answer.work);
+  REQUIRE(answer.order);
+  const SearchedOrder& order = *answer.order;
+  CHECK(order.works == 16);
+  CHECK(order.filled > 8);
+  CHECK(order.filled < 16);
+  CHECK(order.forwards[0] + order.forwards[1] == 2 * (16 + 8));  // stages · works
+  CHECK(order.gap() >= 0);
+  CHECK(order.pays());
+  const std::string text = order_text(order);
+  CHECK(text.find("planner dip: " + std::to_string(order.filled) +
+                  " of 16 sub-microbatches hold items of encoders\n") == 0);
+  const nlohmann::json schema = nlohmann::json::parse(plan_schema());
+  CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
+}
+
 TEST_CASE("where samples are alike a planner does not pay, and a plan says so") {
   const PlanAnswer answer =
       answered({examples::always(1), examples::always(8), examples::always(1)}, 16);

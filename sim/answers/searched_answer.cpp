@@ -1,0 +1,41 @@
+#include "sim/answers/searched_answer.h"
+
+#include <algorithm>
+
+#include "shared/plan/searched_step.h"
+#include "shared/planner/makespan_bound.h"
+#include "shared/planner/timetable.h"
+
+namespace polyphony::sim {
+
+SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                             const Batch& batch) {
+  SearchedOrder found;
+  const StepPlan step = make_step_plan(scenario, layout, plan, batch);
+  for (const Work& work : step.works.works)
+    if (work.branch < plan.language && work.context == 0) {
+      ++found.works;
+      found.filled += work.samples.begin < work.samples.end ? 1 : 0;
+    }
+  for (const Turns& turns : step.orders)
+    for (const Turn& turn : turns)
+      if (is_forward(turn)) ++found.forwards[static_cast<std::size_t>(turn.recipe)];
+  const std::size_t ways = count_ways(plan);
+  if (ways == 0) return found;
+  const auto table = timetable(costs_as_run(scenario.model, plan, batch, step), step.orders);
+  if (const auto* times = std::get_if<Timetable>(&table)) found.believed = times->makespan;
+  // The first way is the quickest, and keeps the most: with leaner ones memory bounds nothing.
+  StepCosts quickest = step_costs(scenario.model, plan, batch, step);
+  if (ways > 1) quickest.capacity.clear();
+  found.bound = makespan_bound(quickest).value();
+  return found;
+}
+
+Layout without_search(Layout layout) {
+  layout.planner = Planning::none;
+  layout.encoder_microbatches = 0;
+  for (ModuleLayout& grid : layout.modules) grid.sub_microbatch = 1;
+  return layout;
+}
+
+}  // namespace polyphony::sim

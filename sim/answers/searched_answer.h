@@ -1,0 +1,16 @@
+// What planner dip makes of a batch: into what it cuts microbatches, what turns recompute, how near the order
+// that it found is to what no order goes below.
+#pragma once
+
+#include "shared/plan/plan.h"
+#include "sim/answers/plan_answer.h"
+
+namespace polyphony::sim {
+
+// A plan whose branches have stage costs (shared/plan/searched_step.h), but for estimates.
+SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, const Plan& plan,
+                             const Batch& batch);
+// The layout as it is without that planner.
+Layout without_search(Layout layout);
+
+}  // namespace polyphony::sim
