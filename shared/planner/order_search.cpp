@@ -21,8 +21,8 @@ constexpr double kAfterMove = 1.01, kAtStart = 1.3;
 constexpr double kExchanges = 0.5;  // share of moves
 // Once as many moves as there are turns, and this many, have bettered nothing, the best is taken up again
 // and some moves may be worse by so many times the threshold.
-constexpr int kPatience = 50, kKicks = 4;
-constexpr double kBoldness = 300;
+constexpr int kPatience = 20, kKicks = 8;
+constexpr double kBoldness = 1000;
 // Of the way to a turn: 1 is a pipeline in which nobody waits for a rank. The most promising first.
 constexpr double kStretches[] = {1.6, 2.0, 1.3, 2.5, 1.0, 3.0, 0.6, 4.0};
 

@@ -13,6 +13,7 @@
 #include "shared/planner/order_search.h"
 #include "shared/planner/segment_counts.h"
 #include "shared/random.h"
+#include "tests/shared/support/exact_order.h"
 
 namespace polyphony {
 namespace {
@@ -60,6 +61,24 @@ double thousand_placements() {
   const std::clock_t begin = std::clock();
   for (int i = 0; i < steps; ++i) scheduler.run(keys, placed);
   return double(std::clock() - begin) / CLOCKS_PER_SEC / steps / double(graph.turns) * 1000;
+}
+
+std::string optimal_small_steps() {
+  std::string text;
+  for (const bool apart : {false, true}) {
+    int steps = 0, optimal = 0;
+    for (std::uint64_t seed = 0; steps < 200; ++seed) {
+      const StepCosts costs = test::small_step_costs(seed);
+      if (StageGraph(costs, microbatches_in_turn(costs), apart).turns > test::kSmallTurns) continue;
+      ++steps;
+      const auto outcome = search_order(costs, {.placements = 30000, .apart = apart});
+      const double found = std::get<FoundOrder>(outcome).makespan.count();
+      if (found <= test::ExactOrder(costs, apart).solve(found + 1) * (1 + 1e-9)) ++optimal;
+    }
+    text += (apart ? ", in two parts " : "backwards whole ") + std::to_string(optimal) + " of " +
+            std::to_string(steps);
+  }
+  return text;
 }
 
 std::string search_gaps(bool apart, double longest) {

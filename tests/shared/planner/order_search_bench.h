@@ -12,4 +12,7 @@ double thousand_placements();
 // they are not above `longest`: "…, 2 s +3.51 %". `apart`: backwards may run in two parts.
 std::string search_gaps(bool apart, double longest);
 
+// Of how many steps small enough to try all orders the search finds the quickest.
+std::string optimal_small_steps();
+
 }  // namespace polyphony
