@@ -72,24 +72,29 @@ double launch_tail(const std::vector<double>& tiles, int heads, int places, int 
   return end * places / work;
 }
 
-bool has_tail(const HardwareProfile& profile) {
-  return profile.stack.key_heads_a_launch > 0 && profile.device.processors > 0;
+bool has_tail(const HardwareProfile& profile, const Module& module, const ModuleLayout& layout) {
+  return module.kind == ModuleKind::language && module.kv_heads > 0 &&
+         profile.device.processors > 0 &&
+         (profile.stack.key_heads_a_launch > 0 || layout.gathers_by_heads(module.kv_heads));
 }
 
 double attention_tail(const Program& program, const Compute& compute,
                       const HardwareProfile& profile) {
   const Module& module = program.model.modules[compute.module.value];
-  if (!has_tail(profile) || module.kind != ModuleKind::language || module.kv_heads == 0) return 1;
+  const ModuleLayout& layout = program.layout.modules[compute.module.value];
+  if (!has_tail(profile, module, layout)) return 1;
   const Work& work = program.works[compute.work.value];
   TokenMask mask;
   for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
     add_sample(mask, program.model, program.batch.samples[program.work_samples[i]]);
   const std::span<const Interval> rows(program.work_rows.data() + work.rows.begin,
                                        work.rows.size());
+  int key_heads = profile.stack.key_heads_a_launch;
+  if (layout.gathers_by_heads(module.kv_heads))
+    key_heads = key_heads > 0 ? std::min(key_heads, layout.cp_heads) : layout.cp_heads;
   return launch_tail(query_tiles(rectangles(mask), rows),
-                     profile.stack.key_heads_a_launch * module.heads / module.kv_heads,
-                     kBlocksAtOnce * profile.device.processors,
-                     program.layout.modules[compute.module.value].row_split);
+                     key_heads * module.heads / module.kv_heads,
+                     kBlocksAtOnce * profile.device.processors, layout.row_split);
 }
 
 }  // namespace polyphony

@@ -1,8 +1,8 @@
 // What a launch of attention waits for at its end: its longest rows. A thread block takes the rows of a
 // tile of queries to the keys that they see, one head of it; blocks go to the device's processors in
 // order (tiles fastest, then heads), kBlocksAtOnce on each, to the one that is free first, and the launch is over when
-// the last is. Where heads are launched few at a time (SoftwareStack::key_heads_a_launch) rows of
-// unequal length leave processors idle; a split of long rows (ModuleLayout::row_split) evens them out.
+// the last is. Where heads are launched few at a time (SoftwareStack::key_heads_a_launch, ModuleLayout::cp_heads)
+// rows of unequal length leave processors idle; a split of long rows (ModuleLayout::row_split) evens them out.
 // Forward only: the backward's blocks are keys, of which a rank has those of all ranks; windows are
 // not looked at; nor is the traffic of joining pieces, 1/keys-a-piece of the arithmetic's.
 // Source: papers' measurements that even tiles alone are slower, Cornstarch (ICML 2026, §3.2.2, table 3).
@@ -28,9 +28,9 @@ std::vector<double> query_tiles(const std::vector<Rectangle>& mask, std::span<co
 //   tiles: keys of each, in the order of launch; heads: in one launch.
 double launch_tail(const std::vector<double>& tiles, int heads, int places, int row_split);
 
-bool has_tail(const HardwareProfile& profile);
-// Of the forward attention of a language chunk; 1 where the stack launches all heads at once or the
-// device's processors are not known.
+// Whether heads are launched few at a time, by the stack or the layout, on processors that are known.
+bool has_tail(const HardwareProfile& profile, const Module& module, const ModuleLayout& layout);
+// Of the forward attention of a language chunk; 1 where it has none.
 double attention_tail(const Program& program, const Compute& compute,
                       const HardwareProfile& profile);
 

@@ -8,6 +8,7 @@
 #include "shared/cost/unfused.h"
 #include "shared/error.h"
 #include "shared/layers/expand_layer.h"
+#include "shared/layers/self_attention.h"
 #include "shared/program/expand_op.h"
 
 namespace polyphony {
@@ -40,6 +41,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
                       const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
   Seconds total{}, host{}, products{}, attention{};
+  const double parts = key_parts(module, context);
   bool routed = false;
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel kernel = masked(inside.kernels[i], module, profile.stack);
@@ -49,7 +51,8 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
                          correction(profile, kernel.layer, phase) * (tail ? context.tail : 1);
     total += time;
     if (kernel.kind == KernelKind::gemm) products += time;
-    if (kernel.kind == KernelKind::attention) attention += time;
+    // Forward, what attends to the last keys has no message beside it; backward, gradients still move.
+    if (kernel.kind == KernelKind::attention) attention += time * (tail ? 1 - 1 / parts : 1);
     host += launch_time(profile, kernel);
     routed |= kernel.experts;
   }
@@ -93,8 +96,6 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     beside = both.exposed + both.delayed;
     products -= std::min(products, weights);
   }
-  // Forward, the block of the last keys has no message beside it; backward, gradients still go round.
-  if (phase == Phase::forward && context.cp > 1) attention *= (context.cp - 1.0) / context.cp;
   const Overlap round = overlap(passed, attention, taken_by(stack, rings.context.nodes));
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
   return total + beside + round.exposed + round.delayed + both.exposed + both.delayed;

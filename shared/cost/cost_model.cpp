@@ -91,7 +91,10 @@ class Pricer {
                   size,
                   slowest_device(program_, op, cluster_),
                   compute->recipe,
-                  has_tail(profile_) ? compute->work : WorkId()};
+                  has_tail(profile_, program_.model.modules[compute->module.value],
+                           program_.layout.modules[compute->module.value])
+                      ? compute->work
+                      : WorkId()};
     const auto [known, added] = known_.try_emplace(key);
     if (added) {
       known->second = compute_time(program_, id, cluster_, profile_);

@@ -21,6 +21,7 @@ constexpr BlockPart common() {
           .backward_weight = [](const LayerKernels& layer) { Part(layer).backward_weight(); },
           .tape = Part::tape,
           .again_bytes = nothing,
+          .brought_bytes = nothing,
           .choices = nothing,
           .refused = [](const Module&, const ModuleLayout&) { return std::string(); }};
 }
@@ -33,7 +34,11 @@ constexpr BlockPart attention() {
   return part;
 }
 
-constexpr BlockPart kSelfAttention = attention<SelfAttention>();
+constexpr BlockPart kSelfAttention = [] {
+  BlockPart part = attention<SelfAttention>();
+  part.brought_bytes = SelfAttention::brought_bytes;
+  return part;
+}();
 constexpr BlockPart kLatentAttention = attention<LatentAttention>();
 constexpr BlockPart kLinearAttention = attention<LinearAttention>();
 constexpr BlockPart kShortConvolution = attention<ShortConvolution>();

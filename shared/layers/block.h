@@ -23,7 +23,9 @@ struct BlockPart {
   void (*backward_weight)(const LayerKernels& layer);
   std::int64_t (*tape)(const LayerBytes& bytes);
   std::int64_t (*again_bytes)(const LayerBytes& bytes);  // of the tape: what `again` makes
-  std::int64_t (*choices)(const LayerBytes& bytes);      // what full recomputation keeps, too
+  std::int64_t (*brought_bytes)(
+      const LayerBytes& bytes);                      // attention: other ranks', in the backward
+  std::int64_t (*choices)(const LayerBytes& bytes);  // what full recomputation keeps, too
   // Why a grid cannot run it; empty: it can.
   std::string (*refused)(const Module& module, const ModuleLayout& layout);
 };

@@ -146,6 +146,8 @@ ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
           .sp = layout.sp,
           .cp = layout.cp,
           .cp_attention = layout.cp_attention,
+          .cp_heads =
+              layout.gathers_by_heads(model.modules[module.value].kv_heads) ? layout.cp_heads : 0,
           .ep = layout.ep,
           .expert_tp = layout.experts_tp(),
           .recompute = layout.recompute,

@@ -65,6 +65,7 @@ struct ChunkContext {
   bool sp = false;
   int cp = 1;
   ContextAttention cp_attention = ContextAttention::all_gather;
+  int cp_heads = 0;  // 0: all of the rank's at once
   int ep = 1;
   int expert_tp = 1;  // tensor-parallel ranks of one expert: tp, or 1
   Recompute recompute = Recompute::none;

@@ -26,13 +26,17 @@ constexpr LayerRow row(LayerKind kind, const char* name, LayerPlace place) {
           .backward_weight = [](const LayerKernels& layer) { Kind(layer).backward_weight(); },
           .tape = Kind::tape,
           .input_kept = Kind::input_kept,
-          .again_bytes = [](const LayerBytes&) -> std::int64_t { return 0; }};
+          .again_bytes = [](const LayerBytes&) -> std::int64_t { return 0; },
+          .brought_bytes = [](const LayerBytes&) -> std::int64_t { return 0; }};
 }
 template <class Kind>
 constexpr LayerRow block(LayerKind kind, const char* name) {
   LayerRow made = row<Kind>(kind, name, LayerPlace::block);
   made.again_bytes = [](const LayerBytes& bytes) {
     return block_part(bytes.block.attention).again_bytes(bytes);
+  };
+  made.brought_bytes = [](const LayerBytes& bytes) {
+    return block_part(bytes.block.attention).brought_bytes(bytes);
   };
   return made;
 }

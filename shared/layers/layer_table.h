@@ -25,10 +25,11 @@ struct LayerRow {
   void (*backward_input)(const LayerKernels& layer, bool attention_again);
   void (*backward_weight)(const LayerKernels& layer);
   // Bytes that a forward keeps; of them the layer's input, as it arrived, where it is the first of a
-  // chunk; and what selective recomputation makes again.
+  // chunk; what selective recomputation makes again; what the backward brings from other ranks again.
   std::int64_t (*tape)(const LayerBytes& bytes);
   std::int64_t (*input_kept)(const LayerBytes& bytes);
   std::int64_t (*again_bytes)(const LayerBytes& bytes);
+  std::int64_t (*brought_bytes)(const LayerBytes& bytes);
 };
 
 const LayerRow& layer_row(LayerKind kind);

@@ -16,47 +16,15 @@ void fused(LayerParameters& add, const std::string& suffix, std::int64_t columns
   parameter.head_dim = m.head_dim;
 }
 
-bool uses(const LayerBytes& bytes, ContextAttention attention) {
-  return bytes.context.cp > 1 && bytes.module.kind == ModuleKind::language &&
-         bytes.context.cp_attention == attention;
-}
-
-// Of `heads` heads, of the rows that this rank has of them while it attends.
-std::int64_t head_rows(const LayerBytes& bytes, std::int64_t heads) {
-  return uses(bytes, ContextAttention::ulysses) ? bytes.size.gathered * (heads / bytes.context.cp)
-                                                : bytes.size.tokens * heads;
-}
-
-// The output matrix's input.
-std::int64_t output_bytes(const LayerBytes& bytes) {
-  const Module& m = bytes.module;
-  return bytes.element() * bytes.size.tokens * (m.heads / bytes.context.tp) * m.head_dim;
-}
-
-std::int64_t query_bytes(const LayerBytes& bytes) {
-  const Module& m = bytes.module;
-  return bytes.element() * head_rows(bytes, m.heads / bytes.context.tp) * m.head_dim;
-}
-
-// Keys and values: of all contexts, where they are gathered.
-std::int64_t key_bytes(const LayerBytes& bytes) {
-  const Module& m = bytes.module;
-  const std::int64_t heads = std::max(1, m.kv_heads / bytes.context.tp);
-  return bytes.element() * 2 * m.head_dim *
-         (uses(bytes, ContextAttention::all_gather) ? bytes.size.gathered * heads
-                                                    : head_rows(bytes, heads));
-}
-
-// q, k and v before the norms of heads, and their scales.
-std::int64_t head_norm_bytes(const LayerBytes& bytes) {
-  const Module& m = bytes.module;
-  const std::int64_t heads = m.heads / bytes.context.tp,
-                     keys = std::max(1, m.kv_heads / bytes.context.tp);
-  return bytes.size.tokens *
-         (bytes.element() * (heads + 2 * keys) * m.head_dim + bytes.wide() * (heads + keys));
-}
-
 }  // namespace
+
+int key_groups(const Module& module, const ChunkContext& context) {
+  return context.cp_heads == 0 ? 1 : module.kv_heads / context.tp / context.cp_heads;
+}
+
+int key_parts(const Module& module, const ChunkContext& context) {
+  return context.cp_attention == ContextAttention::ring ? context.cp : key_groups(module, context);
+}
 
 void SelfAttention::parameters(LayerParameters& add) {
   const Module& m = add.module();
@@ -89,20 +57,20 @@ void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k
   const std::int64_t bytes =
       (query_rows() * q_like * query_width() + key_rows() * k_like * key_width()) * element();
   const int sequences = exchanges() ? size_.samples : size_.sequences;
-  // Passed round: every block of keys is a call of its own.
+  // Passed round: every block of keys is a call of its own; by groups, some heads.
   const std::int64_t keys = exchanges() ? mean_keys(size_.gathered_pairs, size_.gathered)
                                         : mean_keys(size_.pairs, size_.tokens);
   const int blocks = rings() ? context_.cp : 1;
   add(KernelKind::attention, flops_per_pair_and_width * pairs * width, bytes,
-      blocks * std::max(1, sequences), keys / blocks, flops_per_pair_and_width > 4 ? 2 : 1,
-      module_.head_dim);
+      groups() * blocks * std::max(1, sequences), keys / blocks,
+      flops_per_pair_and_width > 4 ? 2 : 1, module_.head_dim);
 }
 
 // Keys and values of the group's ranks, by sample.
 void SelfAttention::bring_keys() {
   const std::int64_t width = 2 * key_width(), elements = size_.gathered * width;
   passes(size_.tokens * width, 2, 1);  // as rows
-  if (rings()) return;                 // they go round while it attends
+  if (comes_by()) return;
   out_.collectives.push_back(
       {CollectiveKind::all_gather, Bytes(elements * element()), GroupKind::context});
   passes(elements, 2, 1);  // brought into order
@@ -111,10 +79,38 @@ void SelfAttention::bring_keys() {
 void SelfAttention::return_keys() {
   const std::int64_t width = 2 * key_width(), elements = size_.gathered * width;
   passes(size_.tokens * width, 2, 1);  // as rows
-  if (rings()) return;
+  if (comes_by()) return;
   out_.collectives.push_back(
       {CollectiveKind::reduce_scatter, Bytes(elements * element()), GroupKind::context});
   passes(elements, 2, 1);  // out of order
+}
+
+// Keys and values of some heads, or their gradients.
+void SelfAttention::move_group(CollectiveKind kind, bool beside_attention) {
+  const std::int64_t elements = size_.gathered * 2 * key_width() / groups();
+  out_.collectives.push_back(
+      {kind, Bytes(elements * element()), GroupKind::context, false, beside_attention});
+  passes(elements, 2, 1);  // brought into order, or out of it
+}
+
+void SelfAttention::bring_groups() {
+  for (int group = 0; group < groups() && groups() > 1; ++group)
+    move_group(CollectiveKind::all_gather, group > 0);
+}
+
+// What is attended to next comes first, then the gradients of what was attended to leave.
+void SelfAttention::bring_and_return_groups() {
+  if (groups() == 1) return;
+  move_group(CollectiveKind::all_gather, false);
+  for (int group = 0; group < groups(); ++group) {
+    if (group + 1 < groups()) move_group(CollectiveKind::all_gather, true);
+    if (group > 0) move_group(CollectiveKind::reduce_scatter, true);
+  }
+  move_group(CollectiveKind::reduce_scatter, false);
+}
+
+void SelfAttention::join_groups(std::int64_t width) {
+  if (groups() > 1) passes(size_.tokens * width, 2, 1);
 }
 
 // Every rank's keys and values come by, or their gradients with them: as many bytes as gathered.
@@ -160,8 +156,10 @@ void SelfAttention::head_norm_backward() {
 void SelfAttention::again() {
   if (!context()) rotate();
   pass_round(element());
+  bring_groups();
   attention(4, 2, 2);  // reads q, k, v; writes the output
   merge_blocks(size_.tokens * query_width(), wide_element());
+  join_groups(query_width());
 }
 
 void SelfAttention::forward() {
@@ -188,9 +186,11 @@ void SelfAttention::backward_input() {
   if (exchanges()) exchange_heads(query_width());
   pass_round(element());
   pass_round(wide_element());
+  bring_and_return_groups();
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   merge_blocks(size_.tokens * query_width(), wide_element());
   merge_blocks(size_.tokens * 2 * key_width(), wide_element());
+  join_groups(query_width() + 2 * key_width());
   if (exchanges()) {
     exchange_heads(query_width() + 2 * key_width());
     passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // as heads
@@ -219,32 +219,6 @@ std::string SelfAttention::refused(const Module& module, const ModuleLayout& lay
   return "cp " + std::to_string(layout.cp) + " does not divide the " + std::to_string(heads) +
          " key/value heads of a tensor-parallel rank, which cp_attention ulysses exchanges; use a "
          "cp that does, less tp, or another cp_attention";
-}
-
-std::int64_t SelfAttention::again_bytes(const LayerBytes& bytes) {
-  return query_bytes(bytes) +
-         bytes.wide() * head_rows(bytes, bytes.module.heads / bytes.context.tp);
-}
-
-std::int64_t SelfAttention::tape(const LayerBytes& bytes) {
-  const std::int64_t inputs = bytes.matrix_input() + bytes.low_rank(2);
-  if (!bytes.reaches_attention()) return inputs;
-  std::int64_t kept = query_bytes(bytes);
-  const bool selective = bytes.recompute == Recompute::selective,
-             exchanges = uses(bytes, ContextAttention::ulysses),
-             wants = bytes.trains() || bytes.adapts();
-  // Without tokens here nothing attends to what the context group gathers.
-  if (bytes.size.tokens > 0 || selective || exchanges) {
-    kept += key_bytes(bytes);
-    if (bytes.module.attention_sinks)
-      kept += bytes.wide() * (bytes.module.heads / bytes.context.tp);
-  }
-  if (bytes.module.qk_norm) kept += head_norm_bytes(bytes);
-  if (bytes.module.attention_gate)
-    kept += (wants && (!selective || exchanges) ? 2 : 1) * output_bytes(bytes);
-  // Back from the other ranks, what attention gave is another array than what it keeps.
-  if (exchanges && (wants || bytes.module.attention_gate)) kept += output_bytes(bytes);
-  return inputs + kept + (selective ? 0 : again_bytes(bytes));
 }
 
 }  // namespace polyphony

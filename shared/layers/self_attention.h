@@ -12,7 +12,10 @@
 //   Context parallelism, n ranks (ContextAttention): keys and values are gathered by sample, their gradients
 //   scattered; heads are exchanged, all of q, k, v there and the output back, G/n rows taking the place of T
 //   and G in the tape, and e·T·A·D/t more for the output matrix where it wants its input; or keys and
-//   values go round, G·2·K·D/t as own rows again, back with their gradients in w bytes.
+//   values go round, G·2·K·D/t as own rows again, back with their gradients in w bytes. By h
+//   heads (ModuleLayout::cp_heads) they are gathered beside the attention of the h heads before, in the
+//   backward again; there, beside it too, follow the gradients of those before. The tape has own rows,
+//   T·2·K·D/t; while the backward runs there are e·G·4·h·D, of the heads at hand and the next.
 //   Sinks, w·A/t of the tape, move nothing: they join the log-sum-exp.
 // Source: own derivation; what a pass reads and writes, own count of what exec/ does.
 #pragma once
@@ -22,6 +25,12 @@
 #include "shared/layers/layer_parameters.h"
 
 namespace polyphony {
+
+// How many groups of heads the keys of a context group are gathered in; 1: they are not.
+int key_groups(const Module& module, const ChunkContext& context);
+// How many parts one after another the attention's keys come in: one is attended to while the next
+// is on its way.
+int key_parts(const Module& module, const ChunkContext& context);
 
 class SelfAttention : public LayerKernels {
  public:
@@ -35,6 +44,8 @@ class SelfAttention : public LayerKernels {
   static std::int64_t tape(const LayerBytes& bytes);
   // Of it, what selective recomputation does without.
   static std::int64_t again_bytes(const LayerBytes& bytes);
+  // Keys and values that are brought again in the backward, as many as are there at once.
+  static std::int64_t brought_bytes(const LayerBytes& bytes);
   static std::string refused(const Module& module, const ModuleLayout& layout);
 
  private:
@@ -66,8 +77,14 @@ class SelfAttention : public LayerKernels {
   }
   void rotate();
   void attention(double flops_per_pair_and_width, int q_like, int k_like);
+  int groups() const { return context() ? key_groups(module_, context_) : 1; }
+  bool comes_by() const { return rings() || groups() > 1; }  // while it attends
   void bring_keys();
   void return_keys();
+  void move_group(CollectiveKind kind, bool beside_attention);
+  void bring_groups();
+  void bring_and_return_groups();
+  void join_groups(std::int64_t width);
   void pass_round(std::int64_t each);
   // Rows of `width`, for those of the group with a share of the heads; or back.
   void exchange_heads(std::int64_t width);

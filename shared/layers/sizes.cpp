@@ -67,19 +67,21 @@ Bytes workspace_bytes(const Module& module, LayerRange range, const WorkSize& si
   for (int layer = range.begin; layer < range.end; ++layer) {
     LayerBytes bytes = layer_bytes(module, stack, range, layer, size, context);
     const LayerRow& row = layer_row(stack[static_cast<std::size_t>(layer)]);
+    std::int64_t made = 0;
     switch (bytes.recompute) {
       case Recompute::none:
         break;
       case Recompute::selective:
-        most = std::max(most, row.again_bytes(bytes));
+        made = row.again_bytes(bytes);
         break;
       case Recompute::full: {
         const std::int64_t kept = row.tape(bytes);
         bytes.recompute = Recompute::none;
-        most = std::max(most, row.tape(bytes) - kept);
+        made = row.tape(bytes) - kept;
         break;
       }
     }
+    most = std::max(most, made + row.brought_bytes(bytes));
   }
   return Bytes(most);
 }

@@ -35,8 +35,8 @@ Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
 Bytes input_in_tape(const Module& module, LayerRange layers, const WorkSize& size,
                     const RankContext& context);
 
-// What the backward makes besides, while it runs: the tape of what is recomputed, one block at a
-// time.
+// What the backward makes besides, while it runs: the tape of what is recomputed, and keys that are
+// brought again (ModuleLayout::cp_heads), one block at a time.
 Bytes workspace_bytes(const Module& module, LayerRange layers, const WorkSize& size,
                       const RankContext& context);
 // When the weight part is an op of its own: {x, dy} of every layer that trains

@@ -192,6 +192,7 @@ std::string describe(const ModuleLayout& layout) {
     text += std::string(" ") + name(layout.tokens);
   if (layout.cp > 1 && layout.cp_attention != ContextAttention::all_gather)
     text += std::string(" ") + name(layout.cp_attention);
+  if (layout.cp_heads > 0) text += " heads by " + std::to_string(layout.cp_heads);
   if (layout.row_split > 0) text += " rows of " + std::to_string(layout.row_split);
   if (layout.ep > 1) text += " EP" + std::to_string(layout.ep);
   if (layout.expert_tp > 0) text += " experts TP" + std::to_string(layout.expert_tp);
@@ -216,6 +217,7 @@ std::string brief(const ModuleLayout& layout) {
   add(" CP", layout.cp);
   if (layout.cp > 1 && layout.cp_attention != ContextAttention::all_gather)
     text += name(layout.cp_attention)[0];
+  if (layout.cp_heads > 0) text += "h" + std::to_string(layout.cp_heads);
   add(" EP", layout.ep);
   add(" PP", layout.pp);
   add(" V", layout.vpp);

@@ -116,6 +116,10 @@ struct ModuleLayout {
   int expert_tp = 0;                  // 0: tp
   TokenAssignment tokens = TokenAssignment::contiguous;
   ContextAttention cp_attention = ContextAttention::all_gather;
+  // Key/value heads of a tensor-parallel rank that all-gather brings at a time, the next of them beside the
+  // attention of those before; what was brought is not kept, but brought again in the backward, which
+  // scatters gradients likewise. 0: all at once, and kept.
+  int cp_heads = 0;
   // Keys of a query that attention takes in one piece, its pieces joined by their log-sum-exps: long
   // rows leave no tail behind the others (shared/cost/attention_tail.h). 0: all.
   int row_split = 0;
@@ -132,6 +136,11 @@ struct ModuleLayout {
   bool operator==(const ModuleLayout&) const = default;
 
   int dp() const { return ranks / (tp * cp * pp); }
+  bool gathers_keys() const { return cp > 1 && cp_attention == ContextAttention::all_gather; }
+  // Of a module with so many key/value heads: some of a rank's at a time.
+  bool gathers_by_heads(int kv_heads) const {
+    return gathers_keys() && cp_heads > 0 && cp_heads < kv_heads / tp;
+  }
   int experts_tp() const { return expert_tp == 0 ? tp : expert_tp; }
   Rank rank_at(int t, int c, int d, int p) const {
     return Rank(static_cast<std::size_t>(first_rank + t + tp * (c + cp * (d + dp() * p))));

@@ -121,7 +121,33 @@ Verdict check_recompute(const Module& module, const ModuleLayout& layout) {
   return {};
 }
 
+// Of a homogeneous layout's one grid the language module takes its part, the others none.
+Verdict check_head_groups(const Module& module, const ModuleLayout& layout) {
+  if (layout.cp_heads == 0 || module.kind != ModuleKind::language) return {};
+  const std::string what = module.name + ": cp_heads " + number(layout.cp_heads);
+  if (!layout.gathers_keys())
+    return refuse(what +
+                  " is for context-parallel ranks that gather keys, cp over 1 and "
+                  "cp_attention all-gather; leave it out");
+  const int heads = std::max(1, module.kv_heads / layout.tp);
+  if (heads % layout.cp_heads == 0) return {};
+  return refuse(what + " does not divide the " + number(heads) +
+                " key/value heads of a tensor-parallel rank; nearest legal: " +
+                nearest_divisors(heads, layout.cp_heads));
+}
+
 }  // namespace
+
+Verdict check_language_alone(const Module& module, const ModuleLayout& layout) {
+  if (module.kind == ModuleKind::language) return {};
+  if (layout.row_split != 0)
+    return refuse(module.name + ": row_split " + number(layout.row_split) +
+                  " is for rows of a language module; leave it out");
+  if (layout.cp_heads != 0)
+    return refuse(module.name + ": cp_heads " + number(layout.cp_heads) +
+                  " is for keys of a language module; leave it out");
+  return {};
+}
 
 Verdict check_grid(const Module& module, const ModuleLayout& layout) {
   if (layout.tp < 1 || layout.cp < 1 || layout.pp < 1 || layout.vpp < 1 || layout.ep < 1 ||
@@ -145,9 +171,9 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
       if (const std::string why = part->refused(module, layout); !why.empty())
         return refuse(module.name + ": " + why);
   }
-  if (layout.row_split < 0 || (layout.row_split > 0 && module.kind != ModuleKind::language))
-    return refuse(module.name + ": row_split " + number(layout.row_split) +
-                  " is for rows of a language module; leave it out");
+  if (layout.row_split < 0 || layout.cp_heads < 0)
+    return refuse(module.name + ": row_split and cp_heads must be at least 0");
+  if (Verdict verdict = check_head_groups(module, layout)) return verdict;
   if (Verdict verdict = check_expert_parallel(module, layout)) return verdict;
   if (Verdict verdict = check_sharding(module, layout)) return verdict;
   return check_recompute(module, layout);

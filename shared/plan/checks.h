@@ -20,6 +20,8 @@ std::string nearest_divisors(std::int64_t value, std::int64_t asked);
 Verdict check_model(const Model& model);
 // One module's tp, cp, ep, sp, shard and recompute against its own dimensions.
 Verdict check_grid(const Module& module, const ModuleLayout& layout);
+// Of a module with a grid of its own: what is the language module's is not said of another.
+Verdict check_language_alone(const Module& module, const ModuleLayout& layout);
 // Where the grids lie, and blocks over their stages.
 Verdict check_placement(const Model& model, const Layout& layout, int cluster_ranks);
 Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& layout);

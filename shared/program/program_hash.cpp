@@ -38,11 +38,11 @@ auto fields(const Model& value) {
 }
 auto fields(const ModuleLayout& value) {
   const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, cp_attention, row_split, spread, first_rank, ranks, blocks, ahead, item_cost,
-               sub_microbatch, stage_costs] = value;
+               tokens, cp_attention, cp_heads, row_split, spread, first_rank, ranks, blocks, ahead,
+               item_cost, sub_microbatch, stage_costs] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
-                  expert_tp, tokens, cp_attention, row_split, spread, first_rank, ranks, blocks,
-                  ahead, sub_microbatch);
+                  expert_tp, tokens, cp_attention, cp_heads, row_split, spread, first_rank, ranks,
+                  blocks, ahead, sub_microbatch);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;

@@ -42,6 +42,7 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
   if (grid.cp_attention != ContextAttention::all_gather)
     json["cp_attention"] = name(grid.cp_attention);
+  if (grid.cp_heads > 0) json["cp_heads"] = grid.cp_heads;
   if (grid.row_split > 0) json["row_split"] = grid.row_split;
   if (grid.spread != Spread::samples) json["spread"] = name(grid.spread);
   if (!grid.blocks.empty()) json["blocks"] = grid.blocks;

@@ -139,6 +139,9 @@ const ObjectForm& grid_form() {
        {"tokens", choice_form(enum_names<TokenAssignment>()), "how cp ranks divide a sequence"},
        {"cp_attention", choice_form(enum_names<ContextAttention>()),
         "how cp ranks attend: keys gathered, heads exchanged, or keys passed round"},
+       {"cp_heads", integer_form(0, kMostRanks),
+        "language, all-gather: key/value heads of a rank that cp ranks gather at a time, the next "
+        "beside the attention of those before; 0: all"},
        {"row_split", integer_form(0, std::int64_t{1} << 30),
         "language: keys of a row that attention takes in one piece; 0: all"},
        {"spread", choice_form(enum_names<Spread>()),

@@ -84,6 +84,7 @@ ModuleLayout read_grid(const JsonValue& value) {
   if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
   if (value.has("cp_attention"))
     grid.cp_attention = enum_named<ContextAttention>(value.at("cp_attention").text());
+  value.read("cp_heads", grid.cp_heads);
   value.read("row_split", grid.row_split);
   if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
   value.read("blocks", grid.blocks);

@@ -24,13 +24,14 @@ ModuleLayout LayerCut::grid() const {
   grid.sp = sp;
   grid.recompute = recompute;
   grid.cp_attention = cp_attention;
+  grid.cp_heads = cp_heads;
   grid.ranks = tp * cp * ep;
   return grid;
 }
 
 void LayerCut::add_to(Key& key) const {
   key.insert(key.end(), {tp, cp, ep, expert_tp, static_cast<int>(sp), static_cast<int>(recompute),
-                         static_cast<int>(cp_attention)});
+                         static_cast<int>(cp_attention), cp_heads});
 }
 
 LayerRange recomputed_range(const ModuleLayout& layout) {

@@ -23,7 +23,8 @@ struct LayerCut {
         expert_tp(grid.experts_tp()),
         sp(grid.sp && grid.tp > 1),
         recompute(grid.recompute),
-        cp_attention(grid.cp_attention) {}
+        cp_attention(grid.cp_attention),
+        cp_heads(grid.cp_heads) {}
   ModuleLayout grid() const;  // one of those that are cut so
   void add_to(Key& key) const;
 
@@ -31,6 +32,7 @@ struct LayerCut {
   bool sp;
   Recompute recompute;
   ContextAttention cp_attention;
+  int cp_heads;
 };
 
 // A run of one module's layers on a stage, cut where edges enter or leave; where gradients are

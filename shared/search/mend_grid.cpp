@@ -35,6 +35,7 @@ bool mend(ModuleLayout& grid) {
   if (!grid.sp && grid.expert_tp == 1) grid.expert_tp = 0;
   if (grid.cp == 1) grid.tokens = TokenAssignment::contiguous;
   if (grid.cp == 1) grid.cp_attention = ContextAttention::all_gather;
+  if (!grid.gathers_keys()) grid.cp_heads = 0;
   if (grid.shard == Shard::none) grid.shard_ranks = 0;
   const int copies = grid.dp() * grid.cp;
   if (grid.shard_ranks > 0) grid.shard_ranks = divisor_below(copies, grid.shard_ranks);

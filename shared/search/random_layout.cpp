@@ -32,6 +32,7 @@ class Drawn {
     draw_works();
     if (layout_.placement != Placement::homogeneous && draws_.chance(25))
       layout_.bridge = Bridge::leader;
+    draw_head_groups();
     return layout_;
   }
 
@@ -95,6 +96,16 @@ class Drawn {
       if (size < left && draws_.chance(20)) sizes.push_back(size);
     if (groups == 1 || sizes.empty()) return 1;
     return draws_.pick(sizes);
+  }
+
+  void draw_head_groups() {
+    ModuleLayout& to = grid(language_.value);
+    if (!to.gathers_keys() || !draws_.chance(50)) return;
+    const Module& module = model_.modules[language_.value];
+    const int heads = std::max(1, module.kv_heads / to.tp);
+    to.cp_heads = draws_.pick(divisors(heads, heads));
+    if (layout_.placement == Placement::homogeneous)  // one grid
+      for (ModuleLayout& other : layout_.modules) other.cp_heads = to.cp_heads;
   }
 
   void draw_grid(std::size_t m) {
@@ -264,19 +275,6 @@ class Drawn {
 };
 
 }  // namespace
-
-std::vector<Placement> placements_of(const Model& model) {
-  const auto owners =
-      std::count_if(model.modules.begin(), model.modules.end(),
-                    [](const Module& module) { return module.kind != ModuleKind::projector; });
-  if (owners == 1) return {Placement::homogeneous};
-  std::vector<Placement> placements{Placement::homogeneous, Placement::non_colocated,
-                                    Placement::mixed};
-  // What a language module feeds cannot have its ranks.
-  if (model.modules.back().kind == ModuleKind::language)
-    placements.insert(placements.begin() + 1, Placement::colocated);
-  return placements;
-}
 
 std::optional<Layout> random_layout(const Scenario& scenario, Placement placement,
                                     std::uint64_t seed) {

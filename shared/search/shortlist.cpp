@@ -11,8 +11,8 @@ namespace {
 auto key_of(const ModuleLayout& grid) {
   return std::tuple(grid.tp * grid.cp * grid.pp * grid.vpp, grid.pp, grid.vpp, grid.tp, grid.cp,
                     grid.ep, grid.expert_tp, grid.sp, grid.recompute, grid.shard, grid.shard_ranks,
-                    grid.tokens, grid.cp_attention, grid.row_split, grid.spread, grid.first_rank,
-                    grid.ranks, grid.recompute_blocks, grid.blocks, grid.ahead);
+                    grid.tokens, grid.cp_attention, grid.cp_heads, grid.row_split, grid.spread,
+                    grid.first_rank, grid.ranks, grid.recompute_blocks, grid.blocks, grid.ahead);
 }
 
 }  // namespace

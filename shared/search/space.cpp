@@ -271,6 +271,7 @@ Layout at_rest(const Scenario& scenario, Layout layout) {
     if (grid.shard == Shard::none || grid.shard_ranks == copies) grid.shard_ranks = 0;
     if (grid.cp == 1) grid.tokens = TokenAssignment::contiguous;
     if (grid.cp == 1) grid.cp_attention = ContextAttention::all_gather;
+    if (!grid.gathers_keys()) grid.cp_heads = 0;
     if (grid.recompute_blocks == std::vector<int>{0, model.modules[m].layers})
       grid.recompute_blocks.clear();
     if (grid.pp * grid.vpp == 1) grid.blocks.clear();

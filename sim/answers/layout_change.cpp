@@ -61,6 +61,7 @@ void add_grid(const std::string& whose, bool experts, const ModuleLayout& from,
   if (from.cp > 1 && to.cp > 1) words.add(whose + "tokens", from.tokens, to.tokens);
   if (from.cp > 1 && to.cp > 1)
     words.add(whose + "attention over CP", from.cp_attention, to.cp_attention);
+  words.add(whose + "heads a gather", from.cp_heads, to.cp_heads);
   words.add(whose + "row split", from.row_split, to.row_split);
   if (experts) {
     words.add(whose + "EP", from.ep, to.ep);

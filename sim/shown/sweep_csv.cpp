@@ -82,6 +82,7 @@ void add_layout(const Model& model, const Layout& layout, Row& row) {
     add(module + "recompute_blocks", grid.recompute_blocks);
     add(module + "tokens", name(grid.tokens));
     add(module + "cp_attention", name(grid.cp_attention));
+    add(module + "cp_heads", grid.cp_heads);
     add(module + "row_split", grid.row_split);
     add(module + "spread", name(grid.spread));
     add(module + "ahead", grid.ahead);

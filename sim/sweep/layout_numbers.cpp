@@ -32,6 +32,7 @@ void visit_grid(Grid& grid, Visit visit) {
   visit(grid.expert_tp);
   visit(grid.tokens);
   visit(grid.cp_attention);
+  visit(grid.cp_heads);
   visit(grid.row_split);
   visit(grid.spread);
   visit(grid.first_rank);

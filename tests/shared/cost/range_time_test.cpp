@@ -125,6 +125,54 @@ TEST_CASE("context parallelism: keys that go round hide beside the attention, ot
   CHECK(more(ContextAttention::ulysses, 1e9) == doctest::Approx(4 * 1000 * 64 * 4 / 2 / 1e9));
 }
 
+TEST_CASE(
+    "context parallelism: keys by heads hide beside the heads before, and the last gradients "
+    "show") {
+  Module module = two_blocks(128);
+  module.ffn = 256;
+  const WorkSize size{.tokens = 500,
+                      .pairs = 375'000,
+                      .sequences = 1,
+                      .samples = 1,
+                      .gathered = 1000,
+                      .gathered_pairs = 500'500};
+  const auto more = [&](int heads, Phase phase, double rate, Recompute recompute) {
+    const ChunkContext context{.cp = 2, .cp_heads = heads, .recompute = recompute};
+    const auto time = [&](double each) {
+      const Ring ring{2, 1, BytesPerSecond(each), BytesPerSecond(each), Seconds(0)};
+      return range_time(module, {1, 2}, phase, size, context, {{}, ring, {}}, slow_memory());
+    };
+    return (time(rate) - time(1e18)).count();
+  };
+  const auto forward = [&](int heads, double rate) {
+    return more(heads, Phase::forward, rate, Recompute::none);
+  };
+  const auto backward = [&](int heads, double rate) {
+    return more(heads, Phase::backward, rate, Recompute::none);
+  };
+  // As above; all 4 heads at once, kept: forward they come, backward gradients leave.
+  const double gathered = 512'000;
+  CHECK(forward(0, 1e9) == doctest::Approx(gathered / 1e9));
+  CHECK(backward(0, 1e9) == doctest::Approx(gathered / 1e9));
+  // One head at a time, forward: of 4 gathers the first shows, three have three heads' attention beside them,
+  // which is 4·500·128 and 4·1,000·128 bytes and a launch each of 4.
+  const double attention = (2 * 500 + 2 * 1000) * 128 * 4 / 1e9 + 4e-6;
+  CHECK(forward(1, 1e9) == doctest::Approx(gathered / 4 / 1e9));
+  CHECK(forward(1, 1e8) == doctest::Approx(gathered / 1e8 - attention * 3 / 4));
+  // Two at a time: half shows, half has half beside it.
+  const double pairs = (2 * 500 + 2 * 1000) * 128 * 4 / 1e9 + 2e-6;
+  CHECK(forward(2, 1e9) == doctest::Approx(gathered / 2 / 1e9));
+  CHECK(forward(2, 1e8) == doctest::Approx(gathered / 1e8 - pairs / 2));
+  // Backward, keys come again and gradients leave: of each the first, or the last, shows; all of the
+  // attention has messages beside it: 4·500·128 and 4·1,000·128 numbers, four launches.
+  const double back = (4 * 500 + 4 * 1000) * 128 * 4 / 1e9 + 4e-6;
+  CHECK(backward(1, 1e9) == doctest::Approx(2 * gathered / 4 / 1e9));
+  CHECK(backward(1, 1e8) == doctest::Approx(2 * gathered / 1e8 - back));
+  // Attention run again: keys come once more, beside three of its four heads.
+  CHECK(more(1, Phase::backward, 1e8, Recompute::selective) ==
+        doctest::Approx(3 * gathered / 1e8 - back - attention * 3 / 4));
+}
+
 TEST_CASE("rows of edges come to a chunk once") {
   const Module language = examples::llama_70b();
   const WorkSize size{

@@ -167,6 +167,17 @@ TEST_CASE("tapes of recomputed, shared and gathered blocks") {
   CHECK(tape(kBlock, dealt, 300) == block + 200 * 2 * 1024 * 2);
   dealt.recompute = Recompute::selective;
   CHECK(workspace(dealt, 300) == core);
+  // 2 of the 8 key/value heads at a time: own ones alone are kept; of 300 tokens 2 heads of 128, k and v, and the
+  // next 2 are there in the backward.
+  dealt.cp_heads = 2;
+  const std::int64_t brought = 300 * 2 * (2 * 2 * 128) * 2;
+  CHECK(workspace(dealt, 300) == core + brought);
+  dealt.recompute = Recompute::full;
+  CHECK(tape(kBlock, dealt, 300) == input);
+  CHECK(workspace(dealt, 300) == block - input + brought);
+  dealt.recompute = Recompute::none;
+  CHECK(tape(kBlock, dealt, 300) == block);
+  CHECK(workspace(dealt, 300) == brought);
 }
 
 }  // namespace polyphony

@@ -61,6 +61,7 @@ TEST_CASE("random layouts: legal, the same again, of every coordinate") {
   features["zigzag"] = any_grid([](const Grid& g) { return g.tokens == TokenAssignment::zigzag; });
   for (const auto way : {ContextAttention::ulysses, ContextAttention::ring})
     features[name(way)] = any_grid([way](const Grid& g) { return g.cp_attention == way; });
+  features["heads at a time"] = any_grid([](const Grid& g) { return g.cp_heads > 0; });
   features["images"] = any_grid([](const Grid& g) { return g.spread == Spread::images; });
   features["blocks"] = any_grid([](const Grid& g) { return !g.blocks.empty(); });
   features["leader"] = [](const Layout& layout) { return layout.bridge == Bridge::leader; };
