@@ -85,9 +85,10 @@ struct WorkCurve {
   bool operator==(const WorkCurve&) const = default;
 };
 // What a work costs each rank of a stage: seconds of its forward, of its backward (of the input, of the
-// weights) and of its message to the next stage; bytes that it keeps in between.
+// weights) and of its message to the next stage; bytes that it keeps in between, and from the first part of
+// a backward to the second.
 struct StageCurves {
-  WorkCurve forward, input, weight, message, kept;
+  WorkCurve forward, input, weight, message, kept, held;
   bool operator==(const StageCurves&) const = default;
 };
 // By what planner dip orders the turns of a branch (shared/plan/searched_step.h).
@@ -159,7 +160,7 @@ struct Layout {
   Bridge bridge = Bridge::sharded;
   Balance balance = Balance::aware;
   Planning planner = Planning::none;
-  int placements = 400;  // planner dip: of a whole step, that its search tries
+  int placements = 1000;  // planner dip: of a whole step, that its search tries
   // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
   // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
   // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.

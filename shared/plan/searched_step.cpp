@@ -1,6 +1,7 @@
 #include "shared/plan/searched_step.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -18,7 +19,7 @@ const StageCosts::Way& way_of(const Branch& branch, std::size_t way) {
   return ways[std::min(way, ways.size() - 1)];
 }
 
-StageCost cost_of(const StageCurves& stage, const WorkSize& size) {
+StageCost cost_of(const StageCurves& stage, const WorkSize& size, bool apart) {
   const auto at = [&](const WorkCurve& curve) {
     if (size.tokens == 0) return 0.0;
     return curve.square * static_cast<double>(size.pairs) +
@@ -26,7 +27,8 @@ StageCost cost_of(const StageCurves& stage, const WorkSize& size) {
   };
   const auto seconds = [&](const WorkCurve& curve) { return Seconds(at(curve)); };
   return {seconds(stage.forward), seconds(stage.input), seconds(stage.weight),
-          Bytes(std::llround(at(stage.kept))), seconds(stage.message)};
+          Bytes(std::llround(apart ? std::max(at(stage.kept), at(stage.held)) : at(stage.kept))),
+          seconds(stage.message)};
 }
 
 void take_larger(StageCost& most, const StageCost& other) {
@@ -35,6 +37,13 @@ void take_larger(StageCost& most, const StageCost& other) {
   most.weight = std::max(most.weight, other.weight);
   most.kept = std::max(most.kept, other.kept);
   most.message = std::max(most.message, other.message);
+}
+
+bool has_parts(const std::vector<Turns>& orders) {
+  return std::any_of(orders.begin(), orders.end(), [](const Turns& turns) {
+    return std::any_of(turns.begin(), turns.end(),
+                       [](const Turn& turn) { return turn.kind == TurnKind::backward_weight; });
+  });
 }
 
 // The branch that one feeds.
@@ -66,7 +75,7 @@ namespace {
 // `curves(branch, stage, work)`: by what it is priced.
 template <class Curves>
 StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
-                      const StepPlan& step, Curves curves) {
+                      const StepPlan& step, bool apart, Curves curves) {
   StepCosts costs;
   costs.ranks = static_cast<int>(step.orders.size());
   costs.microbatches = plan.branches[plan.language].microbatches;
@@ -100,7 +109,8 @@ StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
       const Work& work = step.works.works[w];
       const WorkSize size = work_size(model, module, batch, step.works, work);
       for (std::size_t s = 0; s < stages; ++s)
-        take_larger(of.costs[s * works + work.index], cost_of(curves(b, s, work.index), size));
+        take_larger(of.costs[s * works + work.index],
+                    cost_of(curves(b, s, work.index), size, apart));
     }
     costs.branches.push_back(std::move(of));
   }
@@ -110,8 +120,8 @@ StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
 }  // namespace
 
 StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
-                     std::size_t way) {
-  return price_works(model, plan, batch, step,
+                     std::size_t way, bool apart) {
+  return price_works(model, plan, batch, step, apart,
                      [&](std::size_t branch, std::size_t stage, std::uint32_t) -> const auto& {
                        return way_of(plan.branches[branch], way).stages[stage];
                      });
@@ -124,7 +134,7 @@ StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
     for (const Turn& turn : turns)
       if (is_forward(turn))
         recipes[{turn.branch, turn.stage, static_cast<std::uint32_t>(turn.work)}] = turn.recipe;
-  return price_works(model, plan, batch, step,
+  return price_works(model, plan, batch, step, has_parts(step.orders),
                      [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
                        const auto& ways = plan.branches[branch].grid.stage_costs->ways;
                        const Recipe recipe = recipes.at({branch, stage, work});
@@ -165,21 +175,35 @@ std::optional<Candidate> fitted(const Plan& plan, const std::vector<StepCosts>& 
 
 void search_orders(const Model& model, const Plan& plan, const Batch& batch,
                    const SearchBudget& budget, StepPlan& step) {
-  std::vector<StepCosts> ways;
-  for (std::size_t way = 0, count = count_ways(plan); way < count; ++way)
-    ways.push_back(step_costs(model, plan, batch, step, way));
-  if (ways.empty()) return;
+  const std::size_t count = count_ways(plan);
+  if (count == 0) return;
+  std::array<std::vector<StepCosts>, 2> ways;  // backwards whole, in parts
+  for (std::size_t way = 0; way < count; ++way)
+    for (const bool apart : {false, true})
+      ways[apart].push_back(step_costs(model, plan, batch, step, way, apart));
+  std::optional<Candidate> best = fitted(plan, ways[has_parts(step.orders)], step.orders);
+  std::size_t best_way = 0;
   SearchBudget each = budget;
-  each.placements = std::max(1, budget.placements / static_cast<int>(ways.size()));
-  std::optional<Candidate> best = fitted(plan, ways, step.orders);
-  for (const StepCosts& way : ways) {
-    auto found = search_order(way, each);
+  const auto search = [&](std::size_t way, bool apart) {
+    each.apart = apart;
+    auto found = search_order(ways[apart][way], each);
     auto* order = std::get_if<FoundOrder>(&found);
-    if (!order) continue;
-    auto other = fitted(plan, ways, std::move(order->orders));
-    if (other && (!best || other->makespan < best->makespan)) best = std::move(other);
-  }
-  if (best) step.orders = std::move(best->orders);
+    if (!order) return;
+    auto other = fitted(plan, ways[has_parts(order->orders)], std::move(order->orders));
+    if (!other || (best && other->makespan >= best->makespan)) return;
+    best = std::move(other);
+    best_way = way;
+  };
+  // Half for a look at all, half for what promises the most.
+  each.from = {step.orders};
+  each.placements = std::max(1, budget.placements / (4 * static_cast<int>(count)));
+  for (std::size_t way = 0; way < count; ++way)
+    for (const bool apart : {false, true}) search(way, apart);
+  if (!best) return;
+  each.from = {best->orders};
+  each.placements = budget.placements / 2;
+  search(best_way, has_parts(best->orders));
+  step.orders = std::move(best->orders);
 }
 
 }  // namespace polyphony

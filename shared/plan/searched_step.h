@@ -5,6 +5,7 @@
 //   costs what it costs the lane that has the most to do.
 //   Encoders' works are sub-microbatches where there are more of them than microbatches
 //   (shared/plan/assign.h); they are joined where the language module takes the microbatch.
+//   Backwards are whole or all in two parts, whichever is quicker.
 //   What a turn recomputes is the least that fits: of the ways that stage_costs has, which are those up to the
 //   module's `recompute` (shared/planner/memory_choice.h).
 // Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2), sections 4 and 5; own code.
@@ -18,9 +19,10 @@
 namespace polyphony {
 
 // What the works of a step cost: ranks are the step's orders (StepPlan::order_of); `way`: position in
-// StageCosts::ways, of modules that have fewer the last.
+// StageCosts::ways, of modules that have fewer the last. `apart`: what backwards in two parts keep, as if all
+// of it were there from the forward on.
 StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
-                     std::size_t way = 0);
+                     std::size_t way = 0, bool apart = false);
 
 // As the step's turns recompute.
 StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,

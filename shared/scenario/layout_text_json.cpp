@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 Json numbers(const StageCurves& stage) {
   Json list = Json::array();
   for (const WorkCurve* curve :
-       {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept})
+       {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept, &stage.held})
     for (const double number : {curve->square, curve->linear, curve->constant})
       list.push_back(number);
   return list;

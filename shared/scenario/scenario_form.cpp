@@ -98,13 +98,13 @@ const ObjectForm& span_form() {
 }
 
 const ObjectForm& stage_costs_form() {
-  const Form stages = list_form(list_form(number_form(0, 1e15), 15, 15), 1, kMostLayers);
+  const Form stages = list_form(list_form(number_form(0, 1e15), 18, 18), 1, kMostLayers);
   static const ObjectForm form{
       "stage_costs",
       "What a work costs each stage: of its forward, backward of the input, backward of the "
       "weights, "
-      "message to the next stage (seconds) and of what it keeps (bytes), the parts per pair that "
-      "attends, per token, and per work",
+      "message to the next stage (seconds), of what it keeps, and between the parts of a backward "
+      "(bytes): the parts per pair that attends, per token, and per work",
       {{"layout", stages, "as `recompute` and `recompute_blocks` say"},
        {"none", stages, "without recomputation"},
        {"selective", stages, "attention computed again"},

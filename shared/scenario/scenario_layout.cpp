@@ -42,7 +42,7 @@ std::vector<StageCurves> read_stage_curves(const JsonValue& value) {
     StageCurves& stage = stages.emplace_back();
     std::size_t next = 0;
     for (WorkCurve* curve :
-         {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept})
+         {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept, &stage.held})
       for (double* number : {&curve->square, &curve->linear, &curve->constant})
         *number = numbers.at(next++).number();
   }

@@ -23,14 +23,14 @@ std::vector<Recipe> ways_of(const ModuleLayout& grid) {
 
 // Of one work on one stage.
 struct Measured {
-  double forward = 0, input = 0, weight = 0, message = 0, kept = 0;
+  double forward = 0, input = 0, weight = 0, message = 0, kept = 0, held = 0;
 };
 using Figure = double Measured::*;
 constexpr Figure kFigures[] = {&Measured::forward, &Measured::input, &Measured::weight,
-                               &Measured::message, &Measured::kept};
+                               &Measured::message, &Measured::kept,  &Measured::held};
 constexpr WorkCurve StageCurves::* kCurves[] = {&StageCurves::forward, &StageCurves::input,
-                                                &StageCurves::weight, &StageCurves::message,
-                                                &StageCurves::kept};
+                                                &StageCurves::weight,  &StageCurves::message,
+                                                &StageCurves::kept,    &StageCurves::held};
 
 // A Program's ops, by stage and work.
 class StepCensus {
@@ -43,7 +43,11 @@ class StepCensus {
                     "lowering made a Program that cannot run");
     const auto& graph = std::get<Compiled>(compiled);
     const CostTable costs = price(program, graph, cluster, profile);
-    memory = predict_memory(program, estimate(program, graph, costs).timeline);
+    Program rest = program;
+    for (Buffer& buffer : rest.buffers)
+      if (buffer.kind == BufferKind::tape || buffer.kind == BufferKind::boundary)
+        buffer.bytes = Bytes(0);
+    memory = predict_memory(rest, estimate(program, graph, costs).timeline);
     for (std::uint32_t n = 0; n < graph.nodes.size(); ++n)
       if (graph.nodes[n].kind == NodeKind::message) message_node_[graph.nodes[n].what] = n;
     for (std::size_t b = 0; b < plan.branches.size(); ++b) {
@@ -58,7 +62,7 @@ class StepCensus {
 
   // [branch][stage · works of all branches + work]
   std::vector<std::vector<Measured>> measured;
-  std::vector<RankMemory> memory;
+  std::vector<RankMemory> memory;  // without tapes and boundaries
 
  private:
   struct Place {
@@ -79,6 +83,7 @@ class StepCensus {
          : compute->phase == Phase::backward_weight ? sum.weight
                                                     : sum.input) += seconds;
         if (learns) sum.kept += bytes(op, Use::free, false);
+        if (compute->phase == Phase::backward_weight) sum.held += waiting(op);
       } else if (const auto* sent = std::get_if<Exchange>(&op.what); sent && sent->sends) {
         for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w) {
           const auto* made = std::get_if<Compute>(&program_.ops[program_.waits[w].value].what);
@@ -115,6 +120,19 @@ class StepCensus {
                              (buffer.kind == BufferKind::tape && !boundaries_alone)))
         sum += static_cast<double>(buffer.bytes.value);
     }
+    return sum;
+  }
+
+  // What an op frees that others have allocated.
+  double waiting(const Op& op) const {
+    std::map<BufferId, double> freed;
+    for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
+      if (const BufferUse& one = program_.buffer_uses[u]; one.use == Use::free)
+        freed[one.buffer] = static_cast<double>(program_.buffers[one.buffer.value].bytes.value);
+    for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
+      if (program_.buffer_uses[u].use == Use::allocate) freed.erase(program_.buffer_uses[u].buffer);
+    double sum = 0;
+    for (const auto& [buffer, bytes] : freed) sum += bytes;
     return sum;
   }
 
@@ -156,14 +174,41 @@ std::vector<double> room_of(const Program& program, const Branch& branch,
   for (std::size_t r = 0; r < memory.size(); ++r) {
     const int index = branch.index_of(Rank(r));
     if (index < 0 || program.rank_ops[r].begin == program.rank_ops[r].end) continue;
-    const auto at = [&](BufferKind kind) {
-      return memory[r].at_peak[static_cast<std::size_t>(kind)];
-    };
-    const Bytes fixed = memory[r].peak - at(BufferKind::tape) - at(BufferKind::boundary);
     double& least = room[static_cast<std::size_t>(index)];
-    least = std::min(least, std::max(0.0, static_cast<double>((device - fixed).value)));
+    least = std::min(least, std::max(0.0, static_cast<double>((device - memory[r].peak).value)));
   }
   return room;
+}
+
+// Forwards by their recipes, backwards whole or in two parts, one right after the other.
+template <class RecipeOf>
+Turns run_so(const Turns& turns, RecipeOf recipe_of, bool apart) {
+  Turns result;
+  for (Turn turn : turns) {
+    if (turn.kind == TurnKind::backward_weight) continue;
+    turn.overlapped = false;
+    if (is_forward(turn)) {
+      turn.recipe = recipe_of(turn.branch);
+    } else {
+      turn.kind = apart ? TurnKind::backward_input : TurnKind::backward;
+    }
+    result.push_back(turn);
+    if (is_forward(turn) || !apart) continue;
+    turn.kind = TurnKind::backward_weight;
+    result.push_back(turn);
+  }
+  return result;
+}
+
+using Census = std::vector<std::vector<Measured>>;
+void take_parts(const Census& apart, Census& whole) {
+  for (std::size_t b = 0; b < whole.size(); ++b)
+    for (std::size_t at = 0; at < whole[b].size(); ++at) {
+      Measured& one = whole[b][at];
+      one.weight = std::min(one.input, apart[b][at].weight);
+      one.input -= one.weight;
+      one.held = apart[b][at].held;
+    }
 }
 
 }  // namespace
@@ -177,18 +222,20 @@ void fit_stage_costs(const Scenario& scenario, const Layout& layout, const Hardw
   std::size_t most = 0;
   for (const Branch& branch : plan.branches) most = std::max(most, ways_of(branch.grid).size());
   std::vector<StageCosts> fitted(plan.branches.size());
+  const StepPlan own = make_step_plan(scenario, layout, whole.plan, whole.batch);
   for (std::size_t way = 0; way < most; ++way) {
-    StepPlan step = make_step_plan(scenario, layout, whole.plan, whole.batch);
     const auto recipe_of = [&](std::size_t branch) {
       const std::vector<Recipe> ways = ways_of(plan.branches[branch].grid);
       return ways[std::min(way, ways.size() - 1)];
     };
-    for (Turns& turns : step.orders)
-      for (Turn& turn : turns)
-        if (is_forward(turn)) turn.recipe = recipe_of(turn.branch);
-    const Program program =
-        lower(scenario, layout, whole.plan, step, whole.batch, StepKind::train, profile.stack);
-    const StepCensus census(whole.plan, program, healthy, profile);
+    const auto lowered = [&](bool apart) {
+      StepPlan step = own;
+      for (Turns& turns : step.orders) turns = run_so(turns, recipe_of, apart);
+      return lower(scenario, layout, whole.plan, step, whole.batch, StepKind::train, profile.stack);
+    };
+    const Program program = lowered(false), in_parts = lowered(true);
+    StepCensus census(whole.plan, program, healthy, profile);
+    take_parts(StepCensus(whole.plan, in_parts, healthy, profile).measured, census.measured);
     for (std::size_t b = 0; b < plan.branches.size(); ++b) {
       const Branch& branch = plan.branches[b];
       if (way >= ways_of(branch.grid).size()) continue;

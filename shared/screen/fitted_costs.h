@@ -1,10 +1,11 @@
 // What works cost the stages of a layout under planner dip (ModuleLayout::stage_costs), as its priced Program
 // says: of the typical batch, a curve through the works of each stage (shared/plan/work_curve.h).
-//   seconds   ops of a turn together, as they take alone; the slowest rank of a cell
+//   seconds   ops of a turn together, as they take alone; the slowest rank of a cell. Of a backward: what a
+//             weight part takes by itself, and what the whole takes longer than that
 //   message   of the rows that go on; its gradient takes as long
 //   kept      what a backward frees of what its forward made or read. A stage without one keeps what
 //             it has made
-//   room      of a rank at its peak all but tapes and boundaries, taken from the device's memory
+//   room      what the device has beside the most that is there of all but tapes and boundaries
 //   ways      none, selective, full, up to the module's `recompute`; as the layout says, where that is of
 //             some blocks alone
 // A folded Program stands for the whole where there is one.

@@ -81,7 +81,11 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
     const auto other =
         predict(scenario, without_search(resolved), batch, profile, Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
-    answer.order->unplanned = std::get<Prediction>(other).estimate.step();
+    const auto& unplanned = std::get<Prediction>(other);
+    answer.order->unplanned = unplanned.estimate.step();
+    for (const RankMemory& rank : unplanned.memory)
+      if (answer.device_memory > Bytes(0) && rank.peak > answer.device_memory)
+        answer.order->unplanned_fits = false;
   }
   if (layout.planner == Planning::entrain) {
     answer.work = planned_work(scenario, layout, plan, batch);

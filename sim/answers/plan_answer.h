@@ -76,7 +76,8 @@ struct SearchedOrder {
   Seconds believed{}, bound{};    // of its turns; no order of them takes less
   Seconds step{}, unplanned{};    // estimates, with the planner and without
   double gap() const { return bound > Seconds(0) ? believed / bound - 1 : 0; }
-  bool pays() const { return step < unplanned; }
+  bool unplanned_fits = true;  // in the devices' memory
+  bool pays() const { return step < unplanned || !unplanned_fits; }
 };
 
 struct PlannedProgram {

@@ -141,7 +141,9 @@ const JsonKeys<SearchedOrder>& order_keys() {
        [](const Of& o) { return o.bound.count(); }},
       {"step_seconds", a("number"), "estimated", [](const Of& o) { return o.step.count(); }},
       {"unplanned_seconds", a("number"), "the same without the planner",
-       [](const Of& o) { return o.unplanned.count(); }}};
+       [](const Of& o) { return o.unplanned.count(); }},
+      {"unplanned_fits", a("boolean"), "that, in the devices' memory",
+       [](const Of& o) { return o.unplanned_fits; }}};
   return keys;
 }
 

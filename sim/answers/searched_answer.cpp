@@ -27,7 +27,7 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
   // The first way is the quickest, and keeps the most: with leaner ones memory bounds nothing.
   StepCosts quickest = step_costs(scenario.model, plan, batch, step);
   if (ways > 1) quickest.capacity.clear();
-  found.bound = makespan_bound(quickest).value();
+  found.bound = makespan_bound(quickest, true).value();
   return found;
 }
 

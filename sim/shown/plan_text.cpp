@@ -100,7 +100,8 @@ std::string order_text(const SearchedOrder& order) {
             std::to_string(forwards(Recipe::selective)) + " have attention recomputed, " +
             std::to_string(forwards(Recipe::full)) + " all";
   text += "\nestimated step " + seconds_text(order.step) + ", without it " +
-          seconds_text(order.unplanned) + (order.pays() ? "" : ": it does not pay, leave it out");
+          seconds_text(order.unplanned) + (order.unplanned_fits ? "" : ", which does not fit") +
+          (order.pays() ? "" : ": it does not pay, leave it out");
   if (order.believed > Seconds(0))
     text += "; the order found is " + percent_text(order.gap()) + " above what none goes below";
   return text + "\n";

@@ -14,10 +14,40 @@ Case planned(Case c, std::uint64_t batch) {
   return c;
 }
 
+// Two sub-microbatches of a microbatch, of one item or more; orders by made-up seconds, other ones for every
+// stage and batch; room for some works without recomputation, not for all.
+Case searched(Case c, std::uint64_t batch) {
+  constexpr double kKept = 1, kRoom = 150;  // bytes a token; about that many tokens
+  c.layout.planner = Planning::dip;
+  c.layout.placements = 150;
+  c.layout.encoder_microbatches = 2 * c.layout.microbatches;
+  for (ModuleLayout& grid : c.layout.modules) {
+    StageCosts costs{{{Recipe::none, {}}, {Recipe::full, {}}}, {}};
+    for (int stage = 0; stage < grid.pp * grid.vpp; ++stage) {
+      const double seconds = 1 + static_cast<double>((batch * 7 + std::uint64_t(stage) * 3) % 5);
+      const WorkCurve time{0, seconds, 0.5}, message{0, 0.1, 0};
+      costs.ways[0].stages.push_back({time, time, time, message, {0, kKept, 0}});
+      costs.ways[1].stages.push_back({time, {0, 2 * seconds, 1}, time, message, {0, kKept / 8, 0}});
+    }
+    costs.room.assign(static_cast<std::size_t>(grid.pp), kRoom);
+    grid.stage_costs = std::move(costs);
+  }
+  c.drawn = batch;
+  c.name = "dip, batch " + std::to_string(batch) + ": " + c.name;
+  return c;
+}
+
+Case virtual_language(Case c) {
+  c.layout.modules.back().vpp = 2;
+  c.name += ", VPP2";
+  return c;
+}
+
 }  // namespace
 
-std::vector<Case> planned_cases() {
-  constexpr std::size_t kBatches = 24;
+namespace {
+
+std::vector<Case> wanted_layouts() {
   constexpr auto kPhases = EncoderOrder::phases, kInterleaved = EncoderOrder::interleaved;
   std::vector<Case> wanted = {apart({}, {1, 2, 1}, k1f1b, 5),
                               apart({1, 1, 2}, {1, 2, 2}, k1f1b, 4),
@@ -35,12 +65,36 @@ std::vector<Case> planned_cases() {
                               in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kInterleaved)};
   for (const Case& c : parity_matrix().cases)
     if (c.name.rfind("non-colocated", 0) == 0 && !c.text_only && !c.variant) wanted.push_back(c);
+  return wanted;
+}
+
+// Those that are legal, each with another batch.
+std::vector<Case> legal(const std::vector<Case>& wanted, Case (*make)(Case, std::uint64_t)) {
+  constexpr std::size_t kBatches = 24;
   std::vector<Case> cases;
   for (const Case& c : wanted) {
-    const Case made = planned(c, 1 + cases.size() % kBatches);
+    const Case made = make(c, 1 + cases.size() % kBatches);
     if (!check_layout(make_scenario(made), made.layout)) cases.push_back(made);
   }
   return cases;
+}
+
+}  // namespace
+
+std::vector<Case> planned_cases() { return legal(wanted_layouts(), planned); }
+
+std::vector<Case> searched_cases() {
+  constexpr auto kVirtual = ScheduleKind::interleaved;
+  constexpr auto kPhases = EncoderOrder::phases, kInterleaved = EncoderOrder::interleaved;
+  std::vector<Case> wanted = wanted_layouts();
+  for (const Case& c :
+       {in_order(colocated({2, 2, 1}, {1, 2, 2}, k1f1b, 4, 0), kPhases),
+        in_order(virtual_language(colocated({1, 2, 1}, {1, 2, 1}, kVirtual, 4, 0)), kInterleaved),
+        in_order(virtual_language(colocated({1, 2, 2}, {1, 2, 2}, kVirtual, 4, 0)), kPhases),
+        two_encoders(in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kInterleaved)),
+        frozen(in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 4, 0), kInterleaved), kEncoder)})
+    wanted.push_back(c);
+  return legal(wanted, searched);
 }
 
 }  // namespace polyphony::exec::testing

@@ -68,6 +68,32 @@ TEST_SUITE("parity") {
     CHECK(deferring > 24);
     check_all(cases);
   }
+  TEST_CASE("searched steps compute the reference's step, in sub-microbatches, some recomputed") {
+    const std::vector<Case> cases = searched_cases();
+    int cut = 0, reordered = 0, mixed = 0;
+    for (const Case& c : cases) {
+      const Scenario scenario = make_scenario(c);
+      const Plan plan = make_plan(scenario, c.layout);
+      const StepPlan step =
+          make_step_plan(scenario, c.layout, plan, make_dataset(c, scenario)->batch(0));
+      const Range encoder = step.works.of_branch(0);
+      cut += std::any_of(step.works.works.begin() + encoder.begin,
+                         step.works.works.begin() + encoder.end, [](const Work& work) {
+                           return work.index % 2 == 1 && work.items.begin < work.items.end;
+                         });
+      std::set<Recipe> recipes;
+      for (const Turns& turns : step.orders)
+        for (const Turn& turn : turns)
+          if (is_forward(turn)) recipes.insert(turn.recipe);
+      mixed += recipes.size() > 1;
+      reordered += step.orders != make_orders(c.layout, plan).orders;
+    }
+    CHECK(cases.size() > 40);
+    CHECK(cut > 30);
+    CHECK(mixed > 10);
+    CHECK(reordered > 40);
+    check_all(cases);
+  }
   TEST_CASE("fp32 stays within 1e-5 of the reference") { check_all(single_precision_cases()); }
   TEST_CASE("ten steps follow the reference's loss curve") { check_all(curve_cases()); }
 
@@ -167,7 +193,7 @@ TEST_SUITE("parity") {
     int failed = 0;
     const Matrix matrix = parity_matrix();
     for (const std::vector<Case>& cases :
-         {parity_cases(), published_cases(), mask_cases(), planned_cases(),
+         {parity_cases(), published_cases(), mask_cases(), planned_cases(), searched_cases(),
           single_precision_cases(), curve_cases(), matrix.cases}) {
       for (const Case& c : cases) {
         const auto begin = std::chrono::steady_clock::now();

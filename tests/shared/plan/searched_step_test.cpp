@@ -186,18 +186,21 @@ TEST_SUITE("searched step") {
     };
     const Made roomy = make(scenario, *scenario.layout, profile);
     CHECK(recomputed(roomy) == 0);
-    // Room for two thirds of what that takes above what is always there.
+    // Room for a fifth of what that takes above what is always there: other orders alone are not enough.
     Layout tight = roomy.layout;
+    Bytes most{};
     for (ModuleLayout& grid : tight.modules)
       if (grid.stage_costs)
         for (double& room : grid.stage_costs->room) {
           const Bytes fixed = scenario.cluster.device.memory - Bytes(std::llround(room));
-          room = static_cast<double>((peak(roomy) - fixed).value) * 2 / 3;
+          room = static_cast<double>((peak(roomy) - fixed).value) / 5;
+          most = std::max(most, fixed + Bytes(std::llround(room)));
         }
     const Made tighter = make(scenario, tight, profile);
     CHECK(recomputed(tighter) > 0);
     CHECK(recomputed(tighter) < 8 * 12);  // of 8 works on 12 stages
-    CHECK(peak(tighter) < peak(roomy));
+    // Curves of what is kept are off by as much as those of seconds.
+    CHECK(static_cast<double>(peak(tighter).value) < 1.02 * static_cast<double>(most.value));
     CHECK(turns_end(tighter) < 1.5 * turns_end(roomy));
   }
 

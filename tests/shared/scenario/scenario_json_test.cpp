@@ -169,8 +169,8 @@ TEST_CASE("a layout names its planner, and what that weighs and orders by") {
   scenario.layout->modules.front().sub_microbatch = 3;
   const WorkCurve curve{1.0 / 7e9, 1.0 / 3e6, 2e-5};
   scenario.layout->modules.front().stage_costs =
-      StageCosts{{{Recipe::none, {{curve, {}, curve, {}, {0, 2048, 0}}}},
-                  {Recipe::full, {{curve, curve, curve, curve, {0, 64, 0}}}}},
+      StageCosts{{{Recipe::none, {{curve, {}, curve, {}, {0, 2048, 0}, {0, 64, 1}}}},
+                  {Recipe::full, {{curve, curve, curve, curve, {0, 64, 0}, {0, 64, 0}}}}},
                  {1e9}};
   const Scenario again = read_scenario(resolved_text(scenario), file, test::file_text);
   CHECK(again.layout->planner == Planning::dip);
