@@ -215,10 +215,11 @@ void add_latents(const Program& program, const Work& work, const Dataset& datase
     const Sample& sample = program.batch.samples[place.sample];
     const Item& item = sample.items[place.item];
     if (item.modality != Modality::latent) continue;
-    LatentItem latent{{sample.id, place.item},
-                      item.tokens,
-                      found->condition > 0 ? language_rows(program.model, sample) : 0,
-                      {}};
+    LatentItem latent{
+        {sample.id, place.item},
+        item.tokens,
+        found->condition > 0 ? condition_rows(program.model, sample, place.item).size() : 0,
+        {}};
     if (parts.latents)
       latent.latent = dataset.content(sample, {.images = false, .text = false, .audio = false})
                           .latents.at(place_of(sample, place.item));

@@ -6,6 +6,7 @@
 #include "shared/error.h"
 #include "shared/layers/rows.h"
 #include "shared/layers/sizes.h"
+#include "shared/program/sample_mask.h"
 
 namespace polyphony {
 namespace {
@@ -59,11 +60,11 @@ class Axes {
     if (is_language(model_, consumer)) {
       image_tokens(source, work, number, pieces);
     } else if (is_language(model_, source)) {
-      std::int64_t row = 0;  // conditioning: per item all tokens of its sample
-      each_item(consumer, work, [&](std::uint32_t sample, std::uint32_t, const Item&) {
-        const std::int64_t rows = language_rows(model_, batch_.samples[sample]);
-        pieces.push_back({{sample, Source::kWhole}, 0, rows, number, row});
-        row += rows;
+      std::int64_t row = 0;  // conditioning, item by item
+      each_item(consumer, work, [&](std::uint32_t sample, std::uint32_t place, const Item&) {
+        const Interval read = condition_rows(model_, batch_.samples[sample], place);
+        pieces.push_back({{sample, Source::kWhole}, read.begin, read.size(), number, row});
+        row += read.size();
       });
     } else {
       items(source, 0, work, number, pieces);  // a projector takes what its source made

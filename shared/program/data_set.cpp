@@ -2,6 +2,7 @@
 
 #include "shared/layers/rows.h"
 #include "shared/model/data_modules.h"
+#include "shared/program/sample_mask.h"
 #include "shared/program/work.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/easy_vqa.h"
@@ -41,12 +42,13 @@ Objection object_to_clip(const Model& model, const Item& item) {
 
 Objection object_to(const Scenario& scenario, const Sample& sample) {
   const Model& model = scenario.model;
-  int latents = 0;
-  for (const Item& item : sample.items) {
-    latents += item.modality == Modality::latent ? 1 : 0;
-    if (latents > 0 && !diffusion_module(model))
+  for (std::uint32_t place = 0; place < sample.items.size(); ++place) {
+    const Item& item = sample.items[place];
+    const bool latent = item.modality == Modality::latent;
+    if (latent && !diffusion_module(model))
       return {"has a latent, the model has no diffusion module", "add one, or remove the latents"};
-    if (latents > 1) return {"has several latents", "keep one"};
+    if (latent && condition_rows(model, sample, place).size() == 0)
+      return {"has a latent without text", "the text of each stands before it"};
     Objection objection;
     if (item.modality == Modality::audio) objection = object_to_clip(model, item);
     if (item.modality == Modality::image) objection = object_to_image(model, item);

@@ -68,4 +68,18 @@ void add_sample(TokenMask& mask, const Model& model, const Sample& sample) {
   }
 }
 
+Interval condition_rows(const Model& model, const Sample& sample, std::uint32_t item) {
+  Interval read;
+  std::int64_t rows = 0;
+  for (std::uint32_t k = 0; k < sample.items.size(); ++k) {
+    const bool latent = sample.items[k].modality == Modality::latent;
+    if (latent && k > item) return read;
+    if (latent && k < item) read.begin = rows;
+    if (k == item) read.end = rows;
+    rows += language_rows(model, sample.items[k]);
+  }
+  read.end = rows;
+  return read;
+}
+
 }  // namespace polyphony

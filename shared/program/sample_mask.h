@@ -1,4 +1,5 @@
-// Module::mask said token by token (shared/layers/token_mask.h). Samples never see each other.
+// What rows of a sample see of each other: Module::mask said token by token (shared/layers/token_mask.h),
+// and what a latent reads. Samples never see each other.
 #pragma once
 
 #include "shared/layers/token_mask.h"
@@ -8,5 +9,9 @@ namespace polyphony {
 
 // Behind those that `mask` has, with groups of its own.
 void add_sample(TokenMask& mask, const Model& model, const Sample& sample);
+
+// Of the latent at `item`: the language rows that condition it, counted in the sample. Of several latents each
+// reads what stands between the one before and itself, the last one what follows, too.
+Interval condition_rows(const Model& model, const Sample& sample, std::uint32_t item);
 
 }  // namespace polyphony

@@ -25,19 +25,19 @@ Modality modality_of(ModuleKind kind) {
   return Modality::text;
 }
 
-// Every row of an item attends to every other, and across to all language rows of its sample. Own
-// count.
-void add_item(const Model& model, ModuleId module, const Sample& sample, const Item& item,
+// Every row of an item attends to every other, and across to the rows that condition it. Own count.
+void add_item(const Model& model, ModuleId module, const Sample& sample, std::uint32_t place,
               WorkSize& size) {
-  const std::int64_t rows = item_rows(model, module, item);
+  const std::int64_t rows = item_rows(model, module, sample.items[place]);
   size.tokens += rows;
   size.gathered += rows;
   size.pairs += rows * rows;
   size.window_pairs += window_pairs(model.modules[module.value], rows);
   ++size.sequences;
   if (model.modules[module.value].kind == ModuleKind::diffusion) {
-    size.condition += language_rows(model, sample);
-    size.cross_pairs += rows * language_rows(model, sample);
+    const std::int64_t read = condition_rows(model, sample, place).size();
+    size.condition += read;
+    size.cross_pairs += rows * read;
   }
 }
 
@@ -161,8 +161,8 @@ WorkSize work_size(const Model& model, ModuleId module, const Batch& batch, cons
     for (std::uint32_t i = work.items.begin; i < work.items.end; ++i) {
       const WorkItem& place = table.work_items[i];
       const Sample& sample = batch.samples[place.sample];
-      const Item& item = sample.items[place.item];
-      if (takes(model, module, item.modality)) add_item(model, module, sample, item, size);
+      if (takes(model, module, sample.items[place.item].modality))
+        add_item(model, module, sample, place.item, size);
     }
     return size;
   }
@@ -191,8 +191,8 @@ WorkSize work_size(const Model& model, ModuleId module, const Batch& batch,
       ++size.samples;
       continue;
     }
-    for (const Item& item : sample.items)
-      if (takes(model, module, item.modality)) add_item(model, module, sample, item, size);
+    for (std::uint32_t k = 0; k < sample.items.size(); ++k)
+      if (takes(model, module, sample.items[k].modality)) add_item(model, module, sample, k, size);
   }
   return size;
 }

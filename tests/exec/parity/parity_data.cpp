@@ -48,6 +48,7 @@ class ShapesDataset : public Dataset {
         drawn_(c.drawn) {}
 
   // A rotation of the table, so that work items differ from step to step, or a draw from it.
+  // Latents end most samples; in every fourth one follows each text, too.
   Batch batch(std::uint64_t step) const override {
     Batch batch;
     for (std::size_t i = 0; i < shapes().size(); ++i) {
@@ -56,12 +57,16 @@ class ShapesDataset : public Dataset {
       const std::size_t turned = i + 3 * step,
                         shape = drawn_ > 0 ? random_bits(drawn_, 100 * step + i) : turned;
       for (const auto& item : shapes()[shape % shapes().size()].items) {
-        if (const Text* words = std::get_if<Text>(&item))
+        if (const Text* words = std::get_if<Text>(&item)) {
           sample.items.push_back({Modality::text, (*words)[0], (*words)[1]});
-        else if (!text_only_)
+          if (diffusion_ && i % 4 == 0) sample.items.push_back({Modality::latent, 9, 0});
+        } else if (!text_only_) {
           add(std::get<char>(item), sample);
+        }
       }
-      if (diffusion_ && i % 3 != 1) sample.items.push_back({Modality::latent, i % 2 ? 16 : 4, 0});
+      const bool ends = sample.items.empty() || sample.items.back().modality == Modality::latent;
+      if (diffusion_ && !ends && i % 3 != 1)
+        sample.items.push_back({Modality::latent, i % 2 ? 16 : 4, 0});
       batch.samples.push_back(std::move(sample));
     }
     return batch;

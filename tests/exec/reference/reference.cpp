@@ -6,6 +6,7 @@
 #include "exec/data/latents.h"
 #include "exec/parameters/init.h"
 #include "shared/layers/parameters.h"
+#include "shared/program/work.h"
 #include "tests/exec/reference/reference_diffusion.h"
 #include "tests/exec/reference/reference_model.h"
 
@@ -34,7 +35,8 @@ Reference::Reference(const Scenario& scenario, torch::Dtype start)
   }
 }
 
-// The weighted mean squared error of one sample's latents, by the elements of the whole batch.
+// The weighted mean squared error of one sample's latents, by the elements of the whole batch. Each
+// reads the hidden states since the latent before it, the last one those behind it, too.
 Tensor Reference::flow_loss(const Sample& sample, const SampleContent& content,
                             const Tensor& hidden, const Tensors& leaves, const Batch& batch,
                             Draw draw) const {
@@ -42,14 +44,21 @@ Tensor Reference::flow_loss(const Sample& sample, const SampleContent& content,
                                   [](const Module& e) { return e.kind == ModuleKind::diffusion; });
   Tensor sum = torch::zeros({}, kWide);
   std::size_t latent = 0;
+  std::int64_t begin = 0, end = 0;
   for (std::uint32_t i = 0; i < sample.items.size(); ++i) {
-    if (sample.items[i].modality != Modality::latent) continue;
+    if (sample.items[i].modality != Modality::latent) {
+      end += language_rows(model_, sample.items[i]);
+      continue;
+    }
+    const bool last = latent + 1 == content.latents.size();
+    const Tensor read = hidden.slice(0, begin, last ? hidden.size(0) : end);
+    begin = end;
     const ItemKey key{sample.id, i};
     const std::int64_t tokens = sample.items[i].tokens;
     sum = sum + reference_flow_error(m, leaves,
                                      {content.latents.at(latent++).to(kWide),
                                       flow_noise(draw, key, tokens, latent_width(m)).to(kWide),
-                                      flow_time(draw, key), hidden});
+                                      flow_time(draw, key), read});
   }
   return sum * (m.loss_weight / static_cast<double>(latent_elements(m, totals_of(batch))));
 }

@@ -5,6 +5,8 @@
 #include <functional>
 
 #include "shared/layers/expand.h"
+#include "shared/program/data_set.h"
+#include "shared/program/sample_mask.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/scenario_parts.h"
@@ -141,6 +143,42 @@ TEST_CASE("layers that edges name") {
   CHECK(edge(0, -1, 1).find("rows are added to inner layers of language modules only") !=
         std::string::npos);
   CHECK(edge(1, -1, 99).find("language has no block 99 to add rows before") != std::string::npos);
+}
+
+TEST_CASE("each latent of a packed sample reads its own text") {
+  const Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
+  const Item clip{Modality::audio, 4, 0};  // 2 rows
+  const auto text = [](std::int32_t tokens) { return Item{Modality::text, tokens, 0}; };
+  const auto latent = [](std::int32_t tokens) { return Item{Modality::latent, tokens, 0}; };
+  const Sample packed{0, {text(5), latent(9), clip, text(3), latent(4), text(7)}};
+  CHECK((condition_rows(scenario.model, packed, 1) == Interval{0, 5}));
+  CHECK((condition_rows(scenario.model, packed, 4) == Interval{5, 17}));  // 2 + 3, and 7 behind it
+  CHECK((condition_rows(scenario.model, {0, {latent(4), text(6)}}, 0) == Interval{0, 6}));
+  // Rows that are read 5 + 12; pairs 9·5 + 4·12 across, 9² + 4² among themselves.
+  const ModuleId diffusion(scenario.model.modules.size() - 1);
+  const std::uint32_t first = 0;
+  const WorkSize size = work_size(scenario.model, diffusion, {{packed}}, &first, 1);
+  CHECK(size.condition == 17);
+  CHECK(size.cross_pairs == 93);
+  CHECK(size.pairs == 97);
+  CHECK(size.sequences == 2);
+}
+
+TEST_CASE("a latent without text is refused, several in a sample are not") {
+  Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
+  scenario.data.source = RecordedData{"mix.jsonl"};
+  const auto read = [&](const std::string& line) {
+    try {
+      load_samples(scenario, "", [&](const std::string&) { return line; });
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  CHECK(read(R"({"items": [["text", 4], ["latent", 4], ["text", 3], ["latent", 16]]})") == "read");
+  CHECK(read(R"({"items": [["text", 4], ["latent", 4], ["latent", 16]]})") ==
+        "mix.jsonl: sample 0 (counted from 0) has a latent without text (the text of each stands "
+        "before it)");
 }
 
 TEST_CASE("latents among the items of samples") {
