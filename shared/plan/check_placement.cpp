@@ -39,25 +39,32 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
       break;
   }
   const ModuleId language = language_module(model);
-  if (ModuleId(a) == language)
+  const bool interleaved = layout.encoder_order == EncoderOrder::interleaved;
+  if (ModuleId(a) == language && !interleaved)
     return refuse(second + ": cannot share the ranks of " + first +
-                  ", which feeds it, but in a homogeneous layout; give it ranks of its own");
+                  ", which feeds it, but in a homogeneous layout or under encoder_order " +
+                  "interleaved; give it ranks of its own");
   // They would take turns in the encoder's order, which runs ahead of what comes back to it.
-  if (ModuleId(a) < language && language < ModuleId(b))
+  if (ModuleId(a) < language && language < ModuleId(b)) {
+    if (interleaved && same_ranks(other, layout.modules[language.value])) return {};
     return refuse(second + ": cannot share the ranks of " + first +
                   ", whose rows it waits for through " + model.modules[language.value].name +
                   ", but in a homogeneous layout; give it ranks of its own");
-  if (ModuleId(b) != language && (one.pp != other.pp || one.vpp != other.vpp))
+  }
+  const bool with_language = ModuleId(a) == language || ModuleId(b) == language;
+  if (!with_language && (one.pp != other.pp || one.vpp != other.vpp))
     return refuse(first + ": encoders on the same ranks need the same pp and vpp; " + second +
                   " has pp " + number(other.pp) + ", vpp " + number(other.vpp));
   if (ModuleId(b) == language && other.pp % one.pp != 0)
     return refuse(first + ": its pp " + number(one.pp) + " must divide that of " + second +
                   " on the same ranks, " + number(other.pp) +
                   "; nearest legal: " + nearest_divisors(other.pp, one.pp));
-  if (ModuleId(b) == language && layout.encoder_order == EncoderOrder::interleaved &&
-      one.pp != other.pp)
-    return refuse(first + ": encoder_order interleaved makes one pipeline with " + second +
-                  "; use its pp, " + number(other.pp) + ", or encoder_order phases");
+  if (with_language && interleaved && one.pp != other.pp)
+    return refuse((ModuleId(b) == language ? first : second) +
+                  ": encoder_order interleaved makes one pipeline with " +
+                  model.modules[language.value].name + "; use its pp, " +
+                  number(layout.modules[language.value].pp) +
+                  (ModuleId(b) == language ? ", or encoder_order phases" : ""));
   return {};
 }
 
@@ -156,11 +163,12 @@ Verdict check_placement(const Model& model, const Layout& layout, int cluster_ra
       if (model.modules[other].kind != ModuleKind::projector)
         if (Verdict verdict = check_pair(model, layout, m, other)) return verdict;
     const bool apart = layout.placement != Placement::homogeneous;
-    if (apart && language < ModuleId(m) && grid.vpp > 1)
+    const bool beside = same_ranks(grid, layout.modules[language.value]);
+    if (apart && language < ModuleId(m) && grid.vpp > 1 && !beside)
       return refuse(model.modules[m].name +
-                    ": virtual stages (vpp) are for encoders and the language module; use vpp 1");
-    const bool own =
-        apart && ModuleId(m) < language && !same_ranks(grid, layout.modules[language.value]);
+                    ": virtual stages (vpp) are for encoders, the language module and what it " +
+                    "feeds on its ranks; use vpp 1");
+    const bool own = apart && ModuleId(m) < language && !beside;
     if (grid.ahead < 0) return refuse(model.modules[m].name + ": ahead must not be negative");
     if (grid.ahead > 0 && !own)
       return refuse(model.modules[m].name +

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "shared/plan/checks.h"
@@ -12,6 +13,16 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 struct Encoders {
   std::vector<ModuleId> beside, apart;
 };
+
+// What the language module feeds on its own ranks, if anything.
+std::optional<ModuleId> fed_beside(const Layout& layout, ModuleId language) {
+  const std::size_t next = language.value + 1;
+  if (layout.placement == Placement::homogeneous || next >= layout.modules.size() ||
+      !same_ranks(layout.modules[next], layout.modules[language.value]))
+    return {};
+  return ModuleId(next);
+}
+
 Encoders encoders_of(const Model& model, const Layout& layout, ModuleId language) {
   const ModuleLayout& grid = layout.modules[language.value];
   Encoders found;
@@ -29,7 +40,7 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   int after = 0;  // stages of what the language module feeds
   if (layout.placement != Placement::homogeneous)
     for (std::size_t m = language.value + 1; m < model.modules.size(); ++m)
-      after = std::max(after, layout.modules[m].pp);
+      if (!same_ranks(layout.modules[m], grid)) after = std::max(after, layout.modules[m].pp);
   const bool own_turns = !layout.turns.empty();  // check_own_turns() looks at them
   for (const ModuleId id : encoders.apart) {
     const ModuleLayout& own = layout.modules[id.value];
@@ -43,15 +54,18 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
       return refuse(who + "virtual stages run schedule interleaved, which " + why);
   }
   const std::string order = std::string("encoder_order ") + name(layout.encoder_order);
-  if (encoders.beside.empty() && layout.encoder_order != EncoderOrder::in_turn)
+  const std::optional<ModuleId> fed = fed_beside(layout, language);
+  if (encoders.beside.empty() && !fed && layout.encoder_order != EncoderOrder::in_turn)
     return refuse(order + " is for encoders on the language module's ranks; leave it out");
   if (layout.encoder_order == EncoderOrder::interleaved) {
     if (own_turns || (layout.schedule != ScheduleKind::one_f_one_b &&
                       layout.schedule != ScheduleKind::interleaved))
       return refuse(order + " goes with schedules 1f1b and interleaved, not " +
                     schedule_name(layout) + "; use encoder_order phases");
-    const Pipeline both{grid.pp, grid.vpp + layout.modules[encoders.beside.front().value].vpp,
-                        layout.microbatches, after};
+    Pipeline both{grid.pp, grid.vpp, layout.microbatches, after};
+    if (!encoders.beside.empty())
+      both.virtual_stages += layout.modules[encoders.beside.front().value].vpp;
+    if (fed) both.virtual_stages += layout.modules[fed->value].vpp;
     if (const std::string why = schedule(ScheduleKind::interleaved).refusal(both); !why.empty())
       return refuse(order + " " + why);
   }

@@ -45,7 +45,11 @@ class Orders {
  private:
   Turns in_microbatches(const std::vector<Carried>& mine) const {
     if (mine.empty()) return {};
-    if (mine.size() > 1 && mine.back().branch == plan_.language) return with_encoders(mine);
+    const bool language = mine.back().branch >= plan_.language &&
+                          std::any_of(mine.begin(), mine.end(), [&](const Carried& one) {
+                            return one.branch == plan_.language;
+                          });
+    if (mine.size() > 1 && language) return with_language(mine);
     Turns turns;  // several encoders on the same ranks take turns
     for (const Turn& turn : branch_order(mine.front())) {
       std::vector<Carried> all = mine;
@@ -62,11 +66,12 @@ class Orders {
   Pipeline pipeline(const Branch& branch, int microbatches, int after) const {
     return {branch.grid.pp, branch.grid.vpp, microbatches, after};
   }
-  // Stages of the branches that the language module feeds.
+  // Stages of the branches that the language module feeds on other ranks.
   int after_language() const {
     int after = 0;
     for (std::size_t b = plan_.language + 1; b < plan_.branches.size(); ++b)
-      after = std::max(after, plan_.branches[b].grid.pp);
+      if (!same_ranks(plan_.branches[b].grid, language_.grid))
+        after = std::max(after, plan_.branches[b].grid.pp);
     return after;
   }
   // How many times a step the language module's pipeline runs empty: once per work item of an
@@ -138,9 +143,8 @@ class Orders {
     const Branch& branch = plan_.branches[mine.branch];
     if (mine.branch < plan_.language) {
       if (!turns_.empty()) return feeding(branch, mine.index);
-      const Turns first =
-          row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
-      const int lead = forward_lead(first, 0, 0), fed = language_.microbatches / works(branch);
+      const int lead = forward_lead(first_of_language(), static_cast<int>(plan_.language), 0),
+                fed = language_.microbatches / works(branch);
       const ScheduleKind kind =
           branch.grid.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
       return schedule(kind).order(
@@ -157,8 +161,17 @@ class Orders {
     return turns;
   }
 
-  // Encoders before the language module on their ranks; `mine` ends with the language module.
-  Turns with_encoders(const std::vector<Carried>& mine) const {
+  // Of the first rank along the language module's pipeline, whatever else it carries.
+  Turns first_of_language() const {
+    if (encoders_ == EncoderOrder::interleaved)
+      return interleaved(carried(plan_, language_.grid.first_rank));
+    Turns turns = row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
+    for (Turn& turn : turns) turn.branch = static_cast<std::uint16_t>(plan_.language);
+    return turns;
+  }
+
+  // Encoders, the language module and what it feeds on the same ranks.
+  Turns with_language(const std::vector<Carried>& mine) const {
     if (encoders_ == EncoderOrder::interleaved) return interleaved(mine);
     const int groups = flushes(), fed = language_.microbatches / groups;
     const Turns group = of_language(mine.back().index, fed);
@@ -179,25 +192,31 @@ class Orders {
       if (is_forward(turn) == forwards) turns.push_back(of(mine.branch, turn, group * each));
   }
 
-  // One pipeline, whose first virtual stages are the encoders'. A work of several microbatches runs
-  // forward with the first of them, backward with the last.
+  // One pipeline, whose first virtual stages are the encoders', the last what the language module
+  // feeds. A work of several microbatches runs forward with the first of them, backward with the last.
   Turns interleaved(const std::vector<Carried>& mine) const {
-    const Branch& encoder = plan_.branches[mine.front().branch];
-    const int before = static_cast<int>(encoder.grid.pp * encoder.grid.vpp),
-              fed = language_.microbatches / works(encoder);
-    Pipeline both = pipeline(language_, language_.microbatches, after_language());
-    both.virtual_stages += encoder.grid.vpp;
+    std::size_t encoders = 0;  // of `mine`
+    while (mine[encoders].branch < plan_.language) ++encoders;
+    const Branch *first = &plan_.branches[mine.front().branch],
+                 *last = &plan_.branches[mine.back().branch];
+    Pipeline all = pipeline(language_, language_.microbatches, after_language());
+    if (encoders > 0) all.virtual_stages += first->grid.vpp;
+    if (last != &language_) all.virtual_stages += last->grid.vpp;
+    const int before = encoders > 0 ? first->grid.pp * first->grid.vpp : 0,
+              after = before + language_.grid.pp * language_.grid.vpp,
+              fed = encoders > 0 ? language_.microbatches / works(*first) : 1;
     Turns turns;
-    for (Turn turn : schedules::interleaved(both, mine.back().index)) {
+    for (Turn turn : schedules::interleaved(all, mine.back().index)) {
       if (turn.stage >= before) {
-        turn.stage = static_cast<std::uint16_t>(turn.stage - before);
-        turns.push_back(of(plan_.language, turn, 0));
+        const bool own = turn.stage < after;
+        turn.stage = static_cast<std::uint16_t>(turn.stage - (own ? before : after));
+        turns.push_back(of(own ? plan_.language : mine.back().branch, turn, 0));
         continue;
       }
       if (turn.work % fed != (is_forward(turn) ? 0 : fed - 1)) continue;
       turn.work /= fed;
-      for (std::size_t i = 0; i + 1 < mine.size(); ++i)
-        turns.push_back(of(mine[is_forward(turn) ? i : mine.size() - 2 - i].branch, turn, 0));
+      for (std::size_t i = 0; i < encoders; ++i)
+        turns.push_back(of(mine[is_forward(turn) ? i : encoders - 1 - i].branch, turn, 0));
     }
     return turns;
   }

@@ -21,7 +21,8 @@ struct Draft {
   int microbatches = 4;
   int encoder_microbatches = 0;
   Bridge bridge = Bridge::sharded;
-  Case rest;  // what trains on what
+  bool beside = false;  // the diffusion module on the language module's ranks
+  Case rest;            // what trains on what
 };
 
 struct Feature {
@@ -160,6 +161,11 @@ std::vector<Feature> make_features() {
          d.diffusion.pp = 2;
          if (d.placement == Placement::homogeneous) d.placement = Placement::mixed;
        }},
+      {"diffusion beside",
+       [](Draft& d) {
+         d.rest.diffusion = d.beside = true;
+         if (d.placement == Placement::homogeneous) d.placement = Placement::colocated;
+       }},
       {"deepstack", [](Draft& d) { d.rest.deep = true; }},
       {"encoder by image", [](Draft& d) { d.encoder.spread = Spread::images; }},
       {"encoder x2", [](Draft& d) { d.encoder_microbatches = 2; }},
@@ -227,6 +233,7 @@ Case finish(Draft draft, std::string name) {
     case Placement::colocated:
     case Placement::mixed:
       encoder.ranks = language.ranks;
+      if (draft.beside) encoder.pp = language.pp;
       break;
     case Placement::non_colocated:
       encoder.ranks *= encoder.tp * encoder.cp * encoder.pp;
@@ -240,6 +247,7 @@ Case finish(Draft draft, std::string name) {
   c.layout.microbatches = draft.microbatches;
   c.layout.encoder_microbatches = draft.encoder_microbatches;
   c.layout.bridge = draft.bridge;
+  if (draft.beside) c.layout.encoder_order = EncoderOrder::interleaved;
   c.layout.modules = {encoder, encoder};
   if (c.deep) c.layout.modules.push_back(encoder);
   if (c.audio) {
@@ -255,6 +263,12 @@ Case finish(Draft draft, std::string name) {
   ModuleLayout& diffusion = draft.diffusion;
   if (draft.placement == Placement::homogeneous) {
     diffusion = language;
+  } else if (draft.beside) {
+    if (draft.placement == Placement::non_colocated) c.layout.placement = Placement::mixed;
+    diffusion.pp = language.pp;
+    diffusion.vpp = language.pp == 1 ? 2 : 1;  // of 3 blocks
+    diffusion.first_rank = language.first_rank;
+    diffusion.ranks = language.ranks;
   } else {
     if (draft.placement == Placement::colocated) c.layout.placement = Placement::mixed;
     diffusion.first_rank = language.first_rank + language.ranks;

@@ -1,9 +1,17 @@
 // Layouts of a model whose language module feeds another: their Programs must be able to run.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "shared/cost/cost_model.h"
+#include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
+#include "shared/plan/step_plan.h"
 #include "shared/program/compile.h"
+#include "shared/program/memory.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/screen/balanced_plan.h"
+#include "shared/screen/bound.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {
@@ -49,6 +57,63 @@ TEST_CASE("encoders run as far ahead as an interleaved pipeline that feeds anoth
   const Program program =
       lower(scenario, layout, make_plan(scenario, layout), typical_batch(scenario));
   CHECK(std::holds_alternative<Compiled>(compile(program)));
+}
+
+TEST_CASE("what a language module feeds is the last virtual stage of its ranks") {
+  Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
+  Layout layout = apart(scenario, 2);  // 0: vision, 1: audio, 2 and 3: language
+  layout.placement = Placement::mixed;
+  layout.microbatches = 2;
+  ModuleLayout& diffusion = grid_of(scenario.model, layout, "diffusion");
+  diffusion.first_rank = 2;
+  diffusion.ranks = 2;
+  const auto refused = [&] { return check_layout(scenario, layout).value().reason; };
+  CHECK(
+      refused() ==
+      "diffusion: cannot share the ranks of language, which feeds it, but in a homogeneous layout "
+      "or under encoder_order interleaved; give it ranks of its own");
+  layout.encoder_order = EncoderOrder::interleaved;
+  CHECK(refused() ==
+        "diffusion: encoder_order interleaved makes one pipeline with language; use its pp, 2");
+  diffusion.pp = 2;
+  REQUIRE_FALSE(check_layout(scenario, layout));
+  const Plan plan = make_plan(scenario, layout);
+  // Interleaved 1F1B of two ranks, two chunks each, two microbatches: warm-ups of four and two
+  // forwards. Branch 2 is the language module's, 3 what it feeds; each has a stage a rank.
+  const auto text = [&](int rank) {
+    std::string turns;
+    for (const Turn& turn : turns_of(layout, plan, rank))
+      turns += std::string(1, letter(turn.kind)) + (turn.branch == 2 ? "l" : "d") +
+               std::to_string(turn.stage) + "." + std::to_string(turn.work) + " ";
+    return turns;
+  };
+  CHECK(text(2) == "Fl0.0 Fl0.1 Fd0.0 Fd0.1 Bd0.0 Bd0.1 Bl0.0 Bl0.1 ");
+  CHECK(text(3) == "Fl1.0 Fl1.1 Fd1.0 Bd1.0 Fd1.1 Bd1.1 Bl1.0 Bl1.1 ");
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  // Encoders on ranks of their own run as far ahead as that asks: nobody waits for ever.
+  for (const int microbatches : {2, 4, 8})
+    for (const int vpp : {1, 2}) {
+      layout.microbatches = microbatches;
+      grid_of(scenario.model, layout, "language").vpp = vpp;
+      layout.schedule = vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
+      REQUIRE_FALSE(check_layout(scenario, layout));
+      const Batch batch = typical_batch(scenario);
+      const Program program =
+          lower(scenario, layout, balanced_plan(scenario, layout, profile), batch);
+      const auto compiled = compile(program);
+      REQUIRE(std::holds_alternative<Compiled>(compiled));
+      // What a search believes of it is below that and near.
+      const auto& graph = std::get<Compiled>(compiled);
+      const Estimate high =
+          estimate(program, graph, price(program, graph, scenario.cluster, profile));
+      const Bound low = Screen(scenario, profile, batch).bound(layout);
+      CHECK(low.step <= high.step());
+      CHECK(low.step > high.step() * 0.5);
+      Bytes most{};
+      for (const RankMemory& rank : predict_memory(program, high.timeline))
+        most = std::max(most, rank.peak);
+      CHECK(double(low.footprint.memory.value) == doctest::Approx(double(most.value)).epsilon(0.1));
+    }
 }
 
 TEST_CASE("what a language module feeds cannot have an encoder's ranks") {

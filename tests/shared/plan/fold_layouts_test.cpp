@@ -167,6 +167,13 @@ TEST_CASE("folded as unfolded: two encoders and a diffusion module") {
               "language": {"ranks": {"first": 8, "count": 16}, "tp": 2, "pp": 2},
               "diffusion": {"ranks": {"first": 24, "count": 8}, "tp": 2}})",
           1 + 2 + 1, 5e-3);
+  compare(all_kinds(), kAll,
+          R"({"placement": "mixed", "microbatches": 4, "encoder_order": "interleaved",
+              "vision": {"ranks": {"first": 8, "count": 16}, "tp": 2, "pp": 2},
+              "audio": {"ranks": {"first": 0, "count": 8}},
+              "language": {"ranks": {"first": 8, "count": 16}, "tp": 2, "pp": 2},
+              "diffusion": {"ranks": {"first": 8, "count": 16}, "tp": 2, "pp": 2}})",
+          1 + 2);
 }
 
 TEST_CASE("folded nearly as unfolded: lanes with unequal numbers of samples or items") {
