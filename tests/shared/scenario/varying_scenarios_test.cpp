@@ -1,0 +1,29 @@
+// scenarios/varying: whoever changes forms or refusals sees that they are read and legal.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "shared/plan/plan.h"
+#include "shared/program/data_set.h"
+#include "shared/scenario/validate.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony {
+
+TEST_CASE("scenarios of varying data are read with their samples and have legal layouts") {
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("scenarios/varying")) {
+    const std::string path = entry.path().string();
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(path);
+    ++found;
+    Scenario scenario = test::scenario_at(path);
+    CHECK_NOTHROW(load_samples(scenario, "", test::file_text));
+    CHECK_NOTHROW(validate(scenario));
+    const auto no = check_layout(scenario, require_layout(scenario));
+    CHECK_MESSAGE(!no, (no ? no->reason : std::string()));
+  }
+  CHECK(found >= 14);
+}
+
+}  // namespace polyphony
