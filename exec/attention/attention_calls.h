@@ -14,6 +14,7 @@ namespace polyphony::exec {
 // What a layout says of a module's attention (shared/model/layout.h).
 struct AttentionWay {
   ContextAttention context = ContextAttention::all_gather;
+  std::int64_t heads = 0;  // key/value heads that are gathered at a time; 0: all
   std::int64_t row_split = 0;
 };
 

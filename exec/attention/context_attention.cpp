@@ -104,6 +104,7 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
   const std::vector<Interval> queries =
       intervals_of(places[static_cast<std::size_t>(context.index())]);
   if (way.context != ContextAttention::ring) {
+    plan->heads = way.heads;
     plan->calls = plan_calls(all, queries, key_pieces(gathered, way.row_split));
     return plan;
   }
@@ -116,11 +117,14 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
 
 GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const HeadShape& heads) {
   const HeadTensors own = to_heads(qkv, plan.rows, heads);
+  const std::int64_t some = plan.heads > 0 ? plan.heads : heads.kv_heads,
+                     groups = heads.kv_heads / some, rows = plan.rows.rows;
   const Tensor own_keys = at::cat({own.keys, own.values}, 1)  // [K, 2, T, D]
-                              .permute({2, 1, 0, 3})
-                              .reshape({plan.rows.rows, 2 * heads.kv_heads * heads.width});
-  Tensor all = plan.ring ? own_keys : all_rows(plan.gather, own_keys);
-  if (!plan.ring && plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
+                              .view({groups, some, 2, rows, heads.width})
+                              .permute({0, 3, 2, 1, 4})
+                              .reshape({groups * rows, 2 * some * heads.width});
+  Tensor all = plan.comes_by() ? own_keys : all_rows(plan.gather, own_keys);
+  if (!plan.comes_by() && plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
   // Alone, not as a part of what rotation made of queries and keys together.
   return {own.queries.clone(at::MemoryFormat::Contiguous), all};
 }
@@ -130,12 +134,14 @@ Tensor context_attention(const GatheredHeads& gathered,
                          const Tensor& sinks) {
   const ContextPlan& plan = *shared;
   // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
-  if (plan.rows.rows == 0 && !plan.ring)
+  if (plan.rows.rows == 0 && !plan.comes_by())
     return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
   if (gathered.queries.is_cpu())
     return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);
-  POLYPHONY_CHECK(!sinks.defined() && !plan.ring,
-                  "sinks over a context group, and keys that go round, run on CPUs");
+  POLYPHONY_CHECK(
+      !sinks.defined() && !plan.comes_by(),
+      "sinks over a context group, and keys that go round or are gathered by heads, run "
+      "on CPUs");
   const Tensor both = gathered.keys.view({gathered.keys.size(0), 2, heads.kv_heads, 1, heads.width})
                           .permute({1, 2, 3, 0, 4})  // [2, K, 1, G, D]
                           .expand({-1, -1, heads.group, -1, -1});

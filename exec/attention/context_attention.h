@@ -3,7 +3,8 @@
 //   any of a sample's positions, in increasing order of sample and position, or none at all.
 //   Keys and values are gathered after RoPE, [G, 2·K·D]; queries stay, and see what the work's mask
 //   says (WorkInput::mask; without one what is not behind them in their sample). The backward sums the gradients of keys and
-//   values over the group and scatters them. Gathered keys and values are kept for the backward.
+//   values over the group and scatters them. Gathered keys and values are kept for the backward, but
+//   where they come some heads at a time (exec/attention/head_groups.h).
 //   One attention call for every rectangle of the mask that this rank's runs of queries cut out
 //   (exec/attention/attention_calls.h).
 // Source: gathered keys and values as in Grattafiori et al., arXiv 2407.21783, §3.3.2.
@@ -22,9 +23,12 @@ struct ContextPlan {
   SequencePlan::Bucket rows;  // this rank's, as one sequence
   std::shared_ptr<const RowExchange> gather;
   torch::Tensor order;  // [G] gathered row of each row by sample and position; undefined: the same
-  torch::Tensor inverse;                // [G]
-  std::vector<AttentionCall> calls;     // of queries here and keys by sample and position
-  std::shared_ptr<const KeyRing> ring;  // set: keys are not gathered, they come by
+  torch::Tensor inverse;             // [G]
+  std::vector<AttentionCall> calls;  // of queries here and keys by sample and position
+  // Set: keys are not gathered before attention, they come by, or so many heads of them at a time.
+  std::shared_ptr<const KeyRing> ring;
+  std::int64_t heads = 0;
+  bool comes_by() const { return ring || heads > 0; }
 };
 
 // The rows of a group, gathered rank after rank, by sample and position: gathered row of each [G], and its
@@ -40,7 +44,8 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
                                                 AttentionWay way, std::int64_t window = 0);
 
 // attention() of exec/attention/attention.h in two steps: qkv [T, K·(g+2)·D] -> rotated queries of this rank
-// [K, g, T, D], and keys and values of all ranks, by sample and position; these -> [T, K·g·D].
+// [K, g, T, D], and keys and values of all ranks, by sample and position, or this rank's where the others'
+// come by; these -> [T, K·g·D].
 struct GatheredHeads {
   torch::Tensor queries, keys;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "exec/attention/context_attention.h"
+#include "exec/attention/head_groups.h"
 #include "exec/attention/head_rows.h"
 #include "exec/attention/heads_attention.h"
 #include "exec/autograd/saved_call.h"
@@ -170,8 +171,9 @@ class RowContextAttention : public torch::autograd::Function<RowContextAttention
                         const c10::intrusive_ptr<ContextCall>& call) {
     save_call(context, call);
     const ContextPlan& plan = *call->plan;
-    Attended made = plan.ring ? attend_round(*plan.ring, queries, keys, call->heads)
-                              : attend(with_keys(queries, keys, call->heads), plan.calls);
+    Attended made = plan.ring        ? attend_round(*plan.ring, queries, keys, call->heads)
+                    : plan.heads > 0 ? attend_groups(plan, queries, keys, call->heads)
+                                     : attend(with_keys(queries, keys, call->heads), plan.calls);
     if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, 1, call->heads));
     Tensor y = join_outputs(made.out, call->plan->rows, call->heads);
     call->queries = queries.detach();
@@ -193,9 +195,11 @@ class RowContextAttention : public torch::autograd::Function<RowContextAttention
     if (sinks.defined())
       d_sinks =
           sum_by_head(sink_gradient(dy, made, sinks_of(sinks, 1, call->heads)), 1, call->heads);
-    if (call->plan->ring) {
+    if (call->plan->comes_by()) {
+      const ContextPlan& plan = *call->plan;
       const RoundGradients d =
-          attend_round_backward(*call->plan->ring, dy, queries, keys, made, call->heads);
+          plan.ring ? attend_round_backward(*plan.ring, dy, queries, keys, made, call->heads)
+                    : attend_groups_backward(plan, dy, queries, keys, made, call->heads);
       return {d.queries, d.keys, d_sinks, Tensor()};
     }
     const HeadTensors d =

@@ -3,7 +3,8 @@
 // rotation and the order of heads are made again in the backward, which costs it a copy of qkv;
 // LibTorch's own graph would keep the rotated and padded q, k, v and output besides.
 //   Kept, of T rows: T·(A + 2·K)·D, T·A·D, and T·A of fp32 (fp64 for fp64).
-//   With a context group: queries T·A·D and gathered keys and values G·2·K·D in place of qkv.
+//   With a context group: queries T·A·D and gathered keys and values G·2·K·D in place of qkv; own ones
+//   where the others' come by.
 //   Heads that a HeadMaker makes: the rows that it makes them of, in place of qkv.
 // Source: what flash attention keeps, Dao et al., arXiv 2205.14135, algorithm 4.
 #pragma once

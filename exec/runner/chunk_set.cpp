@@ -74,7 +74,9 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
     options.input_edges.push_back(input.edge);
   }
   options.sequence_parallel = layout.sp && layout.tp > 1;
-  options.attention = {layout.cp_attention, layout.row_split};
+  options.attention = {layout.cp_attention,
+                       layout.gathers_by_heads(module.kv_heads) ? layout.cp_heads : 0,
+                       layout.row_split};
   options.expert_tp = layout.expert_tp;
   options.recompute = layout.recompute;
   options.recomputed = recomputed_layers(layout);

@@ -46,15 +46,12 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   return checks::check_own_turns(scenario, layout);
 }
 
-std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout) {
+std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)
     return refuse(std::string("precision ") + name(precision) +
                   " is simulation only; the executor runs fp64, fp32 and bf16");
-  for (std::size_t m = 0; m < layout.modules.size(); ++m)
-    if (layout.modules[m].gathers_by_heads(scenario.model.modules[m].kv_heads))
-      return refuse(scenario.model.modules[m].name + ": cp_heads is simulation only; leave it out");
   for (const Module& module : scenario.model.modules)
     if (module.abstract.is)
       return refuse(module.name +

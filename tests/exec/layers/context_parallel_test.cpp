@@ -86,13 +86,13 @@ std::vector<Outcome> run_grid(const std::vector<Stage>& stages, int tp,
   return outcomes;
 }
 
-std::vector<Stage> language(std::vector<Stage> stages, ContextAttention way,
+std::vector<Stage> language(std::vector<Stage> stages, const AttentionWay& way,
                             bool sequence_parallel = false) {
   std::erase_if(stages,
                 [](const Stage& stage) { return stage.module.kind != ModuleKind::language; });
   for (Stage& stage : stages) {
     stage.options.sequence_parallel = sequence_parallel;
-    stage.options.attention.context = way;
+    stage.options.attention = way;
   }
   return stages;
 }
@@ -178,7 +178,7 @@ TEST_SUITE("context parallel") {
     for (const Named& named : deals()) {
       CAPTURE(named.name);
       const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-      for (const ContextAttention way : ways(4, named.ranks)) {
+      for (const AttentionWay& way : ways(4, named.ranks)) {
         CAPTURE(name(way));
         for (const auto& stages : {language(whole_model(torch::kFloat64), way),
                                    language(cut_model(torch::kFloat64), way)}) {
@@ -197,7 +197,7 @@ TEST_SUITE("context parallel") {
       for (const Named& named : deals()) {
         CAPTURE(named.name);
         const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-        for (const ContextAttention way : ways(2, named.ranks)) {
+        for (const AttentionWay& way : ways(2, named.ranks)) {
           CAPTURE(name(way));
           const auto stages = language(whole_model(torch::kFloat64), way, sequence_parallel);
           const auto ranks = run_grid(stages, 2, shares, wanted.image);
@@ -217,7 +217,7 @@ TEST_SUITE("context parallel") {
                                             {1, Recompute::selective},
                                             {2, Recompute::none},
                                             {2, Recompute::full}}) {
-          for (const ContextAttention way : ways(4 / tp, named.ranks)) {
+          for (const AttentionWay& way : ways(4 / tp, named.ranks)) {
             auto stages = language(cut_model(torch::kFloat32), way, tp > 1);
             for (Stage& stage : stages) stage.options.recompute = recompute;
             const auto ranks = run_grid(stages, tp, shares, image);
@@ -226,7 +226,7 @@ TEST_SUITE("context parallel") {
               for (std::size_t i = 0; i < stages.size(); ++i) {
                 ChunkContext context = context_of(stages[i], tp);
                 context.cp = named.ranks;
-                context.cp_attention = way;
+                set_way(context, way);
                 const auto expected = [&](Phase phase) {
                   return expand(stages[i].module, stages[i].layers, phase, size, context)
                       .collectives;
@@ -248,7 +248,7 @@ TEST_SUITE("context parallel") {
     for (const Named& named : deals()) {
       CAPTURE(named.name);
       const std::vector<Share> shares = deal(work, named.ranks, named.deal);
-      for (const ContextAttention way : ways(4, named.ranks)) {
+      for (const AttentionWay& way : ways(4, named.ranks)) {
         CAPTURE(name(way));
         const auto kept = run_grid(language(whole_model(torch::kFloat64), way), 1, shares, image);
         for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
@@ -285,6 +285,32 @@ TEST_SUITE("context parallel") {
     CHECK((expand(tiny_language(), {1, 2}, Phase::backward, size, context).collectives ==
            std::vector<InnerCollective>{
                summed, {CollectiveKind::reduce_scatter, moved, GroupKind::context}, summed}));
+  }
+
+  TEST_CASE("a head's keys and values move while the one before is attended to") {
+    // As above, of one of the 2 heads. Backward: keys of the first; those of the second beside the first's
+    // attention; gradients of the first beside the second's; those of the second.
+    const WorkSize size{.tokens = 32, .sequences = 1, .gathered = 100};
+    const ChunkContext context{.tp = 2, .cp = 3, .cp_heads = 1, .precision = NumberFormat::fp64};
+    const Bytes moved(100 * 2 * 6 * 8), sum(32 * 16 * 8);
+    const InnerCollective summed{CollectiveKind::all_reduce, sum},
+        keys{CollectiveKind::all_gather, moved, GroupKind::context},
+        gradients{CollectiveKind::reduce_scatter, moved, GroupKind::context};
+    const auto collectives = [&](Phase phase) {
+      return expand(tiny_language(), {1, 2}, phase, size, context).collectives;
+    };
+    const auto beside = [&](Phase phase) {
+      std::string text;
+      for (const InnerCollective& one : collectives(phase))
+        text += one.beside_attention ? "b" : ".";
+      return text;
+    };
+    CHECK(
+        (collectives(Phase::forward) == std::vector<InnerCollective>{keys, keys, summed, summed}));
+    CHECK(beside(Phase::forward) == ".b..");
+    CHECK((collectives(Phase::backward) ==
+           std::vector<InnerCollective>{summed, keys, keys, gradients, gradients, summed}));
+    CHECK(beside(Phase::backward) == "..bb..");
   }
 
   TEST_CASE("heads move there and back each way") {

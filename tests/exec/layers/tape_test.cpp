@@ -172,10 +172,12 @@ TEST_SUITE("tape") {
         setups.push_back({named.name, module, {1, 3}, {}, {}, {}});
       setups = spread(setups, torch::kFloat32);
       for (Setup& setup : setups) setup.context.cp = named.ranks;
-      for (const ContextAttention way : ways(4, named.ranks)) {
+      for (const AttentionWay& way : ways(4, named.ranks)) {
         CAPTURE(name(way));
-        for (Setup& setup : setups)
-          setup.context.cp_attention = setup.options.attention.context = way;
+        for (Setup& setup : setups) {
+          setup.options.attention = way;
+          set_way(setup.context, way);
+        }
         CHECK(differences(named.ranks, setups,
                           [&](auto&, Setup& mine, Communicators& groups, Seat& seat) {
                             const Share& share = shares[static_cast<std::size_t>(seat.tensor)];

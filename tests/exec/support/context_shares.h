@@ -99,10 +99,21 @@ inline std::vector<Share> deal(const TestWork& whole, int ranks, const Deal& ran
 }
 
 // How ranks of a tiny language module with so many key/value heads each can attend.
-inline std::vector<ContextAttention> ways(int heads, int ranks) {
-  std::vector<ContextAttention> all{ContextAttention::all_gather, ContextAttention::ring};
-  if (heads % ranks == 0) all.push_back(ContextAttention::ulysses);
+inline std::vector<AttentionWay> ways(int heads, int ranks) {
+  std::vector<AttentionWay> all{{ContextAttention::all_gather}, {ContextAttention::ring}};
+  for (std::int64_t some = 1; some < heads; some *= 2)
+    all.push_back({ContextAttention::all_gather, some});
+  if (heads % ranks == 0) all.push_back({ContextAttention::ulysses});
   return all;
+}
+inline std::string name(const AttentionWay& way) {
+  return polyphony::name(way.context) +
+         (way.heads > 0 ? " by " + std::to_string(way.heads) : std::string());
+}
+// As shared/ is told of it.
+inline void set_way(ChunkContext& context, const AttentionWay& way) {
+  context.cp_attention = way.context;
+  context.cp_heads = static_cast<int>(way.heads);
 }
 
 struct Named {

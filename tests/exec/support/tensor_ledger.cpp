@@ -2,9 +2,11 @@
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -25,8 +27,28 @@ using State = std::shared_ptr<TensorLedger::State>;
 struct Open {
   State ledger;
   OpId op;
+  bool said = false;  // on this thread
 };
 thread_local Open open;
+
+// Goes with LibTorch's modes to the threads that work for this one (exec/autograd/beside.h).
+struct Carried : c10::DebugInfoBase {
+  explicit Carried(Open open_) : from(std::move(open_)) {}
+  Open from;
+};
+constexpr auto kCarried = c10::DebugInfoKind::TEST_INFO;
+
+const Open& here() {
+  const auto* carried = dynamic_cast<const Carried*>(c10::ThreadLocalDebugInfo::get(kCarried));
+  return open.said || carried == nullptr ? open : carried->from;
+}
+
+void say(Open next) {
+  static thread_local std::optional<c10::DebugInfoGuard> guard;
+  open = std::move(next);
+  guard.reset();
+  guard.emplace(kCarried, std::make_shared<Carried>(open));
+}
 
 struct Entry {
   State ledger;
@@ -58,7 +80,7 @@ void free_block(void* data) {
     Block& block = entry.ledger->blocks[entry.block];
     block.live = false;
     entry.ledger->live -= block.bytes;
-    if (open.ledger == entry.ledger) block.freed = open.op;
+    if (here().ledger == entry.ledger) block.freed = here().op;
   }
   inner->raw_deleter()(data);
 }
@@ -67,14 +89,15 @@ class CountingAllocator : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     c10::DataPtr memory = inner->allocate(bytes);
-    if (!open.ledger || bytes == 0) return memory;
-    Entry entry{open.ledger, 0};
+    const auto& [ledger, op, said] = here();
+    if (!ledger || bytes == 0) return memory;
+    Entry entry{ledger, 0};
     {
-      const std::scoped_lock lock(open.ledger->mutex);
-      entry.block = open.ledger->blocks.size();
-      open.ledger->blocks.push_back({Bytes(static_cast<std::int64_t>(bytes)), open.op, {}, true});
-      open.ledger->live += Bytes(static_cast<std::int64_t>(bytes));
-      open.ledger->most = std::max(open.ledger->most, open.ledger->live);
+      const std::scoped_lock lock(ledger->mutex);
+      entry.block = ledger->blocks.size();
+      ledger->blocks.push_back({Bytes(static_cast<std::int64_t>(bytes)), op, {}, true});
+      ledger->live += Bytes(static_cast<std::int64_t>(bytes));
+      ledger->most = std::max(ledger->most, ledger->live);
     }
     const c10::Device device = memory.device();
     memory.release_context();  // its deleter is inner's raw_deleter, its context the address
@@ -131,12 +154,15 @@ void TensorLedger::begin_step() {
   }
 }
 
-LedgerScope::LedgerScope(TensorLedger* ledger, OpId op) : ledger_(open.ledger), op_(open.op) {
-  open = {ledger ? ledger->state() : nullptr, op};
+LedgerScope::LedgerScope(TensorLedger* ledger, OpId op)
+    : ledger_(open.ledger), op_(open.op), said_(open.said) {
+  open_ledger(ledger, op);
 }
-LedgerScope::~LedgerScope() { open = {std::move(ledger_), op_}; }
+LedgerScope::~LedgerScope() { say({std::move(ledger_), op_, said_}); }
 
-void open_ledger(TensorLedger* ledger, OpId op) { open = {ledger ? ledger->state() : nullptr, op}; }
-OpId open_op() { return open.op; }
+void open_ledger(TensorLedger* ledger, OpId op) {
+  say({ledger ? ledger->state() : nullptr, op, true});
+}
+OpId open_op() { return here().op; }
 
 }  // namespace polyphony::exec::testing

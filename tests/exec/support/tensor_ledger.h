@@ -1,7 +1,8 @@
 // Which blocks of tensor memory a rank holds, and between which of its ops: a CPU allocator for
 // tests, in front of LibTorch's own.
-//   A block belongs to the ledger that is open on the thread that makes it, whoever frees it; it
-//   remembers in which op it was made and freed. Bytes are those asked for, before any rounding.
+//   A block belongs to the ledger that is open on the thread that makes it, or on the one that this works
+//   for (exec/autograd/beside.h), whoever frees it; it remembers in which op it was made and freed. Bytes
+//   are those asked for, before any rounding.
 //   Without an open ledger the allocator adds nothing.
 // Does not see: memory that is not a tensor's (graphs, queues, strings), threads without a ledger.
 #pragma once
@@ -52,6 +53,7 @@ class LedgerScope {
  private:
   std::shared_ptr<TensorLedger::State> ledger_;  // what was open before
   OpId op_;
+  bool said_;
 };
 // The same, until the thread's next call: for call-backs that begin and end an op.
 void open_ledger(TensorLedger* ledger, OpId op);
