@@ -34,7 +34,7 @@ bool is_part_of_checkpoint(std::string_view name) {
          (cut_front(name, "rank-") && cut_back(name, ".safetensors") && is_number(name));
 }
 bool is_trace(std::string_view name) {
-  if (name == "batches.jsonl") return true;
+  if (name == "batches.jsonl" || name == "plans.bin") return true;
   if (!cut_front(name, "step-") || !cut_back(name, ".json")) return false;
   const std::size_t dot = name.find(".rank-");
   return dot != std::string_view::npos && is_number(name.substr(0, dot)) &&

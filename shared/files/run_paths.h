@@ -1,6 +1,6 @@
 // Where things stand in a run's folder, and which names there are a run's:
 //   run.lock, scenario.json, metrics.jsonl, pace.json, pace-profile.json
-//   trace/batches.jsonl, trace/step-<n>.rank-<r>.json
+//   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json
 //   checkpoints/step-<n>/manifest.json, checkpoints/step-<n>/rank-<r>.safetensors; step-<n>.partial
 //   while it is written or removed
 // Whose the folder is: shared/files/run_folder.h; what stands in the files: traces/, exec/checkpoint/.
@@ -24,6 +24,7 @@ struct RunPaths {
   std::string checkpoints() const { return folder + "/checkpoints"; }
   std::string traces() const { return folder + "/trace"; }
   std::string batches() const { return traces() + "/batches.jsonl"; }
+  std::string plans() const { return traces() + "/plans.bin"; }
   std::string trace(std::int64_t step, std::uint32_t rank) const;
   // Those of a run that are there, but its lock and its checkpoints.
   std::vector<std::string> present() const;

@@ -43,10 +43,7 @@ struct SlotPart {
   std::size_t slot = 0;
   bool deferred = false;
 };
-SlotPart part_of(int work) {
-  const auto pair = static_cast<std::size_t>(work / 3);
-  return {2 * pair + (work % 3 == 2 ? 1 : 0), work % 3 == 1};
-}
+SlotPart part_of(int work) { return {static_cast<std::size_t>(slot_of_work(work)), work % 3 == 1}; }
 
 void append(const entrain::Positions& list, Members& members) {
   for (const int s : list) members.push_back(static_cast<std::uint32_t>(s));

@@ -16,6 +16,8 @@ namespace polyphony {
 
 // An encoder's works a lane and step.
 inline int works_with_deferred(int microbatches) { return microbatches + microbatches / 2; }
+// The slot that one of them is of.
+inline int slot_of_work(int work) { return work / 3 * 2 + (work % 3 == 2 ? 1 : 0); }
 
 // A plan whose branches have item costs.
 WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);

@@ -1,14 +1,14 @@
-// Bytes of a StepPlan: to_bytes(), read_step_part(), digest() of shared/plan/step_part.h.
+// Bytes of a StepPlan: what shared/plan/step_part.h and step_record.h declare of them.
 #include <string_view>
 #include <type_traits>
 
 #include "shared/fnv.h"
-#include "shared/plan/step_part.h"
+#include "shared/plan/step_record.h"
 
 namespace polyphony {
 namespace {
 
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 
 // What a structure's fields are handed to, one after another: written, read, or digested. One list of
 // fields serves all three.
@@ -164,20 +164,25 @@ std::uint64_t digest(const StepPlan& step, const Batch& batch) {
   return fnv.value();
 }
 
-std::string to_bytes(const StepPart& part) {
+namespace {
+
+// `visit` writes, or reads, all between the version and the checksum.
+template <class Visit>
+std::string sealed(Visit visit) {
   std::string bytes;
   Out archive([&](unsigned char byte) { bytes.push_back(static_cast<char>(byte)); });
   archive.number(kVersion);
-  each_part(archive, part);
+  visit(archive);
   const std::uint64_t sum = checksum(bytes);
   for (std::size_t i = 0; i < kChecksum; ++i)
     bytes.push_back(static_cast<char>(sum >> (8 * i) & 0xff));
   return bytes;
 }
 
-StepPart read_step_part(const std::string& bytes) {
+template <class Visit>
+void unseal(std::string_view bytes, Visit visit) {
   if (bytes.size() < kChecksum) throw StepPlanError("a step plan is cut short");
-  const std::string_view body(bytes.data(), bytes.size() - kChecksum);
+  const std::string_view body = bytes.substr(0, bytes.size() - kChecksum);
   In archive(body);
   std::uint64_t version = 0, sum = 0;
   archive.number(version);
@@ -188,11 +193,86 @@ StepPart read_step_part(const std::string& bytes) {
   for (std::size_t i = 0; i < kChecksum; ++i)
     sum |= std::uint64_t{static_cast<unsigned char>(bytes[body.size() + i])} << (8 * i);
   if (sum != checksum(body)) throw StepPlanError("a step plan is damaged: its checksum differs");
-  StepPart part;
-  each_part(archive, part);
+  visit(archive);
   if (!archive.ended()) throw StepPlanError("a step plan is longer than what it holds");
+}
+
+// What the first byte says of the others; each kind of bytes has its own.
+enum class Of : std::uint8_t { part, letter, record };
+template <class Archive>
+void each_kind(Archive& archive, Of kind) {
+  Of read = kind;
+  each_enum(archive, read);
+  if (read != kind) throw StepPlanError("bytes of another kind than was asked for");
+}
+
+template <class Archive, class Letter>
+void each_letter(Archive& archive, Letter& letter) {
+  archive.number(letter.step);
+  each_enum(archive, letter.kind);
+  if (letter.kind > StepLetter::Kind::end)
+    throw StepPlanError("a step is neither planned nor late");
+  if (letter.kind == StepLetter::Kind::planned) each_part(archive, letter.part);
+}
+
+template <class Archive, class Record>
+void each_record(Archive& archive, Record& record) {
+  archive.number(record.step);
+  archive.number(record.batch);
+  each_enum(archive, record.late);
+  if (!record.late) each_step(archive, record.plan);
+}
+
+}  // namespace
+
+std::string to_bytes(const StepPart& part) {
+  return sealed([&](auto& archive) {
+    each_kind(archive, Of::part);
+    each_part(archive, part);
+  });
+}
+
+StepPart read_step_part(const std::string& bytes) {
+  StepPart part;
+  unseal(bytes, [&](In& archive) {
+    each_kind(archive, Of::part);
+    each_part(archive, part);
+  });
   part.step.works.part = true;
   return part;
+}
+
+std::string to_bytes(const StepLetter& letter) {
+  return sealed([&](auto& archive) {
+    each_kind(archive, Of::letter);
+    each_letter(archive, letter);
+  });
+}
+
+StepLetter read_step_letter(std::string_view bytes) {
+  StepLetter letter;
+  unseal(bytes, [&](In& archive) {
+    each_kind(archive, Of::letter);
+    each_letter(archive, letter);
+  });
+  letter.part.step.works.part = letter.kind == StepLetter::Kind::planned;
+  return letter;
+}
+
+std::string to_bytes(const StepRecord& record) {
+  return sealed([&](auto& archive) {
+    each_kind(archive, Of::record);
+    each_record(archive, record);
+  });
+}
+
+StepRecord read_step_record(std::string_view bytes) {
+  StepRecord record;
+  unseal(bytes, [&](In& archive) {
+    each_kind(archive, Of::record);
+    each_record(archive, record);
+  });
+  return record;
 }
 
 }  // namespace polyphony

@@ -272,7 +272,7 @@ TEST_CASE("a part as bytes: it comes back, and what is wrong with it is said") {
   std::string newer = bytes;
   newer[0] = 7;
   CHECK_THROWS_WITH_AS(read_step_part(newer),
-                       "a step plan of version 7, this program reads 1: do all ranks run the same "
+                       "a step plan of version 7, this program reads 2: do all ranks run the same "
                        "build?",
                        StepPlanError);
 }
