@@ -4,12 +4,15 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "shared/error.h"
 #include "shared/program/stage_name.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/statistics.h"
+#include "sim/prediction/jitter.h"
 #include "sim/runner/worker_pool.h"
+#include "traces/compare/idle.h"
 
 namespace polyphony::sim {
 namespace {
@@ -32,11 +35,27 @@ std::vector<StreamSample> named_samples(const Prediction& prediction, Rank rank)
   return result;
 }
 
+Bubbles bubbles_of(const Prediction& prediction) {
+  using traces::Idle;
+  const auto ranks = traces::idle_times(prediction.program, prediction.timeline);
+  const auto idle = [](const traces::IdleTimes& times) {
+    return std::accumulate(times.begin(), times.end(), Seconds(0));
+  };
+  const traces::IdleTimes mean = traces::mean(ranks);
+  Seconds worst{};
+  for (const traces::IdleTimes& times : ranks) worst = std::max(worst, idle(times));
+  const Seconds others = mean[static_cast<std::size_t>(Idle::imbalance)] +
+                         mean[static_cast<std::size_t>(Idle::bubble)];
+  const Seconds step = prediction.step();
+  return {idle(mean) / step, worst / step, (idle(mean) - others) / step};
+}
+
 StreamBatch outcome_of(const Prediction& prediction, const std::vector<std::size_t>& stage_of,
                        std::size_t stages, std::uint64_t number) {
   StreamBatch batch;
   batch.number = number;
   batch.step = prediction.step();
+  batch.bubbles = bubbles_of(prediction);
   batch.peaks.assign(stages, Bytes(0));
   Rank worst(0);
   for (std::size_t rank = 0; rank < prediction.memory.size(); ++rank) {
@@ -59,8 +78,14 @@ json to_json(const StreamBatch& batch) {
       tokens.push_back({static_cast<int>(modality), count});
     samples.push_back({{"id", sample.id}, {"tokens", tokens}, {"held", sample.held.value}});
   }
-  return {{"number", batch.number}, {"step", batch.step.count()}, {"peaks", peaks},
-          {"worst", batch.worst},   {"when", batch.when.count()}, {"samples", samples}};
+  const Bubbles& bubbles = batch.bubbles;
+  return {{"number", batch.number},
+          {"step", batch.step.count()},
+          {"peaks", peaks},
+          {"worst", batch.worst},
+          {"when", batch.when.count()},
+          {"samples", samples},
+          {"bubbles", {bubbles.mean, bubbles.worst, bubbles.communication}}};
 }
 
 StreamBatch read_batch(const json& value) {
@@ -68,6 +93,8 @@ StreamBatch read_batch(const json& value) {
   batch.number = value["number"];
   batch.step = Seconds(value["step"].get<double>());
   for (const json& peak : value["peaks"]) batch.peaks.emplace_back(peak.get<std::int64_t>());
+  const json& bubbles = value["bubbles"];
+  batch.bubbles = {bubbles[0], bubbles[1], bubbles[2]};
   batch.worst = value["worst"];
   batch.when = Seconds(value["when"].get<double>());
   for (const json& sample : value["samples"]) {
@@ -101,6 +128,7 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
   stream.profile = profile.name;
   stream.stack = profile.stack.name;
   stream.predictor = options.predictor;
+  if (layout.planner != Planning::none) stream.planner = name(layout.planner);
   stream.device = scenario.cluster.device.memory;
   const auto predicted = [&](std::uint64_t number) {
     return predict(scenario, layout, batch_of_step(scenario, number), profile, options.predictor);
@@ -148,6 +176,15 @@ std::vector<Seconds> BatchStream::sorted_steps() const {
   std::sort(steps.begin(), steps.end());
   return steps;
 }
+
+std::vector<double> BatchStream::sorted_bubbles(double Bubbles::* share) const {
+  std::vector<double> shares;
+  for (const StreamBatch& batch : batches) shares.push_back(batch.bubbles.*share);
+  std::sort(shares.begin(), shares.end());
+  return shares;
+}
+
+bool stream_reaches(std::size_t batches, double q) { return reaches(batches, std::max(q, 1 - q)); }
 
 std::vector<Bytes> BatchStream::sorted_peaks(std::size_t stage) const {
   std::vector<Bytes> peaks;

@@ -1,6 +1,7 @@
-// Many steps of varying data: each batch of the scenario's stream lowered and predicted anew, in
+// Many steps of varying data: each batch of the scenario's stream planned, lowered and predicted anew, in
 // worker processes.
-//   Percentiles are of the batches seen: p99.9 of fewer than 1,000 is their largest.
+//   Percentiles are of the batches seen: those that so few do not reach are left out.
+//   Bubbles: shares of a step in which a rank's compute stream has nothing to do (traces/compare/idle.h).
 //   Out of memory in M steps: 1 - (1 - p)^M, batches taken as independent draws, p
 //     seen       exceedances ÷ batches
 //     at most    its Clopper-Pearson bound at 95 %: 3 ÷ batches when none was seen
@@ -24,9 +25,15 @@ struct StreamSample {
   std::vector<std::pair<Modality, std::int64_t>> tokens;  // by modality, of all its items
   Bytes held{};                                           // at the peak of the worst rank
 };
+struct Bubbles {
+  double mean = 0;           // over ranks
+  double worst = 0;          // of the rank that idles most
+  double communication = 0;  // of the mean, what waits for messages and collectives under way
+};
 struct StreamBatch {
   std::uint64_t number = 0;
   Seconds step{};
+  Bubbles bubbles;
   std::vector<Bytes> peaks;           // by BatchStream::stages
   std::size_t worst = 0;              // position in `peaks`
   Seconds when{};                     // of that peak
@@ -34,6 +41,7 @@ struct StreamBatch {
 };
 struct BatchStream {
   std::string profile, stack;  // their names
+  std::string planner;         // the layout's, that plans each batch; empty: none
   Predictor predictor = Predictor::estimate;
   std::vector<std::string> stages;
   std::vector<StreamBatch> batches;
@@ -42,10 +50,14 @@ struct BatchStream {
   Bytes peak(const StreamBatch& batch) const { return batch.peaks[batch.worst]; }
   const StreamBatch& worst() const;  // needs a batch
   std::vector<Seconds> sorted_steps() const;
+  std::vector<double> sorted_bubbles(double Bubbles::* share) const;
   std::vector<Bytes> sorted_peaks(std::size_t stage) const;
 };
-// Of which answers print percentiles.
-inline constexpr double kStreamQuantiles[] = {0.5, 0.95, 0.999};
+// Of which answers print percentiles, and by what names.
+inline constexpr double kStreamQuantiles[] = {0.05, 0.5, 0.95, 0.999};
+inline constexpr const char* kStreamQuantileNames[] = {"p5", "p50", "p95", "p99.9"};
+// Whether so many batches reach it: from above, or from below.
+bool stream_reaches(std::size_t batches, double q);
 
 struct StreamOptions {
   std::size_t batches = 100;

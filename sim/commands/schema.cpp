@@ -14,6 +14,7 @@ struct Document {
 constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + "\n"; }},
                                    {"plan", plan_schema},
                                    {"joint", joint_schema},
+                                   {"stream", stream_schema},
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
                                    {"error", error_schema}};

@@ -20,13 +20,45 @@ std::string describe(const StreamSample& sample) {
   return text + " tokens; " + bytes_text(sample.held) + " of it)";
 }
 
-void print_table(const BatchStream& stream) {
-  Table table({"stage", "p50", "p95", "p99.9", "largest", "of device"});
+std::vector<std::string> quantile_names() {
+  return {std::begin(kStreamQuantileNames), std::end(kStreamQuantileNames)};
+}
+
+// A row of sorted values.
+template <class Value, class Text>
+void add_row(Table& table, const std::string& name, const std::vector<Value>& values,
+             const Text& text) {
+  std::vector<std::string> row{name};
+  for (const double q : kStreamQuantiles)
+    row.push_back(stream_reaches(values.size(), q) ? text(nearest_rank(values, q)) : "-");
+  row.push_back(text(values.back()));
+  table.add(std::move(row));
+}
+
+// Seconds and bubbles.
+void print_steps(const BatchStream& stream) {
+  std::vector<std::string> head = quantile_names();
+  head.insert(head.begin(), "");
+  head.push_back("largest");
+  Table table(head);
+  add_row(table, "step", stream.sorted_steps(), [](Seconds time) { return seconds_text(time); });
+  const auto share = [](double value) { return percent_text(value); };
+  add_row(table, "bubbles, mean of ranks", stream.sorted_bubbles(&Bubbles::mean), share);
+  add_row(table, "  of it communication", stream.sorted_bubbles(&Bubbles::communication), share);
+  add_row(table, "bubbles, worst rank", stream.sorted_bubbles(&Bubbles::worst), share);
+  std::cout << table.text();
+}
+
+void print_memory(const BatchStream& stream) {
+  std::vector<std::string> head = quantile_names();
+  head.insert(head.begin(), "memory of stage");
+  head.insert(head.end(), {"largest", "of device"});
+  Table table(head);
   for (std::size_t stage = 0; stage < stream.stages.size(); ++stage) {
     const std::vector<Bytes> peaks = stream.sorted_peaks(stage);
     std::vector<std::string> row{stream.stages[stage]};
     for (const double q : kStreamQuantiles)
-      row.push_back(reaches(peaks.size(), q) ? bytes_text(nearest_rank(peaks, q)) : "-");
+      row.push_back(stream_reaches(peaks.size(), q) ? bytes_text(nearest_rank(peaks, q)) : "-");
     row.push_back(bytes_text(peaks.back()));
     row.push_back(stream.device.value ? percent_text(static_cast<double>(peaks.back().value) /
                                                          static_cast<double>(stream.device.value),
@@ -53,10 +85,11 @@ void print_risk(const BatchStream& stream, int steps) {
 }  // namespace
 
 void add_stream_options(Arguments& args) {
-  args.add()("batches",
-             "predict so many batches of the data: percentiles of step and memory, the risk of "
-             "running out of memory, and which samples are to blame",
-             cxxopts::value<int>()->default_value("0"))(
+  args.add()(
+      "batches",
+      "predict so many batches of the data: percentiles of step, bubbles and memory, the risk of "
+      "running out of memory, and which samples are to blame",
+      cxxopts::value<int>()->default_value("0"))(
       "steps", "with --batches: steps of the run that the risk is for; default: training/steps",
       cxxopts::value<int>()->default_value("0"));
 }
@@ -86,12 +119,12 @@ int answer_stream(const Arguments& args, const Scenario& scenario, const Layout&
   if (args.json()) {
     std::cout << to_json(stream, steps).dump(2) << "\n";
   } else {
-    const std::vector<Seconds> times = stream.sorted_steps();
     std::cout << counted(static_cast<std::int64_t>(stream.batches.size()), "batch", "batches")
-              << " estimated (" << describe(profile) << "): step "
-              << quantiles_text(times, {std::begin(kStreamQuantiles), std::end(kStreamQuantiles)})
-              << "\n\n";
-    print_table(stream);
+              << " estimated (" << describe(profile) << ")"
+              << (stream.planner.empty() ? "" : ", each planned by " + stream.planner) << "\n\n";
+    print_steps(stream);
+    std::cout << "\n";
+    print_memory(stream);
     std::cout << "\nlargest peak: batch " << worst.number << ", " << stream.stages[worst.worst]
               << ", " << bytes_text(stream.peak(worst)) << "\n";
     for (const StreamSample& sample : worst.samples) std::cout << "  " << describe(sample) << "\n";

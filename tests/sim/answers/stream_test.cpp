@@ -8,8 +8,12 @@
 #include "shared/hardware/devices.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
+#include "sim/answers/answer_schema.h"
+#include "sim/answers/answers_json.h"
 #include "sim/console/console.h"
 #include "sim/prediction/jitter.h"
+#include "tests/shared/support/schema_validator.h"
+#include "traces/compare/compare.h"
 
 namespace polyphony::tests {
 namespace {
@@ -81,6 +85,63 @@ TEST_CASE("a batch with one huge sample is the peak, and the sample is named") {
   options.jobs = 1;
   const BatchStream again = predict_stream(scenario, *scenario.layout, profile, options);
   for (std::size_t i = 0; i < 6; ++i) CHECK(again.batches[i].peaks == stream.batches[i].peaks);
+}
+
+// Idle time by another way: a step less what compute streams were at work (traces/compare/compare.h).
+TEST_CASE("bubbles of a batch are what its compute streams do not work") {
+  Scenario scenario = recorded_scenario();
+  Layout& layout = *scenario.layout;
+  layout.planner = Planning::entrain;
+  layout = with_blocks(layout, make_plan(scenario, layout));
+  REQUIRE_FALSE(check_layout(scenario, layout).has_value());
+  const HardwareProfile profile = *find_profile("cpu-core-roofline");
+  StreamOptions options;
+  options.batches = 4;
+  const BatchStream stream = predict_stream(scenario, layout, profile, options);
+  CHECK(stream.planner == "entrain");
+  REQUIRE(stream.batches.size() == 4);
+  for (const StreamBatch& batch : stream.batches) {
+    const auto outcome = predict(scenario, layout, batch_of_step(scenario, batch.number), profile,
+                                 Predictor::estimate);
+    const auto& prediction = std::get<Prediction>(outcome);
+    const auto parts = traces::part_times(prediction.program, prediction.timeline);
+    const auto idle = [&](const traces::PartTimes& times) {
+      return times[static_cast<std::size_t>(traces::Part::idle)] / prediction.step();
+    };
+    double worst = 0;
+    for (const traces::PartTimes& times : parts) worst = std::max(worst, idle(times));
+    CHECK(batch.bubbles.mean == doctest::Approx(idle(traces::mean(parts))));
+    CHECK(batch.bubbles.worst == doctest::Approx(worst));
+    CHECK(batch.bubbles.mean > 0.05);
+    CHECK(batch.bubbles.communication > 0);
+    CHECK(batch.bubbles.communication < batch.bubbles.mean);
+  }
+  const auto answer = to_json(stream, 100);
+  const auto schema = nlohmann::json::parse(stream_schema());
+  CHECK(test::SchemaValidator(schema).accepts(answer, schema));
+  CHECK(answer["bubbles"]["mean"].contains("p50"));
+  CHECK_FALSE(answer["bubbles"]["mean"].contains("p5"));  // of four batches the least is p25
+  auto without = answer;
+  without.erase("bubbles");
+  CHECK_FALSE(test::SchemaValidator(schema).accepts(without, schema));
+}
+
+// Of 1 to 100: five at most 5, ninety-five at most 95.
+TEST_CASE("percentiles from both ends of a stream") {
+  BatchStream stream = with_peaks(std::vector<std::int64_t>(100, 7), 100);
+  for (std::size_t i = 0; i < 100; ++i) {
+    stream.batches[i].step = Seconds(static_cast<double>(100 - i));
+    stream.batches[i].bubbles.mean = static_cast<double>(i + 1) / 100;
+  }
+  stream.batches[0].samples.clear();
+  const auto answer = to_json(stream, 10);
+  CHECK(answer["step"]["p5_seconds"] == 5);
+  CHECK(answer["step"]["p50_seconds"] == 50);
+  CHECK(answer["step"]["p95_seconds"] == 95);
+  CHECK_FALSE(answer["step"].contains("p99.9_seconds"));
+  CHECK(answer["step"]["largest_seconds"] == 100);
+  CHECK(answer["bubbles"]["mean"]["p95"] == 0.95);
+  CHECK(answer["stages"][0]["p5_bytes"] == 7);
 }
 
 // None of 300: at most 1 - 0.05^(1/300), about 3/300 a step.
