@@ -5,6 +5,7 @@
 #include "shared/cost/layer_costs.h"
 #include "shared/layers/parameters.h"
 #include "shared/layers/sizes.h"
+#include "shared/plan/step_record.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/balanced_plan.h"
@@ -79,7 +80,7 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
     answer.order = searched_order(scenario, resolved, plan, batch);
     answer.order->step = prediction.estimate.step();
     const auto other =
-        predict(scenario, without_search(resolved), batch, profile, Predictor::estimate);
+        predict(scenario, without_planner(resolved), batch, profile, Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
     const auto& unplanned = std::get<Prediction>(other);
     answer.order->unplanned = unplanned.estimate.step();
@@ -90,11 +91,11 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
   if (layout.planner == Planning::entrain) {
     answer.work = planned_work(scenario, layout, plan, batch);
     answer.work->step = prediction.estimate.step();
-    Layout unplanned = with_blocks(layout, plan);
-    unplanned.planner = Planning::none;
+    const Layout unplanned = without_planner(with_blocks(layout, plan));
     const auto other = predict(scenario, unplanned, batch, profile, Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
     answer.work->unplanned = std::get<Prediction>(other).estimate.step();
+    answer.work->microbatches = microbatch_work(plan, std::get<Prediction>(other), prediction);
   }
   answer.program = {program.ranks, program.ops.size(), program.messages.size(), hash(program)};
   if (const auto no = check_runnable(scenario, layout)) answer.simulation_only = no->reason;

@@ -57,10 +57,17 @@ struct PlannedWork {
   struct Spread {
     double unplanned = 0, planned = 0;
   };
+  // What each microbatch of a module computes, lane by lane: seconds, forward and backward, of its whole
+  // pipeline. What waits for the next microbatch counts where it is computed.
+  struct Microbatches {
+    std::string module;
+    std::vector<double> unplanned, planned;
+  };
   std::string planner;
   int samples = 0, deferred = 0;
   Spread encoder, language;
-  Seconds step{}, unplanned{};  // estimates, with the planner and without
+  std::vector<Microbatches> microbatches;  // by branch
+  Seconds step{}, unplanned{};             // estimates, with the planner and without
   // Where encoders have ranks of their own: of a replica's ranks how many each branch has; samples from
   // which on that is split alike for every batch (shared/planner/stable_batch.h), and how. 0: none found.
   std::vector<int> ranks;

@@ -96,6 +96,17 @@ const JsonKeys<PlannedWork::Spread>& spread_keys() {
   return keys;
 }
 
+const JsonKeys<PlannedWork::Microbatches>& microbatches_keys() {
+  using Of = PlannedWork::Microbatches;
+  static const JsonKeys<Of> keys{
+      {"module", a("string"), "its name", [](const Of& m) { return m.module; }},
+      {"unplanned_seconds", list_of(a("number")), "in the order of the batch, lane by lane",
+       [](const Of& m) { return m.unplanned; }},
+      {"planned_seconds", list_of(a("number")), "as the planner deals samples",
+       [](const Of& m) { return m.planned; }}};
+  return keys;
+}
+
 const JsonKeys<PlannedWork>& work_keys() {
   using Of = PlannedWork;
   static const json spread =
@@ -109,6 +120,9 @@ const JsonKeys<PlannedWork>& work_keys() {
        [](const Of& w) { return object_of(spread_keys(), w.encoder); }},
       {"language", spread, "the language module",
        [](const Of& w) { return object_of(spread_keys(), w.language); }},
+      {"microbatches", list_of(schema_of(microbatches_keys(), "of one module")),
+       "what each computes, forward and backward, along its module's pipeline",
+       [](const Of& w) { return array_of(microbatches_keys(), w.microbatches); }},
       {"step_seconds", a("number"), "estimated", [](const Of& w) { return w.step.count(); }},
       {"unplanned_seconds", a("number"), "the same without a planner",
        [](const Of& w) { return w.unplanned.count(); }},

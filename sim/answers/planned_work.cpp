@@ -1,6 +1,7 @@
 #include "sim/answers/planned_work.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "shared/plan/planned_step.h"
@@ -46,7 +47,41 @@ class FreshBatches {
   std::uint64_t drawn_ = 0;
 };
 
+// Of a branch: by lane and microbatch what its compute ops last, those of one tensor- and
+// context-parallel rank of each stage.
+std::vector<double> seconds_by_microbatch(const Plan& plan, std::size_t branch,
+                                          const Prediction& prediction, bool defers) {
+  const Program& program = prediction.program;
+  const ModuleLayout& grid = plan.branches[branch].grid;
+  std::map<std::pair<std::uint32_t, int>, double> seconds;
+  for (const OpTime& time : prediction.timeline.ops) {
+    const auto* what = std::get_if<Compute>(&program.ops[time.op.value].what);
+    if (!what || program.works[what->work.value].branch != branch) continue;
+    const Work& work = program.works[what->work.value];
+    const int index = static_cast<int>(work.index);
+    seconds[{work.lane, defers ? slot_of_work(index) : index}] +=
+        (time.end - time.start).count() / (grid.tp * grid.cp);
+  }
+  std::vector<double> list;
+  for (const auto& [key, sum] : seconds) list.push_back(sum);
+  return list;
+}
+
 }  // namespace
+
+std::vector<PlannedWork::Microbatches> microbatch_work(const Plan& plan,
+                                                       const Prediction& unplanned,
+                                                       const Prediction& planned) {
+  std::vector<PlannedWork::Microbatches> all;
+  for (std::size_t b = 0; b < plan.branches.size(); ++b) {
+    const bool defers = planned.program.layout.planner == Planning::entrain && b < plan.language;
+    const ModuleId module = plan.branches[b].stages.front().chunks.front().module;
+    all.push_back({planned.program.model.modules[module.value].name,
+                   seconds_by_microbatch(plan, b, unplanned, false),
+                   seconds_by_microbatch(plan, b, planned, defers)});
+  }
+  return all;
+}
 
 PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const Plan& plan,
                          const Batch& batch) {

@@ -4,11 +4,17 @@
 
 #include "shared/plan/plan.h"
 #include "sim/answers/plan_answer.h"
+#include "sim/prediction/predict.h"
 
 namespace polyphony::sim {
 
 // A plan whose branches have item costs (shared/plan/planned_step.h).
 PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const Plan& plan,
                          const Batch& batch);
+
+// Of the layout without its planner, and with it.
+std::vector<PlannedWork::Microbatches> microbatch_work(const Plan& plan,
+                                                       const Prediction& unplanned,
+                                                       const Prediction& planned);
 
 }  // namespace polyphony::sim

@@ -31,11 +31,4 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
   return found;
 }
 
-Layout without_search(Layout layout) {
-  layout.planner = Planning::none;
-  layout.encoder_microbatches = 0;
-  for (ModuleLayout& grid : layout.modules) grid.sub_microbatch = 1;
-  return layout;
-}
-
 }  // namespace polyphony::sim

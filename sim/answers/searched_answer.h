@@ -10,7 +10,5 @@ namespace polyphony::sim {
 // A plan whose branches have stage costs (shared/plan/searched_step.h), but for estimates.
 SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, const Plan& plan,
                              const Batch& batch);
-// The layout as it is without that planner.
-Layout without_search(Layout layout);
 
 }  // namespace polyphony::sim

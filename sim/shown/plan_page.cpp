@@ -1,6 +1,7 @@
 #include "sim/shown/plan_page.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "shared/text/figure_text.h"
 #include "sim/shown/plan_text.h"
@@ -59,6 +60,43 @@ traces::Figure memories(const PlanAnswer& answer) {
       "Predicted peak of each stage's worst rank, with all that the rank holds.");
 }
 
+// Seconds of a module's microbatches, before and after.
+traces::Figure microbatch_figure(const PlannedWork::Microbatches& work) {
+  double most = 0;
+  for (const auto* list : {&work.unplanned, &work.planned})
+    for (const double seconds : *list) most = std::max(most, seconds);
+  const auto [unit, second] = traces::time_unit(most);
+  const auto series = [second = second](const std::string& name, const std::vector<double>& list) {
+    traces::Series line{name, {}, true};
+    for (std::size_t i = 0; i < list.size(); ++i)
+      line.points.emplace_back(static_cast<double>(i), list[i] / second);
+    if (!list.empty())
+      line.points.emplace_back(static_cast<double>(list.size()), list.back() / second);
+    return line;
+  };
+  traces::ChartOptions options;
+  options.title = work.module;
+  options.width = 420;
+  options.height = 220;
+  options.x_label = "microbatch, lane by lane";
+  options.y_label = unit;
+  traces::Series before = series("in the order of the batch", work.unplanned);
+  before.broad = true;
+  return {traces::line_chart({before, series("planned", work.planned)}, options), ""};
+}
+
+void add_work(const PlanAnswer& answer, traces::Section& section) {
+  traces::SideBySide modules;
+  for (const PlannedWork::Microbatches& module : answer.work->microbatches)
+    modules.figures.push_back(microbatch_figure(module));
+  section.blocks.emplace_back(traces::Paragraph{
+      "What each microbatch computes, forward and backward, before and after planning."});
+  section.blocks.emplace_back(std::move(modules));
+  std::istringstream lines(work_text(*answer.work, answer.global_batch));
+  for (std::string line; std::getline(lines, line);)
+    section.blocks.emplace_back(traces::Paragraph{line});
+}
+
 }  // namespace
 
 traces::Section plan_section(const PlanAnswer& answer) {
@@ -77,6 +115,7 @@ traces::Section plan_section(const PlanAnswer& answer) {
       table.note += "; " + line;
     section.blocks.emplace_back(std::move(table));
   }
+  if (answer.work) add_work(answer, section);
   return section;
 }
 

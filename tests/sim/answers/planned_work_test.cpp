@@ -2,10 +2,14 @@
 // large enough.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "shared/hardware/devices.h"
 #include "sim/answers/answer_schema.h"
 #include "sim/answers/answers_json.h"
 #include "sim/answers/plan_answer.h"
+#include "sim/shown/plan_page.h"
 #include "sim/shown/plan_text.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/schema_validator.h"
@@ -48,6 +52,25 @@ TEST_CASE("a plan says what its planner gains where samples differ") {
   CHECK(work.language.planned < work.language.unplanned / 3);
   CHECK(work.pays());
   CHECK(work.ranks == std::vector<int>{1, 2});
+  // A lane of eight microbatches; the same work, but for constants of ops, dealt more evenly.
+  REQUIRE(work.microbatches.size() == 2);
+  CHECK(work.microbatches[0].module == "vision");
+  for (const PlannedWork::Microbatches& module : work.microbatches) {
+    const auto sum = [](const std::vector<double>& list) {
+      return std::accumulate(list.begin(), list.end(), 0.0);
+    };
+    const auto range = [](const std::vector<double>& list) {
+      const auto [least, most] = std::minmax_element(list.begin(), list.end());
+      return *most - *least;
+    };
+    CHECK(module.unplanned.size() == 8);
+    CHECK(module.planned.size() == 8);
+    CHECK(sum(module.planned) == doctest::Approx(sum(module.unplanned)).epsilon(0.05));
+    CHECK(range(module.planned) < range(module.unplanned) / 2);
+  }
+  const std::string page = traces::to_html(plan_page(answer, "question"));
+  CHECK(page.find("before and after planning") != std::string::npos);
+  CHECK(page.find("in the order of the batch</text>") != std::string::npos);
   const std::string text = work_text(work, 64);
   CHECK(text.find("planner entrain: " + std::to_string(work.deferred) + " of 64 samples wait") ==
         0);
