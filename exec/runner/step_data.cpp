@@ -51,9 +51,35 @@ std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const
   return inputs;
 }
 
+StepPlanner::StepPlanner(Transport& transport, const Scenario& scenario, const Layout& layout,
+                         const Plan& plan, const Dataset& dataset, Planner planner)
+    : transport_(transport),
+      scenario_(scenario),
+      layout_(layout),
+      plan_(plan),
+      dataset_(dataset),
+      planner_(planner) {
+  if (planner != Planner::live) return;
+  const Layout plain = without_planner(layout);
+  plain_ = Plain{plain, make_plan(scenario, plain)};
+}
+
+void StepPlanner::go_live(const PlannedRun& run, LiveOptions options) {
+  if (planner_ == Planner::live) live_ = LivePlans::start(transport_, run, std::move(options));
+}
+void StepPlanner::begin(std::uint64_t step) const {
+  if (live_) live_->begin(step);
+}
+void StepPlanner::stop() const {
+  if (live_) live_->stop();
+}
+void StepPlanner::finish() const {
+  if (live_) live_->finish();
+}
+
 StepPart StepPlanner::part(std::uint64_t step) const {
   const Rank own = transport_.rank();
-  if (planner_ == Planner::each) return own_part(dataset_.batch(step));
+  if (planner_ != Planner::first) return own_part(dataset_.batch(step));
   const auto key = [&](Rank rank) {
     return "plan/" + std::to_string(step) + "/" + std::to_string(rank.value);
   };
@@ -73,23 +99,74 @@ StepPart StepPlanner::part(std::uint64_t step) const {
   return parts.of(own);
 }
 
-StepPart StepPlanner::own_part(const Batch& batch) const {
-  const StepPlan plan = make_step_plan(scenario_, layout_, plan_, batch);
-  return StepParts(scenario_.model, plan_, plan, batch).of(transport_.rank());
+Program StepPlanner::lower(const StepPart& part) const {
+  return polyphony::lower(scenario_, layout_, plan_, part.step, part.batch);
 }
 
-StepLoader::~StepLoader() {
+StepPart StepPlanner::own_part(const Batch& batch) const {
+  const Layout& layout = plain_ ? plain_->layout : layout_;
+  const Plan& grids = plain_ ? plain_->plan : plan_;
+  const StepPlan plan = make_step_plan(scenario_, layout, grids, batch);
+  return StepParts(scenario_.model, grids, plan, batch).of(transport_.rank());
+}
+
+Program StepPlanner::lower_own(const StepPart& part, StepKind kind) const {
+  return polyphony::lower(scenario_, plain_ ? plain_->layout : layout_,
+                          plain_ ? plain_->plan : plan_, part.step, part.batch, kind);
+}
+
+Program StepPlanner::whole(const Batch& batch) const {
+  return polyphony::lower(scenario_, plain_ ? plain_->layout : layout_,
+                          plain_ ? plain_->plan : plan_, batch);
+}
+
+WholeStep StepPlanner::whole_of(std::uint64_t step) const {
+  const Batch batch = dataset_.batch(step);
+  if (!live_) return {whole(batch), {}};
+  StepRecord record = live_->record(step);
+  Program program =
+      record.late ? whole(batch) : polyphony::lower(scenario_, layout_, plan_, record.plan, batch);
+  return {std::move(program), std::move(record)};
+}
+
+StepLoader::~StepLoader() { finish(); }
+
+void StepLoader::finish() {
   if (ahead_.valid()) ahead_.wait();
 }
 
-StepData StepLoader::load(std::uint64_t step) const {
-  const StepPart part = planner_.part(step);
-  StepData data{step, part.whole, planner_.lower(part), {}};
+StepData StepLoader::filled(std::uint64_t step, const StepPart& part, Program program) const {
+  StepData data{step, part.whole, false, std::move(program), {}};
   data.inputs = pack_inputs(data.program, rank_, dataset_, {seed_, step}, device_);
   return data;
 }
 
+StepData StepLoader::load(std::uint64_t step) const {
+  if (planner_.live()) return load_live(step);
+  const StepPart part = planner_.part(step);
+  return filled(step, part, planner_.lower(part));
+}
+
+StepData StepLoader::load_live(std::uint64_t step) const {
+  constexpr std::chrono::milliseconds kAtOnce{10};
+  std::future<StepLetter> asked = planner_.live()->ask(step);
+  std::optional<StepData> late;
+  const auto load_late = [&] {
+    const StepPart part = planner_.own_part(dataset_.batch(step));
+    late = filled(step, part, planner_.lower_own(part));
+    late->late = true;
+  };
+  if (asked.wait_for(kAtOnce) != std::future_status::ready) load_late();
+  const StepLetter letter = asked.get();
+  if (letter.kind == StepLetter::Kind::end) return {};
+  if (letter.kind == StepLetter::Kind::planned)
+    return filled(step, letter.part, planner_.lower(letter.part));
+  if (!late) load_late();
+  return std::move(*late);
+}
+
 StepData StepLoader::take(std::uint64_t step) {
+  planner_.begin(step);
   StepData data = ahead_.valid() && ahead_step_ == step ? ahead_.get() : load(step);
   ahead_step_ = step + 1;
   ahead_ = std::async(std::launch::async, [this, step] { return load(step + 1); });

@@ -65,7 +65,7 @@ Answers evaluate(Control& control, Transport& transport, Runner& runner, const S
          ++i)  // the last batch is filled up with questions that do not count
       batch.samples.push_back(questions[(begin + i) % questions.size()]);
     const StepPart part = planner.own_part(batch);
-    const Program program = planner.lower(part, StepKind::evaluate);
+    const Program program = planner.lower_own(part, StepKind::evaluate);
     const std::map<WorkId, WorkInput> inputs =
         pack_inputs(program, transport.rank(), dataset, {scenario.data.seed, 0}, device);
     const auto predictions =

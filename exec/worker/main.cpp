@@ -15,10 +15,8 @@
 #include "exec/system/stop_signals.h"
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
-#include "exec/worker/train.h"
+#include "exec/worker/train_options.h"
 #include "shared/files/whole.h"
-#include "shared/hardware/devices.h"
-#include "shared/hardware/hardware_json.h"
 #include "shared/scenario/easy_vqa.h"
 #include "shared/scenario/scenario_json.h"
 
@@ -39,11 +37,6 @@ Ctrl-C or SIGTERM: from the first step on the ranks save a checkpoint and stop; 
 Exit codes: 0 done, 1 failed (a lost rank is named) or stopped, 2 bad input, 3 the layout cannot run here.
 )";
 
-HardwareProfile load_profile(const std::string& name) {
-  if (const HardwareProfile* shipped = find_profile(name)) return *shipped;
-  return parse_profile(read_file(name), name);
-}
-
 cxxopts::Options make_options() {
   cxxopts::Options options("polyphony-worker", "One rank of a training run.");
   options.positional_help("SCENARIO").custom_help("[OPTION...]");
@@ -63,6 +56,15 @@ cxxopts::Options make_options() {
       "stop-accuracy", "stop when an evaluation reaches this share of right answers",
       cxxopts::value<double>()->default_value("0"))(
       "trace-steps", "steps to record, FIRST:LAST (LAST excluded)",
+      cxxopts::value<std::string>()->default_value(""))(
+      "planning",
+      "of a layout with a planner: inline: every rank plans before a step; live: rank 0 does, "
+      "while "
+      "earlier steps train; replay: as --plans says",
+      cxxopts::value<std::string>()->default_value("inline"))(
+      "planning-seconds", "with --planning live: time for a plan",
+      cxxopts::value<double>()->default_value("1"))(
+      "plans", "file of plans: --planning live writes it, replay reads it",
       cxxopts::value<std::string>()->default_value(""))(
       "pace", "hardware profile (name or file) that compute ops are slowed down to",
       cxxopts::value<std::string>()->default_value(""))(
@@ -144,49 +146,6 @@ class Tells {
   Tells& operator=(const Tells&) = delete;
 };
 
-// A number of the command line that must not be negative (or not a number).
-template <class T>
-T at_least_zero(const cxxopts::ParseResult& args, const std::string& name) {
-  const T value = args[name].as<T>();
-  if (!(value >= 0))
-    throw InputError("--" + name, "", "must not be negative",
-                     "polyphony-worker --help explains it");
-  return value;
-}
-
-TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& scenario) {
-  TrainOptions options;
-  options.out = args["out"].as<std::string>();
-  options.steps =
-      args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
-  options.earlier = earlier_run(args.count("resume") > 0, args.count("fresh") > 0);
-  if (const auto lock = process_environment()(kRunLock)) options.folder_lock = std::stoi(*lock);
-  options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
-  options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
-  options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
-  options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
-  options.check_collectives = args.count("check") > 0;
-  const std::string trace = args["trace-steps"].as<std::string>();
-  if (!trace.empty()) {
-    long long first = 0, last = 0;
-    char rest = 0;
-    if (std::sscanf(trace.c_str(), "%lld:%lld%c", &first, &last, &rest) != 2 || first < 0 ||
-        last <= first)
-      throw InputError("--trace-steps", "", "\"" + trace + "\" is not FIRST:LAST",
-                       "e.g. --trace-steps 5:15");
-    options.trace_first = first;
-    options.trace_last = last;
-  }
-  for (const char* flag : {"resume", "fresh"})
-    if (args.count(flag) && options.out.empty())
-      throw InputError(std::string("--") + flag, "", "needs --out", "name the folder of the run");
-  const std::string pace = args["pace"].as<std::string>();
-  if (!pace.empty()) options.pace = load_profile(pace);
-  options.pace_scale = at_least_zero<double>(args, "pace-scale");
-  options.interrupted = stop_asked;
-  return options;
-}
-
 int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const torch::Device device = choose_device(args["device"].as<std::string>(), launch);
   const std::string data_path = args["data"].as<std::string>();
@@ -201,7 +160,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   }
   const auto& [scenario, dataset] = std::get<Prepared>(outcome);
   const Layout& layout = *scenario.layout;
-  TrainOptions options = train_options(args, scenario);
+  TrainOptions options = train_options(args, scenario, launch.rank);
   options.device = device;
   const std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
   const Tells tells(*transport);
@@ -214,6 +173,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
                              {"interrupted", result.interrupted}};
       if (result.median_step.count() > 0)
         summary["loss"] = result.loss;  // else it was at its last step already
+      if (result.live > 0) summary["plans"] = {{"steps", result.live}, {"late", result.late}};
       if (result.accuracy) summary["accuracy"] = *result.accuracy;
       std::cout << summary.dump() << std::endl;
     }

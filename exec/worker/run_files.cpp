@@ -55,7 +55,7 @@ void MetricsFile::sync() const {
 }
 
 void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
-                  const std::function<Program(std::int64_t)>& whole) {
+                  const std::function<WholeStep(std::int64_t)>& whole) {
   if (folder.empty() || steps.empty()) return;
   const RunPaths paths{folder};
   std::error_code failed;
@@ -63,21 +63,29 @@ void write_traces(const std::string& folder, Rank rank, const std::vector<Traced
   if (failed)
     throw InputError(paths.traces(), "", "cannot be made: " + failed.message(),
                      "choose another --out folder");
-  std::string batches;
+  std::string batches, plans;
   for (const TracedStep& traced : steps) {
-    const Program program = whole(traced.step);
+    const WholeStep step = whole(traced.step);
+    const Program& program = step.program;
     Timeline timeline;
     timeline.ops = traced.times;
     for (OpTime& time : timeline.ops) {
       time.op = OpId(time.op.value + program.ops_of(rank).begin);
       timeline.makespan = std::max(timeline.makespan, time.end);
     }
-    write_file(paths.trace(traced.step, rank.value),
-               traces::write_trace(program, timeline, traces::TraceKind::measured,
-                                   static_cast<std::uint64_t>(traced.step)));
+    write_file(
+        paths.trace(traced.step, rank.value),
+        traces::write_trace(program, timeline, traces::TraceKind::measured,
+                            static_cast<std::uint64_t>(traced.step), step.live && step.live->late));
+    if (step.live) plans += plans_entry(*step.live);
     batches += to_json_line(static_cast<std::uint64_t>(traced.step), program.batch) + "\n";
   }
-  if (rank.value == 0) write_file(paths.batches(), batches);
+  if (rank.value != 0) return;
+  write_file(paths.batches(), batches);
+  if (plans.empty())
+    std::filesystem::remove(paths.plans(), failed);  // of an earlier part of the run
+  else
+    write_file(paths.plans(), plans_head() + plans);
 }
 
 }  // namespace polyphony::exec

@@ -32,8 +32,9 @@ struct TracedStep {
   std::int64_t step = 0;
   std::vector<OpTime> times;
 };
-// Writes trace/step-<n>.rank-<r>.json, and on rank 0 trace/batches.jsonl. `whole`: a step's Program of all ranks, whose op ids traces have.
+// Writes trace/step-<n>.rank-<r>.json, and on rank 0 trace/batches.jsonl and, where any was planned live,
+// trace/plans.bin.
 void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
-                  const std::function<Program(std::int64_t)>& whole);
+                  const std::function<WholeStep(std::int64_t)>& whole);
 
 }  // namespace polyphony::exec

@@ -50,7 +50,9 @@ class Trainer {
         options_(options),
         plan_(make_plan(scenario, layout)),
         planner_(transport, scenario, layout, plan_, dataset,
-                 transport.world_size() >= kPlanForAll ? Planner::first : options.planner),
+                 options.planner == Planner::each && transport.world_size() >= kPlanForAll
+                     ? Planner::first
+                     : options.planner),
         structure_(structure(planner_, transport.world_size(), dataset.batch(0))),
         runner_(transport, scenario, structure_,
                 {false, options.check_collectives, options.device}),
@@ -68,10 +70,12 @@ class Trainer {
       const std::vector<Fault> faults = verify(planner.whole(batch));
       POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
     }
-    return planner.lower(planner.own_part(batch));
+    return planner.lower_own(planner.own_part(batch));
   }
   void claim();
   std::int64_t begin();
+  void go_live(std::int64_t done);
+  std::int64_t train_from(std::int64_t done, MetricsFile& metrics);
   void step(std::int64_t number, MetricsFile& metrics);
   bool stop_here(std::int64_t done, MetricsFile& metrics);
   void checkpoint(std::int64_t done, const MetricsFile& metrics);
@@ -99,7 +103,9 @@ class Trainer {
 };
 
 void Trainer::step(std::int64_t number, MetricsFile& metrics) {
+  const Seconds asked = steady_now();
   StepData data = loader_.take(static_cast<std::uint64_t>(number));
+  const Seconds waited = steady_now() - asked;
   Runner::Pace pace;
   if (options_.pace)
     pace = make_pace(data.program, transport_.rank(), scenario_.cluster, *options_.pace,
@@ -113,9 +119,20 @@ void Trainer::step(std::int64_t number, MetricsFile& metrics) {
   last_plan_ = control_.due(number + 1) ? data.plan : 0;
   result_.loss = scalars.loss;
   seconds_.push_back(last_seconds_.count());
-  metrics.write(traces::StepMetrics{number, scalars.loss, scalars.gradient_norm, !scalars.finite,
-                                    rate, last_seconds_,
-                                    scenario_.data.global_batch / last_seconds_.count()});
+  traces::StepMetrics line{number,
+                           scalars.loss,
+                           scalars.gradient_norm,
+                           !scalars.finite,
+                           rate,
+                           last_seconds_,
+                           scenario_.data.global_batch / last_seconds_.count()};
+  if (planner_.live()) {
+    line.late_plan = data.late;
+    line.waited = waited;
+    ++result_.live;
+    result_.late += data.late ? 1 : 0;
+  }
+  metrics.write(line);
   if (!scalars.not_finite.empty())
     std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": step " << number
               << " is skipped on all ranks: a number is not finite in " << scalars.not_finite
@@ -185,15 +202,45 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   return false;
 }
 
+void Trainer::go_live(std::int64_t done) {
+  const auto step = [](std::int64_t number) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, number));
+  };
+  planner_.go_live(
+      {scenario_, layout_, plan_, dataset_, step(done), std::max(step(done), step(options_.steps)),
+       step(options_.trace_first), step(options_.trace_last)},
+      options_.live);
+}
+
+// Steps that are done then.
+std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
+  go_live(done);
+  try {
+    while (done < options_.steps) {
+      step(done, metrics);
+      ++done;
+      if (stop_here(done, metrics)) break;
+    }
+    planner_.stop();
+    loader_.finish();
+    planner_.finish();
+  } catch (const LostPeer&) {
+    planner_.stop();
+    throw;
+  } catch (const std::exception& error) {
+    // What is being loaded may wait for a plan that nobody makes any more.
+    planner_.stop();
+    if (planner_.live()) transport_.abort(error.what());
+    throw;
+  }
+  return done;
+}
+
 TrainResult Trainer::run() {
   std::int64_t done = begin();
   MetricsFile metrics(options_.out, transport_.rank(), done);
   const Seconds offset = clock_offset(transport_);
-  while (done < options_.steps) {
-    step(done, metrics);
-    ++done;
-    if (stop_here(done, metrics)) break;
-  }
+  done = train_from(done, metrics);
   result_.steps = done;
   for (TracedStep& traced : traced_) {
     for (OpTime& time : traced.times) {
@@ -204,7 +251,7 @@ TrainResult Trainer::run() {
   // First: what was learnt must not be lost to a disk that the traces fill up.
   checkpoint(done, metrics);
   write_traces(options_.out, transport_.rank(), traced_, [&](std::int64_t step) {
-    return planner_.whole(dataset_.batch(static_cast<std::uint64_t>(step)));
+    return planner_.whole_of(static_cast<std::uint64_t>(step));
   });
   if (seconds_.size() > 3) seconds_.erase(seconds_.begin(), seconds_.begin() + 3);  // warm-up
   if (!seconds_.empty()) {

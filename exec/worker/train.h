@@ -2,7 +2,8 @@
 // checkpoints around it.
 //   scenario.json (rank 0)   the scenario as it is trained, its stages split
 //   metrics.jsonl (rank 0)   traces/format/metrics.h
-//   trace/                   batches.jsonl (rank 0) and, of the traced steps, step-<n>.rank-<r>.json
+//   trace/                   batches.jsonl, of live plans plans.bin (rank 0) and, of the traced steps,
+//                            step-<n>.rank-<r>.json
 //                            (traces/format/chrome_json.h)
 //   checkpoints/             exec/checkpoint/checkpoint.h
 // Rank 0 claims the folder (shared/files/run_folder.h); nothing in it changes before everything that
@@ -43,7 +44,8 @@ struct TrainOptions {
   EarlierRun earlier = EarlierRun::refuse;  // in `out`; resume: from its newest checkpoint, if any
   int folder_lock = -1;                     // inherited from a launcher that has claimed `out`
   bool check_collectives = false;
-  Planner planner = Planner::each;  // Planner::first from kPlanForAll ranks on, whatever is said
+  Planner planner = Planner::each;  // each: Planner::first from kPlanForAll ranks on
+  LiveOptions live;                 // with Planner::live
   std::optional<HardwareProfile>
       pace;  // paced ranks: compute ops last at least pace_scale times what this profile says
   double pace_scale = 1;
@@ -54,7 +56,8 @@ struct TrainResult {
   std::int64_t steps = 0;  // reached
   double loss = 0;         // of the last step
   std::optional<double> accuracy;
-  Seconds median_step{};  // over the steps after the third
+  Seconds median_step{};            // over the steps after the third
+  std::int64_t live = 0, late = 0;  // steps planned live; those of them whose plan came too late
   bool interrupted = false;
 };
 

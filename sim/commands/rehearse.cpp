@@ -39,6 +39,7 @@ int rehearse_command(int argc, char** argv) {
       cxxopts::value<double>()->default_value("0.1"));
   args.add_profile("hardware profile of this machine");
   args.add_schedule();
+  add_planning_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   Scenario scenario = load_scenario(args.require("scenario"));
@@ -82,6 +83,7 @@ int rehearse_command(int argc, char** argv) {
                                claim.paths().pace_profile(),
                                "--pace-scale",
                                std::to_string(pace.scale)};
+  add_planning_arguments(args, options.command.arguments);
   const LaunchResult result =
       launch_with_progress(options, "rehearse", folder, args.integer("steps"));
   if (result.interrupted || result.exit_code != 0) throw no_answer(result, "rehearse");

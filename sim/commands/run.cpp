@@ -38,6 +38,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));
     }
+  add_planning_arguments(args, list);
   for (const char* flag : {"resume", "fresh", "check"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
@@ -56,6 +57,10 @@ std::string summary_text(const Scenario& scenario, const nlohmann::json& summary
             number_text(scenario.data.global_batch / step.count(), 0) + " samples/s)";
   if (summary.contains("accuracy") && summary["accuracy"].is_number())
     text += ", " + percent_text(summary["accuracy"].get<double>()) + " of held-out samples right";
+  if (summary.contains("plans"))
+    text += "; planned while it trained, " +
+            std::to_string(summary["plans"]["late"].get<std::int64_t>()) + " of " +
+            std::to_string(summary["plans"]["steps"].get<std::int64_t>()) + " plans too late";
   return text + (summary["interrupted"].get<bool>() ? "; interrupted, --resume continues" : "");
 }
 
@@ -93,6 +98,7 @@ int run_command(int argc, char** argv) {
       cxxopts::value<int>()->default_value("0"));
   args.add_profile("for the search, and for stages that the layout does not split");
   args.add_schedule();
+  add_planning_options(args);
   args.positional({"scenario"});
   if (args.parse(argc, argv)) return 0;
   Scenario scenario =

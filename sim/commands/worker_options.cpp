@@ -35,6 +35,26 @@ void MetricsTail::update() {
   }
 }
 
+void add_planning_options(Arguments& args) {
+  args.add()("planning",
+             "of a layout with a planner: inline (default): every rank plans before a step; live: "
+             "rank 0 plans while earlier steps train, a plan that comes too late gives way to the "
+             "layout's own order; replay: as --plans says",
+             cxxopts::value<std::string>())("planning-seconds",
+                                            "with --planning live: time for a plan (default 1)",
+                                            cxxopts::value<std::string>())(
+      "plans", "file of plans: --planning live writes it, replay reads it",
+      cxxopts::value<std::string>());
+}
+
+void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker) {
+  for (const char* option : {"planning", "planning-seconds", "plans"}) {
+    if (!args.has(option)) continue;
+    worker.push_back(std::string("--") + option);
+    worker.push_back(args.text(option));
+  }
+}
+
 namespace {
 
 // The same layout but for who holds which blocks.

@@ -25,6 +25,10 @@ class MetricsTail {
   std::streamoff read_ = 0;
 };
 
+// When a layout's planner plans: options, and what a worker is told of them.
+void add_planning_options(Arguments& args);
+void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker);
+
 // Puts the scenario with `layout` into the claimed folder, for the ranks to read, and returns its
 // path. Stages that the layout does not split are split here, as the profile balances them or as
 // the run that is continued had them: no rank and no later start splits anew.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "shared/hardware/pace.h"
+#include "shared/plan/step_plan.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 #include "shared/scenario/scenario_json.h"
@@ -42,9 +43,12 @@ struct TracedStep {
   std::uint64_t step = 0;
   Batch batch;
   std::vector<std::string> files;
+  std::optional<StepPlan> plan =
+      {};  // as it was made while the run trained; none: the layout's own
 };
 // Lowers every step's batch, reads its files and puts them together: what all doors end with. A
-// step whose mix of empty work items makes other ops than the middle one's is left out. Missing,
+// step whose mix of empty work items makes other ops than the middle one's is left out, and so is one
+// whose live plan came too late where that one's did not. Missing,
 // truncated or foreign files: InputError naming the file.
 void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measurement& into);
 

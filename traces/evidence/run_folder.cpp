@@ -1,10 +1,11 @@
 #include "traces/evidence/run_folder.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "shared/files/run_paths.h"
 #include "shared/hardware/hardware_json.h"
-#include "shared/plan/plan.h"
+#include "shared/plan/step_record.h"
 #include "shared/scenario/batch_json.h"
 
 namespace polyphony::traces {
@@ -45,11 +46,17 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
   if (!split) files.read_samples(run.scenario);
   const int ranks = world_size(layout);
   const std::string batches = paths.batches();
+  std::map<std::uint64_t, StepPlan> plans;
+  if (files.exists(paths.plans()))
+    for (StepRecord& record : parse_plans(files.load(paths.plans()), paths.plans()))
+      if (!record.late) plans.emplace(record.step, std::move(record.plan));
   std::vector<TracedStep> steps;
   for (StepBatch& recorded : parse_batches(files.load(batches), batches)) {
     TracedStep& step = steps.emplace_back();
     step.step = recorded.step;
     step.batch = std::move(recorded.batch);
+    if (const auto plan = plans.find(step.step); plan != plans.end())
+      step.plan = std::move(plan->second);
     for (int r = 0; r < ranks; ++r)
       step.files.push_back(
           paths.trace(static_cast<std::int64_t>(step.step), static_cast<std::uint32_t>(r)));

@@ -3,6 +3,7 @@
 //   <folder>/scenario.json                      the resolved scenario with its layout
 //   <folder>/pace.json                          of a rehearsal: {"scale": 6, "profile": {…}}
 //   <folder>/trace/batches.jsonl                the batches of the traced steps
+//   <folder>/trace/plans.bin                    their plans, where they were planned live
 //   <folder>/trace/step-<n>.rank-<r>.json       their ops (traces/format/chrome_json.h)
 #pragma once
 

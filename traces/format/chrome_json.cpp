@@ -105,7 +105,7 @@ class Writer {
   Writer(const Program& program, const Timeline& timeline)
       : program_(program), timeline_(timeline) {}
 
-  std::string write(TraceKind kind, std::uint64_t step) {
+  std::string write(TraceKind kind, std::uint64_t step, bool late_plan) {
     constexpr std::size_t kOpBytes = 240, kFlowBytes = 130;  // as seen, of one event
     std::size_t flows = 0;
     std::set<Rank> ranks;
@@ -116,8 +116,8 @@ class Writer {
         flows += exchange->messages.size();
     }
     text_.reserve(timeline_.ops.size() * kOpBytes + flows * kFlowBytes);
-    write_head(kind, step, ranks);
-    write_names(ranks);
+    write_head(kind, step, late_plan, ranks);
+    write_names(ranks, late_plan);
     for (const OpTime& time : timeline_.ops) write_op(time);
     write_flows();
     if (text_.ends_with(",\n")) text_.drop(2);
@@ -133,7 +133,7 @@ class Writer {
                  << ", \"tid\": " << program_.ranks + 1 + stream.value;
   }
 
-  void write_head(TraceKind kind, std::uint64_t step, const std::set<Rank>& ranks) {
+  void write_head(TraceKind kind, std::uint64_t step, bool late_plan, const std::set<Rank>& ranks) {
     char hash_text[20];
     std::snprintf(hash_text, sizeof hash_text, "%016" PRIx64, hash(program_));
     text_ << "{\n\"displayTimeUnit\": \"ms\",\n";
@@ -142,7 +142,7 @@ class Writer {
             << ", \"world_size\": " << program_.ranks << "},\n";
     text_ << "\"polyphony\": {\"format\": 1, \"kind\": \"" << name(kind) << "\", \"program\": \""
           << hash_text << "\", \"step\": " << step << ", \"ranks\": " << program_.ranks
-          << ", \"ops\": " << timeline_.ops.size()
+          << (late_plan ? ", \"late_plan\": true" : "") << ", \"ops\": " << timeline_.ops.size()
           << ", \"makespan_ns\": " << nanoseconds(timeline_.makespan) << "},\n"
           << "\"traceEvents\": [\n";
   }
@@ -151,7 +151,7 @@ class Writer {
     return text_ << "{\"ph\": \"M\", \"name\": \"" << what << "\", ";
   }
 
-  void write_names(const std::set<Rank>& ranks) {
+  void write_names(const std::set<Rank>& ranks, bool late_plan) {
     std::vector<std::vector<StreamId>> streams(program_.ranks);
     for (std::size_t s = 0; s < program_.streams.size(); ++s)
       streams[program_.streams[s].rank.value].emplace_back(s);
@@ -160,6 +160,9 @@ class Writer {
                                  << ", \"args\": {\"name\": \"rank " << rank.value << "\"}},\n";
       begin_meta("process_sort_index") << "\"pid\": " << rank.value + 1
                                        << ", \"args\": {\"sort_index\": " << rank.value << "}},\n";
+      if (late_plan)
+        begin_meta("process_labels")
+            << "\"pid\": " << rank.value + 1 << ", \"args\": {\"labels\": \"late plan\"}},\n";
       for (const StreamId stream : streams[rank.value]) {
         begin_meta("thread_name");
         where(stream) << ", \"args\": {\"name\": ";
@@ -232,11 +235,11 @@ class Writer {
 const char* name(TraceKind kind) { return kind == TraceKind::predicted ? "predicted" : "measured"; }
 
 std::string write_trace(const Program& program, const Timeline& timeline, TraceKind kind,
-                        std::uint64_t step) {
+                        std::uint64_t step, bool late_plan) {
   for (const OpTime& time : timeline.ops) {
     POLYPHONY_CHECK(time.op.value < program.ops.size(), "op " << time.op.value);
   }
-  return Writer(program, timeline).write(kind, step);
+  return Writer(program, timeline).write(kind, step, late_plan);
 }
 
 }  // namespace polyphony::traces

@@ -30,6 +30,7 @@ struct TraceInfo {
   std::uint64_t step = 0;     // training step; predictions: of the batch they are about
   std::uint32_t ranks = 0;    // of the world
   std::optional<Rank> rank;   // when the file holds the ops of one rank only
+  bool late_plan = false;     // planned without the layout's planner, which came too late
   bool operator==(const TraceInfo&) const = default;
 };
 
@@ -40,7 +41,7 @@ struct Trace {
 
 // `timeline` may be partial. The info written follows from the arguments.
 std::string write_trace(const Program& program, const Timeline& timeline, TraceKind kind,
-                        std::uint64_t step);
+                        std::uint64_t step, bool late_plan = false);
 
 // `file` is for messages. What a trace is of, before its Program is known.
 TraceInfo read_trace_info(const std::string& text, const std::string& file);

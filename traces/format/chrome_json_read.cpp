@@ -45,6 +45,11 @@ class Reader {
     info.program = hash_value(string(head, "/polyphony", "program"));
     info.step = static_cast<std::uint64_t>(integer(head, "/polyphony", "step"));
     info.ranks = static_cast<std::uint32_t>(integer(head, "/polyphony", "ranks"));
+    if (head.contains("late_plan")) {
+      if (!head["late_plan"].is_boolean())
+        fail("/polyphony/late_plan", "neither true nor false", kHint);
+      info.late_plan = head["late_plan"].get<bool>();
+    }
     if (root_.contains("distributedInfo")) {
       const auto rank = integer(object(root_, "", "distributedInfo"), "/distributedInfo", "rank");
       if (rank >= info.ranks) {

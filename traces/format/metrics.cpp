@@ -26,13 +26,16 @@ std::string digits(std::string_view body) {
 }
 
 json body_of(const StepMetrics& step) {
-  return {{"step", step.step},
-          {"loss", number(step.loss)},
-          {"gradient_norm", number(step.gradient_norm)},
-          {"skipped", step.skipped},
-          {"learning_rate", step.learning_rate},
-          {"seconds", step.seconds.count()},
-          {"samples_per_second", step.samples_per_second}};
+  json body = {{"step", step.step},
+               {"loss", number(step.loss)},
+               {"gradient_norm", number(step.gradient_norm)},
+               {"skipped", step.skipped},
+               {"learning_rate", step.learning_rate},
+               {"seconds", step.seconds.count()},
+               {"samples_per_second", step.samples_per_second}};
+  if (step.late_plan)
+    body.update({{"late_plan", *step.late_plan}, {"waited", step.waited.count()}});
+  return body;
 }
 json body_of(const Accuracy& accuracy) {
   return {{"step", accuracy.step}, {"accuracy", accuracy.share}, {"held_out", accuracy.held_out}};
@@ -66,11 +69,16 @@ std::optional<MetricsLine> parse_metrics_line(const std::string& text) {
     if (value.contains("accuracy"))
       return Accuracy{value.at("step").get<std::int64_t>(), value.at("accuracy").get<double>(),
                       value.at("held_out").get<int>()};
-    return StepMetrics{
+    StepMetrics step{
         value.at("step").get<std::int64_t>(),        number(value.at("loss")),
         number(value.at("gradient_norm")),           value.at("skipped").get<bool>(),
         value.at("learning_rate").get<double>(),     Seconds(value.at("seconds").get<double>()),
         value.at("samples_per_second").get<double>()};
+    if (value.contains("late_plan")) {
+      step.late_plan = value.at("late_plan").get<bool>();
+      step.waited = Seconds(value.at("waited").get<double>());
+    }
+    return step;
   } catch (const json::exception&) {
     return {};  // checked, but by another's hand
   }

@@ -87,7 +87,7 @@ class Trainee {
 
  private:
   Program own(std::uint64_t step, StepKind kind) const {
-    return planner_.lower(planner_.own_part(dataset_->batch(step)), kind);
+    return planner_.lower_own(planner_.own_part(dataset_->batch(step)), kind);
   }
   // What the rank holds; moments are filled in after step 1, values after the last.
   void hold(Runner& runner, Report& report, bool moments) const {

@@ -62,6 +62,12 @@ TEST_CASE("a trace comes back as it was written") {
   CHECK(back.info == TraceInfo{TraceKind::predicted, hash(sample.program), 7, 4, std::nullopt});
   CHECK(read_trace_info(sample.text(TraceKind::measured), "x").kind == TraceKind::measured);
   CHECK(write_trace(sample.program, back.timeline, TraceKind::predicted, 7) == sample.text());
+  const std::string late =
+      write_trace(sample.program, sample.timeline, TraceKind::measured, 7, true);
+  CHECK(read_trace(late, "step.json", sample.program).info.late_plan);
+  CHECK(late.find("\"labels\": \"late plan\"") != std::string::npos);
+  CHECK(message_of(replaced(late, "\"late_plan\": true", "\"late_plan\": 1"), sample.program)
+            .find("/polyphony/late_plan: neither true nor false") != std::string::npos);
 }
 
 TEST_CASE("times are kept to the nanosecond") {

@@ -33,6 +33,14 @@ TEST_CASE("a line of metrics is read back, numbers that are none too") {
   CHECK(std::isnan(back.gradient_norm));
   CHECK(back.skipped);
   CHECK(back.seconds == Seconds(0.1));
+  CHECK_FALSE(back.late_plan);
+  StepMetrics live = step;
+  live.late_plan = true;
+  live.waited = Seconds(0.5);
+  const auto again = parse_metrics_line(to_line(live));
+  REQUIRE(again);
+  CHECK(std::get<StepMetrics>(*again).late_plan == true);
+  CHECK(std::get<StepMetrics>(*again).waited == Seconds(0.5));
   const auto accuracy = parse_metrics_line(to_line(Accuracy{50, 0.71, 512}));
   REQUIRE(accuracy);
   CHECK(std::get<Accuracy>(*accuracy).share == 0.71);

@@ -1,0 +1,100 @@
+#include "exec/worker/train_options.h"
+
+#include <cstdio>
+
+#include "exec/system/launch_env.h"
+#include "exec/system/stop_signals.h"
+#include "shared/files/whole.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+
+namespace polyphony::exec {
+namespace {
+
+HardwareProfile load_profile(const std::string& name) {
+  if (const HardwareProfile* shipped = find_profile(name)) return *shipped;
+  return parse_profile(read_file(name), name);
+}
+
+// A number of the command line that must not be negative (or not a number).
+template <class T>
+T at_least_zero(const cxxopts::ParseResult& args, const std::string& name) {
+  const T value = args[name].as<T>();
+  if (!(value >= 0))
+    throw InputError("--" + name, "", "must not be negative",
+                     "polyphony-worker --help explains it");
+  return value;
+}
+
+// Replayed plans are rank 0's: it tells the others.
+void read_planning(const cxxopts::ParseResult& args, const Scenario& scenario, Rank rank,
+                   TrainOptions& options) {
+  const Layout& layout = *scenario.layout;
+  const std::string planning = args["planning"].as<std::string>(),
+                    plans = args["plans"].as<std::string>();
+  const bool live = planning == "live", replay = planning == "replay";
+  if (!live && !replay && planning != "inline")
+    throw InputError("--planning", "", "\"" + planning + "\" is none of inline, live, replay",
+                     "polyphony-worker --help explains it");
+  if (!live && !replay && !plans.empty())
+    throw InputError("--plans", "", "needs --planning live, which writes it, or replay",
+                     "leave it out");
+  if (replay && plans.empty())
+    throw InputError("--planning", "", "replay needs --plans",
+                     "name a file that --planning live has written");
+  if ((live || replay) && layout.planner == Planning::none)
+    throw InputError("--planning", "", "the layout has no planner",
+                     "give it one (\"planner\": \"entrain\"), or leave --planning out");
+  if (!live && !replay) return;
+  if (const auto no = check_layout(scenario, without_planner(layout)))
+    throw InputError(
+        "--planning", "",
+        "late steps take the layout without its planner, which is not legal: " + no->reason,
+        "leave --planning out, or change the layout");
+  options.planner = Planner::live;
+  options.live.budget = Seconds(at_least_zero<double>(args, "planning-seconds"));
+  if (live) options.live.save = plans;
+  if (replay && rank == Rank(0)) {
+    options.live.replayed = parse_plans(read_records(plans), plans);
+    if (options.live.replayed.empty())
+      throw InputError(plans, "", "holds no plans", "name a file that --planning live has written");
+  }
+}
+
+}  // namespace
+
+TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& scenario, Rank rank) {
+  TrainOptions options;
+  read_planning(args, scenario, rank, options);
+  options.out = args["out"].as<std::string>();
+  options.steps =
+      args.count("steps") ? at_least_zero<std::int64_t>(args, "steps") : scenario.training.steps;
+  options.earlier = earlier_run(args.count("resume") > 0, args.count("fresh") > 0);
+  if (const auto lock = process_environment()(kRunLock)) options.folder_lock = std::stoi(*lock);
+  options.checkpoint_every = Seconds(at_least_zero<double>(args, "checkpoint-every"));
+  options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
+  options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
+  options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
+  options.check_collectives = args.count("check") > 0;
+  const std::string trace = args["trace-steps"].as<std::string>();
+  if (!trace.empty()) {
+    long long first = 0, last = 0;
+    char rest = 0;
+    if (std::sscanf(trace.c_str(), "%lld:%lld%c", &first, &last, &rest) != 2 || first < 0 ||
+        last <= first)
+      throw InputError("--trace-steps", "", "\"" + trace + "\" is not FIRST:LAST",
+                       "e.g. --trace-steps 5:15");
+    options.trace_first = first;
+    options.trace_last = last;
+  }
+  for (const char* flag : {"resume", "fresh"})
+    if (args.count(flag) && options.out.empty())
+      throw InputError(std::string("--") + flag, "", "needs --out", "name the folder of the run");
+  const std::string pace = args["pace"].as<std::string>();
+  if (!pace.empty()) options.pace = load_profile(pace);
+  options.pace_scale = at_least_zero<double>(args, "pace-scale");
+  options.interrupted = stop_asked;
+  return options;
+}
+
+}  // namespace polyphony::exec
