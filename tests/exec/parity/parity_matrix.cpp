@@ -164,6 +164,7 @@ std::vector<Feature> make_features() {
       {"diffusion beside",
        [](Draft& d) {
          d.rest.diffusion = d.beside = true;
+         d.language.pp = std::max(d.language.pp, 2);
          if (d.placement == Placement::homogeneous) d.placement = Placement::colocated;
        }},
       {"deepstack", [](Draft& d) { d.rest.deep = true; }},

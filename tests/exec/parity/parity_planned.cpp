@@ -26,8 +26,9 @@ Case searched(Case c, std::uint64_t batch) {
     for (int stage = 0; stage < grid.pp * grid.vpp; ++stage) {
       const double seconds = 1 + static_cast<double>((batch * 7 + std::uint64_t(stage) * 3) % 5);
       const WorkCurve time{0, seconds, 0.5}, message{0, 0.1, 0};
-      costs.ways[0].stages.push_back({time, time, time, message, {0, kKept, 0}});
-      costs.ways[1].stages.push_back({time, {0, 2 * seconds, 1}, time, message, {0, kKept / 8, 0}});
+      costs.ways[0].stages.push_back({time, time, time, message, {0, kKept, 0}, {}});
+      costs.ways[1].stages.push_back(
+          {time, {0, 2 * seconds, 1}, time, message, {0, kKept / 8, 0}, {}});
     }
     costs.room.assign(static_cast<std::size_t>(grid.pp), kRoom);
     grid.stage_costs = std::move(costs);
