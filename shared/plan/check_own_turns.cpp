@@ -3,19 +3,13 @@
 
 #include "shared/plan/checks.h"
 #include "shared/plan/step_plan.h"
-#include "shared/schedule/orders.h"
+#include "shared/planner/equal_costs.h"
+#include "shared/planner/timetable.h"
 
 namespace polyphony::checks {
 namespace {
 
 std::string number(std::size_t value) { return std::to_string(value); }
-
-// "B microbatch 0 of stage 0 waits for …".
-std::string cycle_text(const std::vector<Turn>& cycle) {
-  std::string text = "a deadlock: ";
-  for (const Turn& turn : cycle) text += describe(turn) + " waits for a turn behind ";
-  return text + (cycle.size() == 1 ? "no rank's order" : describe(cycle.front()));
-}
 
 }  // namespace
 
@@ -43,8 +37,8 @@ Verdict check_own_turns(const Scenario& scenario, const Layout& layout) {
   if (!faults.empty())
     return refuse(faults.front() +
                   (faults.size() > 1 ? " (and " + number(faults.size() - 1) + " more)" : ""));
-  if (const Played played = play(layout.turns, stages); !played.cycle.empty())
-    return refuse(cycle_text(played.cycle));
+  const auto outcome = timetable(equal_costs(layout.turns, {}, language.name), layout.turns);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return refuse(no->reason);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 
 #include "shared/schedule/orders.h"
 
@@ -38,12 +39,8 @@ class Player {
           moved = true;
         }
     }
-    std::string stuck;
-    for (std::size_t r = 0; r < orders_.size(); ++r)
-      if (next_[r] < orders_[r].size())
-        stuck += (stuck.empty() ? "" : ", ") + std::string("rank ") + std::to_string(r) + " for " +
-                 name(orders_[r][next_[r]]);
-    if (!stuck.empty()) return Infeasible{"turns wait for each other: " + stuck};
+    if (std::string stuck = cycle(); !stuck.empty())
+      return Infeasible{"turns wait for each other: " + stuck};
     return table_;
   }
 
@@ -180,6 +177,31 @@ class Player {
     return true;
   }
 
+  // Whose rank runs, later, what a turn waits for.
+  std::size_t awaited(std::size_t r) {
+    const Turn& turn = orders_[r][next_[r]];
+    const Direction way = direction(turn);
+    if (way != kWeight)
+      for (const auto& [from, at] : senders(turn.branch, turn.stage, way))
+        if (!ended(from, at, way, microbatch(turn))) return std::size_t(rank_of(from, at));
+    return r;  // a part before it, of its own
+  }
+  // From a rank that is stuck to the one that it waits for, and on, until one comes again.
+  std::string cycle() {
+    std::size_t r = 0;
+    while (r < orders_.size() && next_[r] == orders_[r].size()) ++r;
+    if (r == orders_.size()) return "";
+    std::vector<bool> seen(orders_.size());
+    for (; !seen[r]; r = awaited(r)) seen[r] = true;
+    std::set<std::size_t> ranks;
+    for (; ranks.insert(r).second;) r = awaited(r);
+    std::string text;
+    for (const std::size_t rank : ranks)
+      text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " for " +
+              name(orders_[rank][next_[rank]]);
+    return text;
+  }
+
   // When the inputs over one link are there.
   double arrive(const Turn& turn, Direction way, std::size_t from, int at) {
     StageState& stage = state(turn.branch, turn.stage);
@@ -250,6 +272,14 @@ std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
   POLYPHONY_CHECK(orders.size() == static_cast<std::size_t>(costs.ranks),
                   orders.size() << " orders, " << costs.ranks << " ranks");
   return Player(costs, orders).play();
+}
+
+Seconds longest_rest(const Timetable& table) {
+  Seconds longest{};
+  for (std::size_t r = 0; r < table.ranks.size(); ++r)
+    if (const auto& turns = table.ranks[r]; !turns.empty())
+      longest = std::max(longest, turns.back().end - turns.front().start - table.busy[r]);
+  return longest;
 }
 
 }  // namespace polyphony

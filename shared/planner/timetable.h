@@ -23,9 +23,13 @@ struct Timetable {
   std::vector<Bytes> peak;
 };
 // Infeasible, naming rank and turn: a turn lost, doubled or of nothing that there is; a link whose
-// two ends take microbatches in different orders; turns that wait for each other. Capacities are
+// two ends take microbatches in different orders; turns that wait for each other, as one
+// cycle. Capacities are
 // not looked at.
 std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
                                               const std::vector<Turns>& orders);
+
+// The most that a rank rests between its first turn and its last.
+Seconds longest_rest(const Timetable& table);
 
 }  // namespace polyphony

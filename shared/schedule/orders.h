@@ -1,9 +1,7 @@
 // What follows from the turns of a pipeline's ranks, whatever schedule made them: what is in flight,
-// how far forwards run ahead, when each turn runs.
+// how far forwards run ahead. When each turn runs: shared/planner/timetable.h.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,21 +30,6 @@ struct StagesInFlight {
 StagesInFlight in_flight(const Turns& order, int branch = 0);
 // The most tapes that one rank holds at a moment, all its stages together.
 int tapes_in_flight(const Turns& order, int branch = 0);
-
-// Plays the turns of one branch, each rank's in order, each as soon as what it needs has ended: F
-// the F of the stage before, B and I their F and the stage after, W its I.
-struct Durations {  // in any unit
-  int forward = 1, input = 1, weight = 1, backward = 2;
-};
-struct Played {
-  std::vector<std::vector<int>> starts;  // by rank, turn
-  int end = 0;
-  // The most that a rank rests between its first turn and its last.
-  int bubble = 0;
-  // Not empty: no turn can go on; each waits for the next, the last for the first.
-  std::vector<Turn> cycle;
-};
-Played play(const std::vector<Turns>& orders, int stages, const Durations& durations = {});
 
 // "F microbatch 3 of stage 2".
 std::string describe(const Turn& turn);

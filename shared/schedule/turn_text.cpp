@@ -8,7 +8,7 @@
 
 #include "shared/error.h"
 #include "shared/fnv.h"
-#include "shared/schedule/orders.h"
+#include "shared/schedule/schedule.h"
 
 namespace polyphony {
 namespace {
@@ -169,13 +169,6 @@ std::string cell_of(const Turn& turn) {
          recipe_text(turn);
 }
 
-int stages_of(const std::vector<Turns>& orders) {
-  int stages = 0;
-  for (const Turns& turns : orders)
-    for (const Turn& turn : turns) stages = std::max(stages, turn.stage + 1);
-  return stages;
-}
-
 }  // namespace
 
 std::string to_text(const Turns& turns) {
@@ -211,15 +204,15 @@ std::string compact_text(const std::vector<Turns>& orders) {
   return text + std::string(kHash) + hash_of(text) + "\n";
 }
 
-std::string csv_text(const std::vector<Turns>& orders) {
-  const Played played = play(orders, stages_of(orders), {1, 1, 1, 1});
+std::string csv_text(const std::vector<Turns>& orders,
+                     const std::vector<std::vector<int>>& columns) {
   std::string text;
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     int column = 0;
     for (std::size_t i = 0; i < orders[rank].size(); ++i) {
       const Turn& turn = orders[rank][i];
-      if (played.cycle.empty())
-        for (; column < played.starts[rank][i]; ++column) text += ",";
+      if (rank < columns.size() && i < columns[rank].size())
+        for (; column < columns[rank][i]; ++column) text += ",";
       if (turn.overlapped && i + 1 < orders[rank].size())
         text += "(" + cell_of(turn) + ";" + cell_of(orders[rank][++i]) + ")" + std::string(kPair);
       else

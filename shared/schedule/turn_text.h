@@ -8,8 +8,7 @@
 //     F1.0 B1.0 F1.1 B1.1
 //     hash 8f1c6a0e2b4d9c37
 //   CSV: as PyTorch's pipelining writes and loads compute-only schedules: a row a rank, a cell a
-//   turn, 0F3 1B0 2I0 2W0, (0F3;7B1)OVERLAP_F_B; an empty cell rests; 0F3:full is ours. Written so that cells of one
-//   column run together when all turns take as long.
+//   turn, 0F3 1B0 2I0 2W0, (0F3;7B1)OVERLAP_F_B; an empty cell rests; 0F3:full is ours.
 // Errors: InputError naming file, line, and the text that is no turn.
 #pragma once
 
@@ -25,7 +24,9 @@ std::string to_text(const Turns& turns);
 Turns read_turns(const std::string& text, const std::string& file, const std::string& where);
 
 std::string compact_text(const std::vector<Turns>& orders);
-std::string csv_text(const std::vector<Turns>& orders);
+// `columns`: of each turn, by rank, rising; turns not named stand in the next one. Of a pair the first's.
+std::string csv_text(const std::vector<Turns>& orders,
+                     const std::vector<std::vector<int>>& columns = {});
 // Either form.
 std::vector<Turns> read_orders(const std::string& text, const std::string& file);
 

@@ -1,8 +1,11 @@
 // polyphony schedules: an order of turns, a person's or a schedule's, verified, simulated, drawn and
 // written; or, of times alone, schedules side by side.
+#include <cmath>
 #include <iostream>
 
 #include "shared/plan/lower.h"
+#include "shared/planner/equal_costs.h"
+#include "shared/planner/timetable.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
@@ -55,6 +58,26 @@ std::vector<Turns> pipeline_orders(const Plan& plan, const StepPlan& step) {
     }
   }
   return orders;
+}
+
+Timetable unit_timetable(const std::vector<Turns>& orders, const TurnLengths& lengths,
+                         const std::string& order) {
+  auto outcome = timetable(equal_costs(orders, lengths), orders);
+  if (const auto* no = std::get_if<Infeasible>(&outcome))
+    throw InputError(order, "", no->reason, "--out writes a schedule's own order, to compare");
+  return std::get<Timetable>(std::move(outcome));
+}
+
+// So that cells of one column run together when all turns take as long.
+std::vector<std::vector<int>> columns(const std::vector<Turns>& orders, const std::string& order) {
+  const TurnLengths equal{Seconds(1), Seconds(1), Seconds(1), Seconds(1)};
+  std::vector<std::vector<int>> result;
+  for (const auto& rank : unit_timetable(orders, equal, order).ranks) {
+    result.emplace_back();
+    for (const TimedTurn& timed : rank)
+      result.back().push_back(static_cast<int>(std::lround(timed.start.count())));
+  }
+  return result;
 }
 
 }  // namespace
@@ -143,11 +166,12 @@ int schedules_command(int argc, char** argv) {
   const auto& prediction = std::get<Prediction>(outcome);
   const Figures result = figures(scenario, prediction);
   const std::vector<Turns> orders = pipeline_orders(plan, step);
-  const int bubble =
-      play(orders, static_cast<int>(plan.branches[plan.language].stages.size())).bubble;
+  const auto bubble =
+      std::lround(longest_rest(unit_timetable(orders, {}, args.text("order"))).count());
   if (args.has("out"))
-    write_file(args.text("out"),
-               args.text("out").ends_with(".csv") ? csv_text(orders) : compact_text(orders));
+    write_file(args.text("out"), args.text("out").ends_with(".csv")
+                                     ? csv_text(orders, columns(orders, args.text("order")))
+                                     : compact_text(orders));
   if (args.has("gantt"))
     write_file(args.text("gantt"),
                traces::svg_file(traces::gantt(prediction.program, prediction.timeline,

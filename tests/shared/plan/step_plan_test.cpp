@@ -295,7 +295,12 @@ TEST_CASE("turns of the layout's own: what is wrong with them, by name") {
     turns[0] = {make_turn(TurnKind::forward, 0, 0), make_turn(TurnKind::backward, 0, 0),
                 make_turn(TurnKind::forward, 0, 1), make_turn(TurnKind::backward, 0, 1)};
     CHECK(refusal() ==
-          "a deadlock: B microbatch 0 of stage 0 waits for a turn behind F microbatch 1 of stage 1 "
-          "waits for a turn behind B microbatch 0 of stage 0");
+          "stage 1 of language sends microbatches in another order than stage 0 of language takes "
+          "them");
+    turns[1] = {make_turn(TurnKind::forward, 1, 0), make_turn(TurnKind::forward, 1, 1),
+                make_turn(TurnKind::backward, 1, 0), make_turn(TurnKind::backward, 1, 1)};
+    CHECK(refusal() ==
+          "turns wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
+          "F microbatch 1 of stage 1 of language");
   }
 }

@@ -253,6 +253,11 @@ TEST_SUITE("timetable") {
     CHECK(refusal(costs, {line("FBFB", 0, {0, 0, 1, 1}), line("FFBB", 1, {0, 1, 0, 1})}) ==
           "turns wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
           "F microbatch 1 of stage 1 of language");
+    // A third rank waits, too, but nobody for it.
+    const Turns in_turn = line("FBFB", 0, {0, 0, 1, 1}), ahead = line("FFBB", 1, {0, 1, 0, 1});
+    CHECK(refusal(chain(3, 2, Bytes(2)), {in_turn, ahead, line("FBFB", 2, {0, 0, 1, 1})}) ==
+          "turns wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
+          "F microbatch 1 of stage 1 of language");
   }
 }
 

@@ -30,7 +30,9 @@ std::string complaint(const std::string& text) {
 
 TEST_CASE("a small order, letter by letter") {
   const std::vector<Turns> orders = orders_of(ScheduleKind::one_f_one_b, {2, 1, 2});
-  CHECK(csv_text(orders) == "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
+  // The columns are when turns of 1 s each begin: rank 0's B0 waits for rank 1's from 2 to 3.
+  CHECK(csv_text(orders, {{0, 1, 3, 5}, {1, 2, 3, 4}}) == "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
+  CHECK(csv_text(orders) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   const std::string text = compact_text(orders);
   CHECK(text.starts_with("polyphony turns 1\nF0.0 F0.1 B0.0 B0.1\nF1.0 B1.0 F1.1 B1.1\nhash "));
   CHECK(text.size() == 18 + 20 + 20 + 5 + 16 + 1);
