@@ -10,7 +10,7 @@ namespace polyphony::exec::testing {
 namespace {
 
 Case masked(Mask mask, int contexts, TokenAssignment tokens,
-            ContextAttention way = ContextAttention::all_gather) {
+            ContextAttention way = ContextAttention::all_gather, int heads = 0) {
   ModuleLayout grid;
   grid.cp_attention = way;
   grid.cp = grid.ranks = contexts;
@@ -20,6 +20,8 @@ Case masked(Mask mask, int contexts, TokenAssignment tokens,
   if (contexts > 1)
     c.name += ", cp" + std::to_string(contexts) + " " + name(tokens) + " " + name(way);
   c.layout.modules.assign(5, grid);  // two encoders with their projectors, and the language module
+  c.layout.modules.back().cp_heads = heads;
+  if (heads > 0) c.name += " by " + std::to_string(heads);
   c.layout.microbatches = 2;
   c.audio = true;
   c.variant = [mask](Model& model) { model.modules[language_module(model).value].mask = mask; };
@@ -56,6 +58,14 @@ std::vector<Case> mask_cases() {
         cases.push_back(masked(mask, 2, deal, way));
         cases.push_back(changed(cases.back(), "windows over rows, sinks", make_sliding));
       }
+    for (const int heads : {1, 2}) {
+      Case groups = masked(mask, 4, TokenAssignment::balanced, ContextAttention::all_gather, heads);
+      if (heads == 1) groups = changed(groups, "windows over rows, sinks", make_sliding);
+      cases.push_back(groups);
+      groups.name += ", rows of 5 keys";
+      groups.layout.modules.back().row_split = 5;
+      cases.push_back(groups);
+    }
     for (const int contexts : {2, 4})
       for (int deal = 0; deal <= static_cast<int>(last_of(TokenAssignment{})); ++deal) {
         cases.push_back(masked(mask, contexts, static_cast<TokenAssignment>(deal)));

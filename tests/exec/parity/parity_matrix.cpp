@@ -105,6 +105,12 @@ std::vector<Feature> make_features() {
                     l.tokens = TokenAssignment::balanced;
                     l.cp_attention = ContextAttention::ring;
                   }),
+      on_language("cp2 keys a head at a time",
+                  [](ModuleLayout& l) {
+                    l.cp = 2;
+                    l.tokens = TokenAssignment::zigzag;
+                    l.cp_heads = 1;
+                  }),
       on_language("pp2", [](ModuleLayout& l) { l.pp = 2; }),
       on_language("interleaved",
                   [](ModuleLayout& l) {

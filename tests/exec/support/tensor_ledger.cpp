@@ -47,7 +47,7 @@ void say(Open next) {
   static thread_local std::optional<c10::DebugInfoGuard> guard;
   open = std::move(next);
   guard.reset();
-  guard.emplace(kCarried, std::make_shared<Carried>(open));
+  if (open.said) guard.emplace(kCarried, std::make_shared<Carried>(open));
 }
 
 struct Entry {
