@@ -165,6 +165,10 @@ StageCurves curves_of(const Program& program, const Branch& branch, std::size_t 
   return curves;
 }
 
+// By how much curves are off, and rows that arrive before their turn begins: what the search believes of a
+// step is within this of its estimate (tests/shared/plan/searched_step_test.cpp).
+constexpr double kCurveError = 0.02;
+
 // Bytes for tapes and boundaries, by index along the branch's pipeline; empty: nobody says.
 std::vector<double> room_of(const Program& program, const Branch& branch,
                             const std::vector<RankMemory>& memory, Bytes device) {
@@ -175,7 +179,8 @@ std::vector<double> room_of(const Program& program, const Branch& branch,
     const int index = branch.index_of(Rank(r));
     if (index < 0 || program.rank_ops[r].begin == program.rank_ops[r].end) continue;
     double& least = room[static_cast<std::size_t>(index)];
-    least = std::min(least, std::max(0.0, static_cast<double>((device - memory[r].peak).value)));
+    least = std::min(least, std::max(0.0, static_cast<double>((device - memory[r].peak).value) *
+                                              (1 - kCurveError)));
   }
   return room;
 }

@@ -5,7 +5,7 @@
 //   message   of the rows that go on; its gradient takes as long
 //   kept      what a backward frees of what its forward made or read. A stage without one keeps what
 //             it has made
-//   room      what the device has beside the most that is there of all but tapes and boundaries
+//   room      what the device has beside the most that is there of all but tapes and boundaries, less 2 %
 //   ways      none, selective, full, up to the module's `recompute`; as the layout says, where that is of
 //             some blocks alone
 // A folded Program stands for the whole where there is one.

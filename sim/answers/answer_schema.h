@@ -9,11 +9,12 @@
 
 namespace polyphony::sim {
 
-std::string sweep_schema();   // of `polyphony sweep`
-std::string vary_schema();    // of `polyphony sweep --vary`
-std::string plan_schema();    // of `polyphony plan`
-std::string joint_schema();   // of `polyphony plan --stages`
-std::string stream_schema();  // of `polyphony simulate --batches`
+std::string sweep_schema();     // of `polyphony sweep`
+std::string vary_schema();      // of `polyphony sweep --vary`
+std::string plan_schema();      // of `polyphony plan`
+std::string joint_schema();     // of `polyphony plan --stages`
+std::string stream_schema();    // of `polyphony simulate --batches`
+std::string segments_schema();  // of `polyphony plan --segments`
 
 // What the schemas are put together from.
 std::string schema_document(const std::string& title, const nlohmann::json& root,

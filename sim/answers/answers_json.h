@@ -9,6 +9,7 @@
 #include "sim/answers/comparison.h"
 #include "sim/answers/joint_answer.h"
 #include "sim/answers/plan_answer.h"
+#include "sim/answers/segments_answer.h"
 #include "sim/answers/step.h"
 #include "sim/answers/stream.h"
 #include "sim/answers/what_if.h"
@@ -22,6 +23,7 @@ namespace polyphony::sim {
 
 nlohmann::json to_json(const PlanAnswer& answer);
 nlohmann::json to_json(const JointAnswer& answer);
+nlohmann::json to_json(const SegmentsAnswer& answer);
 nlohmann::json to_json(const StepAnswer& answer);
 nlohmann::json to_json(const WhyAnswer& answer, const Model& model);
 nlohmann::json to_json(const Sweep& sweep, const Model& model);

@@ -22,15 +22,19 @@ int plan_command(int argc, char** argv) {
       "scenarios/rehearse_8.json --set layout.balance=unaware   as if everything were trained\n  "
       "polyphony plan scenarios/rehearse_8.json --stages 8   how many for each module?\n  "
       "polyphony plan scenarios/rehearse_8.json --set layout.language.pp=3 --set "
-      "layout.language.ranks=3   what if?");
+      "layout.language.ranks=3   what if?\n  polyphony plan scenarios/tiny_colocated.json "
+      "--segments   encoders in parts between the language module's turns?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "resolved", "print the scenario with everything derived spelled out")(
       "stages",
       "instead deal so many pipeline stages of equal ranks to the modules, each a pipeline of its "
       "own: "
       "aware of what trains, and unaware",
-      cxxopts::value<int>())("report", "also draw the stages as one HTML page to a file",
-                             cxxopts::value<std::string>());
+      cxxopts::value<int>())(
+      "segments",
+      "instead cut modules and microbatches for planner dip, all modules on the language module's "
+      "ranks; --format json has the layout")(
+      "report", "also draw the stages as one HTML page to a file", cxxopts::value<std::string>());
   args.add_profile("for stages that the layout does not split");
   args.add_overrides();
   args.positional({"scenario"});
@@ -48,6 +52,14 @@ int plan_command(int argc, char** argv) {
       throw NoAnswer(ExitCode::infeasible, "--stages", "", no->reason);
     const auto& joint = std::get<JointAnswer>(dealt);
     std::cout << (args.json() ? to_json(joint).dump(2) + "\n" : joint_text(joint));
+    return 0;
+  }
+  if (args.has("segments")) {
+    const auto cut = answer_segments(scenario, profile);
+    if (const auto* no = std::get_if<Infeasible>(&cut))
+      throw NoAnswer(ExitCode::infeasible, "--segments", "", no->reason);
+    const auto& segments = std::get<SegmentsAnswer>(cut);
+    std::cout << (args.json() ? to_json(segments).dump(2) + "\n" : segments_text(segments));
     return 0;
   }
   if (scenario.layout)

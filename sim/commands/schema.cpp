@@ -15,6 +15,7 @@ constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + 
                                    {"plan", plan_schema},
                                    {"joint", joint_schema},
                                    {"stream", stream_schema},
+                                   {"segments", segments_schema},
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
                                    {"error", error_schema}};

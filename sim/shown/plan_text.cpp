@@ -41,6 +41,19 @@ std::string joint_text(const JointAnswer& answer) {
   return table.text() + refused;
 }
 
+std::string segments_text(const SegmentsAnswer& answer) {
+  const Bytes device = answer.scenario->cluster.device.memory;
+  Table table({"module", "works on", "of a microbatch", "takes", "of the best rate", "segments"});
+  for (const SegmentRow& row : answer.rows)
+    table.add({row.module, row.items > 0 ? counted(row.items, "item", "items") : "microbatches",
+               row.items > 0 ? std::to_string(row.parts) : "1", seconds_text(row.latency),
+               row.items > 0 ? percent_text(row.rate_share) : "-", std::to_string(row.segments)});
+  return table.text() + describe(answer.scenario->model, answer.layout) + "\n" + "step ~" +
+         seconds_text(answer.step) + ", " + memory_beside(answer.memory, device) +
+         "; the scenario's own layout ~" + seconds_text(answer.given_step) + ", " +
+         memory_beside(answer.given_memory, device) + "\n";
+}
+
 std::string stages_text(const PlanAnswer& answer) {
   Table table(
       {"stage", "ranks", "grid", "layers", "parameters/rank", "forward", "backward", "memory"});

@@ -6,11 +6,14 @@
 
 #include "sim/answers/joint_answer.h"
 #include "sim/answers/plan_answer.h"
+#include "sim/answers/segments_answer.h"
 
 namespace polyphony::sim {
 
 // Deals of stages beside each other.
 std::string joint_text(const JointAnswer& answer);
+// Modules cut for planner dip, and what to change in the layout for it.
+std::string segments_text(const SegmentsAnswer& answer);
 std::string stages_text(const PlanAnswer& answer);
 // Of one branch: its dearest rank; what that would cost instead, in another split; the best others;
 // all of that, with a block moved over each boundary.

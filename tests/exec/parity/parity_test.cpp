@@ -90,7 +90,7 @@ TEST_SUITE("parity") {
     }
     CHECK(cases.size() > 40);
     CHECK(cut > 30);
-    CHECK(mixed > 10);
+    CHECK(mixed > 4);
     CHECK(reordered > 40);
     check_all(cases);
   }

@@ -109,6 +109,36 @@ TEST_CASE("a plan says what a searched order gains, and how near it is to what n
   CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
 }
 
+// One rank a stage. The encoder's sizes are those that keep 95 % of the best rate; the language module takes
+// longer, so that it has as many more segments as it takes times as long, as far as it has blocks.
+TEST_CASE("modules are cut for planner dip: sizes, segments, and a layout that is legal") {
+  Scenario scenario = examples::small_on_cpu(2, 64);
+  scenario.data.source = varied();
+  ModuleLayout both;
+  both.pp = both.ranks = 2;
+  Layout layout{.placement = Placement::homogeneous, .modules = {both, both, both}};
+  layout.microbatches = 8;
+  scenario.layout = layout;
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const auto answer = std::get<SegmentsAnswer>(answer_segments(scenario, profile));
+  REQUIRE(answer.rows.size() == 2);
+  const SegmentRow &encoder = answer.rows[0], &language = answer.rows[1];
+  CHECK(encoder.items >= 1);
+  CHECK(encoder.rate_share >= 0.95);
+  CHECK(encoder.rate_share <= 1);
+  CHECK(language.items == 0);
+  const bool longer = language.latency > encoder.latency;
+  CHECK((longer ? encoder : language).segments == 1);
+  CHECK_FALSE(check_layout(scenario, answer.layout));
+  CHECK(answer.layout.planner == Planning::dip);
+  CHECK(answer.layout.encoder_microbatches == 8 * encoder.parts);
+  CHECK(answer.layout.modules[0].sub_microbatch == encoder.items);
+  CHECK(answer.step > Seconds(0));
+  const nlohmann::json schema = nlohmann::json::parse(segments_schema());
+  CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
+  CHECK(segments_text(answer).find("of the best rate") != std::string::npos);
+}
+
 TEST_CASE("where samples are alike a planner does not pay, and a plan says so") {
   const PlanAnswer answer =
       answered({examples::always(1), examples::always(8), examples::always(1)}, 16);
