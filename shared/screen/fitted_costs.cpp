@@ -41,15 +41,10 @@ class StepCensus {
     auto compiled = compile(program);
     POLYPHONY_CHECK(std::holds_alternative<Compiled>(compiled),
                     "lowering made a Program that cannot run");
-    const auto& graph = std::get<Compiled>(compiled);
-    const CostTable costs = price(program, graph, cluster, profile);
-    Program rest = program;
-    for (Buffer& buffer : rest.buffers)
-      if (buffer.kind == BufferKind::tape || buffer.kind == BufferKind::boundary)
-        buffer.bytes = Bytes(0);
-    memory = predict_memory(rest, estimate(program, graph, costs).timeline);
-    for (std::uint32_t n = 0; n < graph.nodes.size(); ++n)
-      if (graph.nodes[n].kind == NodeKind::message) message_node_[graph.nodes[n].what] = n;
+    graph_ = std::get<Compiled>(std::move(compiled));
+    costs_ = price(program, graph_, cluster, profile);
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n)
+      if (graph_.nodes[n].kind == NodeKind::message) message_node_[graph_.nodes[n].what] = n;
     for (std::size_t b = 0; b < plan.branches.size(); ++b) {
       const Branch& branch = plan.branches[b];
       for (std::size_t s = 0; s < branch.stages.size(); ++s)
@@ -57,12 +52,20 @@ class StepCensus {
           stage_of_[{chunk.module, chunk.layers}] = {b, s};
       measured.emplace_back(branch.stages.size() * program.works.size());
     }
-    for (std::size_t r = 0; r < program.rank_ops.size(); ++r) add_rank(r, graph, costs);
+    for (std::size_t r = 0; r < program.rank_ops.size(); ++r) add_rank(r);
+  }
+
+  // Of each rank, without tapes and boundaries.
+  std::vector<RankMemory> memory() const {
+    Program rest = program_;
+    for (Buffer& buffer : rest.buffers)
+      if (buffer.kind == BufferKind::tape || buffer.kind == BufferKind::boundary)
+        buffer.bytes = Bytes(0);
+    return predict_memory(rest, estimate(program_, graph_, costs_).timeline);
   }
 
   // [branch][stage · works of all branches + work]
   std::vector<std::vector<Measured>> measured;
-  std::vector<RankMemory> memory;  // without tapes and boundaries
 
  private:
   struct Place {
@@ -70,14 +73,14 @@ class StepCensus {
     auto operator<=>(const Place&) const = default;
   };
 
-  void add_rank(std::size_t rank, const Compiled& graph, const CostTable& costs) {
+  void add_rank(std::size_t rank) {
     std::map<Place, Measured> mine;
     const Range ops = program_.rank_ops[rank];
     for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
       const Op& op = program_.ops[i];
       if (const auto* compute = std::get_if<Compute>(&op.what)) {
         Measured& sum = mine[place_of(*compute)];
-        const double seconds = unshared_time(costs, graph.op_start[i]).count();
+        const double seconds = unshared_time(costs_, graph_.op_start[i]).count();
         const bool learns = compute->phase != Phase::forward;
         (compute->phase == Phase::forward           ? sum.forward
          : compute->phase == Phase::backward_weight ? sum.weight
@@ -91,8 +94,9 @@ class StepCensus {
           double& seconds = mine[place_of(*made)].message;
           for (std::uint32_t m = sent->messages.begin; m < sent->messages.end; ++m)
             seconds = std::max(
-                seconds, unshared_time(costs, message_node_.at(program_.exchange_messages[m].value))
-                             .count());
+                seconds,
+                unshared_time(costs_, message_node_.at(program_.exchange_messages[m].value))
+                    .count());
         }
       }
     }
@@ -145,6 +149,8 @@ class StepCensus {
   const Program& program_;
   std::map<std::pair<ModuleId, LayerRange>, std::pair<std::size_t, std::size_t>> stage_of_;
   std::map<std::uint32_t, std::uint32_t> message_node_;
+  Compiled graph_;
+  CostTable costs_;
 };
 
 StageCurves curves_of(const Program& program, const Branch& branch, std::size_t number,
@@ -241,6 +247,7 @@ void fit_stage_costs(const Scenario& scenario, const Layout& layout, const Hardw
     const Program program = lowered(false), in_parts = lowered(true);
     StepCensus census(whole.plan, program, healthy, profile);
     take_parts(StepCensus(whole.plan, in_parts, healthy, profile).measured, census.measured);
+    const std::vector<RankMemory> memory = census.memory();
     for (std::size_t b = 0; b < plan.branches.size(); ++b) {
       const Branch& branch = plan.branches[b];
       if (way >= ways_of(branch.grid).size()) continue;
@@ -248,7 +255,7 @@ void fit_stage_costs(const Scenario& scenario, const Layout& layout, const Hardw
       costs.ways.push_back({recipe_of(b), {}});
       for (std::size_t s = 0; s < branch.stages.size(); ++s)
         costs.ways.back().stages.push_back(curves_of(program, branch, b, s, census.measured[b]));
-      costs.room = room_of(program, branch, census.memory, scenario.cluster.device.memory);
+      costs.room = room_of(program, branch, memory, scenario.cluster.device.memory);
     }
   }
   for (std::size_t b = 0; b < plan.branches.size(); ++b)

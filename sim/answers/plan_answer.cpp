@@ -75,27 +75,25 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
     }
   answer.splits = planned_splits(scenario, layout, plan, by, profile);
   answer.global_batch = scenario.data.global_batch;
-  if (layout.planner == Planning::dip) {
+  if (layout.planner != Planning::none) {
     const Layout resolved = with_blocks(layout, plan);
-    answer.order = searched_order(scenario, resolved, plan, batch);
-    answer.order->step = prediction.estimate.step();
     const auto other =
         predict(scenario, without_planner(resolved), batch, profile, Predictor::estimate);
     if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
     const auto& unplanned = std::get<Prediction>(other);
-    answer.order->unplanned = unplanned.estimate.step();
-    for (const RankMemory& rank : unplanned.memory)
-      if (answer.device_memory > Bytes(0) && rank.peak > answer.device_memory)
-        answer.order->unplanned_fits = false;
-  }
-  if (layout.planner == Planning::entrain) {
-    answer.work = planned_work(scenario, layout, plan, batch);
-    answer.work->step = prediction.estimate.step();
-    const Layout unplanned = without_planner(with_blocks(layout, plan));
-    const auto other = predict(scenario, unplanned, batch, profile, Predictor::estimate);
-    if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
-    answer.work->unplanned = std::get<Prediction>(other).estimate.step();
-    answer.work->microbatches = microbatch_work(plan, std::get<Prediction>(other), prediction);
+    const auto compared = [&](auto& planned) {
+      planned.step = prediction.estimate.step();
+      planned.unplanned = unplanned.estimate.step();
+    };
+    if (layout.planner == Planning::dip) {
+      compared(answer.order.emplace(searched_order(scenario, resolved, plan, batch)));
+      for (const RankMemory& rank : unplanned.memory)
+        if (answer.device_memory > Bytes(0) && rank.peak > answer.device_memory)
+          answer.order->unplanned_fits = false;
+    } else {
+      compared(answer.work.emplace(planned_work(scenario, layout, plan, batch)));
+      answer.work->microbatches = microbatch_work(plan, unplanned, prediction);
+    }
   }
   answer.program = {program.ranks, program.ops.size(), program.messages.size(), hash(program)};
   if (const auto no = check_runnable(scenario, layout)) answer.simulation_only = no->reason;

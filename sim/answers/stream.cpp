@@ -9,6 +9,7 @@
 #include "shared/error.h"
 #include "shared/program/stage_name.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/screen/balanced_plan.h"
 #include "shared/statistics.h"
 #include "sim/prediction/jitter.h"
 #include "sim/runner/worker_pool.h"
@@ -130,8 +131,10 @@ BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
   stream.predictor = options.predictor;
   if (layout.planner != Planning::none) stream.planner = name(layout.planner);
   stream.device = scenario.cluster.device.memory;
+  // Split and weighed once, not for every batch.
+  const Layout resolved = with_blocks(layout, balanced_plan(scenario, layout, profile));
   const auto predicted = [&](std::uint64_t number) {
-    return predict(scenario, layout, batch_of_step(scenario, number), profile, options.predictor);
+    return predict(scenario, resolved, batch_of_step(scenario, number), profile, options.predictor);
   };
   const auto first = predicted(0);
   if (const auto* no = std::get_if<Infeasible>(&first)) {
