@@ -166,12 +166,22 @@ std::uint64_t digest(const StepPlan& step, const Batch& batch) {
 
 namespace {
 
-// `visit` writes, or reads, all between the version and the checksum.
+// What the byte after the version says of the others; each kind of bytes has its own.
+enum class Of : std::uint8_t { part, letter, record };
+template <class Archive>
+void each_kind(Archive& archive, Of kind) {
+  Of read = kind;
+  each_enum(archive, read);
+  if (read != kind) throw StepPlanError("bytes of another kind than was asked for");
+}
+
+// `visit` writes, or reads, all between the kind and the checksum.
 template <class Visit>
-std::string sealed(Visit visit) {
+std::string sealed(Of kind, Visit visit) {
   std::string bytes;
   Out archive([&](unsigned char byte) { bytes.push_back(static_cast<char>(byte)); });
   archive.number(kVersion);
+  each_kind(archive, kind);
   visit(archive);
   const std::uint64_t sum = checksum(bytes);
   for (std::size_t i = 0; i < kChecksum; ++i)
@@ -180,7 +190,7 @@ std::string sealed(Visit visit) {
 }
 
 template <class Visit>
-void unseal(std::string_view bytes, Visit visit) {
+void unseal(std::string_view bytes, Of kind, Visit visit) {
   if (bytes.size() < kChecksum) throw StepPlanError("a step plan is cut short");
   const std::string_view body = bytes.substr(0, bytes.size() - kChecksum);
   In archive(body);
@@ -193,17 +203,9 @@ void unseal(std::string_view bytes, Visit visit) {
   for (std::size_t i = 0; i < kChecksum; ++i)
     sum |= std::uint64_t{static_cast<unsigned char>(bytes[body.size() + i])} << (8 * i);
   if (sum != checksum(body)) throw StepPlanError("a step plan is damaged: its checksum differs");
+  each_kind(archive, kind);
   visit(archive);
   if (!archive.ended()) throw StepPlanError("a step plan is longer than what it holds");
-}
-
-// What the first byte says of the others; each kind of bytes has its own.
-enum class Of : std::uint8_t { part, letter, record };
-template <class Archive>
-void each_kind(Archive& archive, Of kind) {
-  Of read = kind;
-  each_enum(archive, read);
-  if (read != kind) throw StepPlanError("bytes of another kind than was asked for");
 }
 
 template <class Archive, class Letter>
@@ -226,52 +228,34 @@ void each_record(Archive& archive, Record& record) {
 }  // namespace
 
 std::string to_bytes(const StepPart& part) {
-  return sealed([&](auto& archive) {
-    each_kind(archive, Of::part);
-    each_part(archive, part);
-  });
+  return sealed(Of::part, [&](auto& archive) { each_part(archive, part); });
 }
 
 StepPart read_step_part(const std::string& bytes) {
   StepPart part;
-  unseal(bytes, [&](In& archive) {
-    each_kind(archive, Of::part);
-    each_part(archive, part);
-  });
+  unseal(bytes, Of::part, [&](In& archive) { each_part(archive, part); });
   part.step.works.part = true;
   return part;
 }
 
 std::string to_bytes(const StepLetter& letter) {
-  return sealed([&](auto& archive) {
-    each_kind(archive, Of::letter);
-    each_letter(archive, letter);
-  });
+  return sealed(Of::letter, [&](auto& archive) { each_letter(archive, letter); });
 }
 
 StepLetter read_step_letter(std::string_view bytes) {
   StepLetter letter;
-  unseal(bytes, [&](In& archive) {
-    each_kind(archive, Of::letter);
-    each_letter(archive, letter);
-  });
+  unseal(bytes, Of::letter, [&](In& archive) { each_letter(archive, letter); });
   letter.part.step.works.part = letter.kind == StepLetter::Kind::planned;
   return letter;
 }
 
 std::string to_bytes(const StepRecord& record) {
-  return sealed([&](auto& archive) {
-    each_kind(archive, Of::record);
-    each_record(archive, record);
-  });
+  return sealed(Of::record, [&](auto& archive) { each_record(archive, record); });
 }
 
 StepRecord read_step_record(std::string_view bytes) {
   StepRecord record;
-  unseal(bytes, [&](In& archive) {
-    each_kind(archive, Of::record);
-    each_record(archive, record);
-  });
+  unseal(bytes, Of::record, [&](In& archive) { each_record(archive, record); });
   return record;
 }
 

@@ -93,25 +93,32 @@ TEST_CASE("recomputed blocks are priced apart from the others of their chunk") {
   CHECK(again - time({1, 9}, Phase::backward) == doctest::Approx(2 * block));
 }
 
-TEST_CASE("context parallelism: keys that go round hide beside the attention, others do not") {
+namespace {
+
+// One of two ranks of a sequence of 1,000 rows.
+constexpr WorkSize kHalf{.tokens = 500,
+                         .pairs = 375'000,
+                         .sequences = 1,
+                         .samples = 1,
+                         .gathered = 1000,
+                         .gathered_pairs = 500'500};
+
+// What a link of `rate` between the two makes of one block, in seconds.
+double link_cost(const ChunkContext& context, Phase phase, double rate) {
   Module module = two_blocks(128);
   module.ffn = 256;
-  const WorkSize size{.tokens = 500,
-                      .pairs = 375'000,
-                      .sequences = 1,
-                      .samples = 1,
-                      .gathered = 1000,
-                      .gathered_pairs = 500'500};
-  const Ring free{2, 1, BytesPerSecond(1e18), BytesPerSecond(1e18), Seconds(0)};
-  // What a link of `rate` makes of the forward of one block.
-  const auto more = [&](ContextAttention way, double rate) {
-    const ChunkContext context{.cp = 2, .cp_attention = way};
-    const Ring slow{2, 1, BytesPerSecond(rate), BytesPerSecond(rate), Seconds(0)};
-    const auto time = [&](const Ring& ring) {
-      return range_time(module, {1, 2}, Phase::forward, size, context, {{}, ring, {}},
-                        slow_memory());
-    };
-    return (time(slow) - time(free)).count();
+  const auto time = [&](double each) {
+    const Ring ring{2, 1, BytesPerSecond(each), BytesPerSecond(each), Seconds(0)};
+    return range_time(module, {1, 2}, phase, kHalf, context, {{}, ring, {}}, slow_memory());
+  };
+  return (time(rate) - time(1e18)).count();
+}
+
+}  // namespace
+
+TEST_CASE("context parallelism: keys that go round hide beside the attention, others do not") {
+  const auto more = [](ContextAttention way, double rate) {
+    return link_cost({.cp = 2, .cp_attention = way}, Phase::forward, rate);
   };
   // Keys and values of 1,000 rows, 4 heads of 32 each in fp32: half of 1,024,000 bytes goes each way.
   const double gathered = 512'000;
@@ -128,21 +135,8 @@ TEST_CASE("context parallelism: keys that go round hide beside the attention, ot
 TEST_CASE(
     "context parallelism: keys by heads hide beside the heads before, and the last gradients "
     "show") {
-  Module module = two_blocks(128);
-  module.ffn = 256;
-  const WorkSize size{.tokens = 500,
-                      .pairs = 375'000,
-                      .sequences = 1,
-                      .samples = 1,
-                      .gathered = 1000,
-                      .gathered_pairs = 500'500};
-  const auto more = [&](int heads, Phase phase, double rate, Recompute recompute) {
-    const ChunkContext context{.cp = 2, .cp_heads = heads, .recompute = recompute};
-    const auto time = [&](double each) {
-      const Ring ring{2, 1, BytesPerSecond(each), BytesPerSecond(each), Seconds(0)};
-      return range_time(module, {1, 2}, phase, size, context, {{}, ring, {}}, slow_memory());
-    };
-    return (time(rate) - time(1e18)).count();
+  const auto more = [](int heads, Phase phase, double rate, Recompute recompute) {
+    return link_cost({.cp = 2, .cp_heads = heads, .recompute = recompute}, phase, rate);
   };
   const auto forward = [&](int heads, double rate) {
     return more(heads, Phase::forward, rate, Recompute::none);

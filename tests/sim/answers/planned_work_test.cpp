@@ -40,6 +40,22 @@ SyntheticData varied() {
           examples::always(1)};
 }
 
+// A pipeline of all modules, or one each, along two ranks.
+Scenario on_both_ranks(Placement placement) {
+  Scenario scenario = examples::small_on_cpu(2, 64);
+  scenario.data.source = varied();
+  ModuleLayout both;
+  both.pp = both.ranks = 2;
+  scenario.layout = Layout{.placement = placement, .modules = {both, both, both}};
+  scenario.layout->microbatches = 8;
+  return scenario;
+}
+
+bool accepted(const std::string& schema, const nlohmann::json& answer) {
+  const nlohmann::json root = nlohmann::json::parse(schema);
+  return test::SchemaValidator(root).accepts(answer, root);
+}
+
 }  // namespace
 
 TEST_CASE("a plan says what its planner gains where samples differ") {
@@ -75,22 +91,16 @@ TEST_CASE("a plan says what its planner gains where samples differ") {
   CHECK(text.find("planner entrain: " + std::to_string(work.deferred) + " of 64 samples wait") ==
         0);
   CHECK(text.find("does not pay") == std::string::npos);
-  const nlohmann::json schema = nlohmann::json::parse(plan_schema());
-  CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
+  CHECK(accepted(plan_schema(), to_json(answer)));
 }
 
 TEST_CASE("a plan says what a searched order gains, and how near it is to what none goes below") {
-  Scenario scenario = examples::small_on_cpu(2, 64);
-  scenario.data.source = varied();
-  ModuleLayout both;
-  both.pp = both.ranks = 2;
-  Layout layout{.placement = Placement::colocated, .modules = {both, both, both}};
-  layout.microbatches = 8;
+  Scenario scenario = on_both_ranks(Placement::colocated);
+  Layout& layout = *scenario.layout;
   layout.encoder_microbatches = 16;
   layout.encoder_order = EncoderOrder::phases;
   layout.planner = Planning::dip;
   layout.modules[0].sub_microbatch = 24;  // of 0 to 48 images of a microbatch
-  scenario.layout = layout;
   const auto answer =
       std::get<PlanAnswer>(answer_plan(scenario, *shipped_profile(scenario.cluster)));
   CHECK_FALSE(answer.work);
@@ -105,20 +115,13 @@ TEST_CASE("a plan says what a searched order gains, and how near it is to what n
   const std::string text = order_text(order);
   CHECK(text.find("planner dip: " + std::to_string(order.filled) +
                   " of 16 sub-microbatches hold items of encoders\n") == 0);
-  const nlohmann::json schema = nlohmann::json::parse(plan_schema());
-  CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
+  CHECK(accepted(plan_schema(), to_json(answer)));
 }
 
 // One rank a stage. The encoder's sizes are those that keep 95 % of the best rate; the language module takes
 // longer, so that it has as many more segments as it takes times as long, as far as it has blocks.
 TEST_CASE("modules are cut for planner dip: sizes, segments, and a layout that is legal") {
-  Scenario scenario = examples::small_on_cpu(2, 64);
-  scenario.data.source = varied();
-  ModuleLayout both;
-  both.pp = both.ranks = 2;
-  Layout layout{.placement = Placement::homogeneous, .modules = {both, both, both}};
-  layout.microbatches = 8;
-  scenario.layout = layout;
+  const Scenario scenario = on_both_ranks(Placement::homogeneous);
   const HardwareProfile profile = *shipped_profile(scenario.cluster);
   const auto answer = std::get<SegmentsAnswer>(answer_segments(scenario, profile));
   REQUIRE(answer.rows.size() == 2);
@@ -134,8 +137,7 @@ TEST_CASE("modules are cut for planner dip: sizes, segments, and a layout that i
   CHECK(answer.layout.encoder_microbatches == 8 * encoder.parts);
   CHECK(answer.layout.modules[0].sub_microbatch == encoder.items);
   CHECK(answer.step > Seconds(0));
-  const nlohmann::json schema = nlohmann::json::parse(segments_schema());
-  CHECK(test::SchemaValidator(schema).accepts(to_json(answer), schema));
+  CHECK(accepted(segments_schema(), to_json(answer)));
   CHECK(segments_text(answer).find("of the best rate") != std::string::npos);
 }
 
