@@ -16,7 +16,7 @@ import sys
 
 LIBRARIES = {  # folder -> what its files may include besides our folders and the standard library
     "shared": {"nlohmann"},  # in *_json.cpp only
-    "traces": {"Eigen", "nlohmann"},
+    "traces": {"Eigen", "nlohmann", "zlib"},
     "sim": {"simgrid", "xbt", "cxxopts", "nlohmann"},
     "exec": {"torch", "ATen", "c10", "gloo", "png", "cuda", "nccl", "cxxopts", "nlohmann"},
 }
@@ -42,7 +42,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"search": "what may be chosen: spaces, the most promising of them, neighbours"},
     ],
     "traces": [
-        {"import": "what other tools print or record, as values"},
+        {"import": "what other tools print or record, as values",
+         "kineto": "traces of PyTorch's profiler: read, kernels classed, every moment accounted for"},
         {"format": "trace files, written and read"},
         {"compare": "when an op is at work; two Timelines side by side"},
         {"evidence": "what was measured of a step, wherever it came from: run folders, trace files"},

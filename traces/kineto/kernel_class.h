@@ -1,0 +1,25 @@
+// Which class a kernel belongs to, by its name; where the name says nothing, by the operator that
+// launched it. Tables of parts of names, the first that is found decides.
+// Sources, as of 2026: PyTorch (aten/src/ATen/native/cuda, torch/_inductor: triton_poi, _red, _per),
+// cuBLAS (nvjet, sgemm, xmma), cuDNN, CUTLASS, FlashAttention, Transformer Engine, Apex, FBGEMM, CUB,
+// NCCL and RCCL (kernels are named "nccl…Kernel…"), rocBLAS (Cijk_), Composable Kernel; seen in the traces
+// of traces/samples/.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "traces/kineto/device_trace.h"
+
+namespace polyphony::traces {
+
+KernelClass kernel_class(std::string_view kernel, std::string_view op);
+// Of an event's category "gpu_memcpy" or "gpu_memset", by its name ("Memcpy HtoD (Pinned -> Device)").
+KernelClass copy_class(std::string_view event);
+bool is_collective_kernel(std::string_view kernel);
+
+// By a kernel's name ("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), torch.distributed's
+// ("nccl:all_reduce", "_allgather_base"), or the argument "Collective name" ("allreduce").
+CollectiveCall collective_call(std::string_view text);
+
+}  // namespace polyphony::traces
