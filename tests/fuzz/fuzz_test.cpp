@@ -19,8 +19,10 @@
 #include "tests/shared/support/manifests.h"
 #include "tests/shared/support/resealed.h"
 #include "tests/shared/support/temp_folder.h"
+#include "traces/evidence/steady_steps.h"
 #include "traces/format/chrome_json.h"
 #include "traces/format/metrics.h"
+#include "traces/import/framework_log.h"
 #include "traces/import/nccl_tests.h"
 
 namespace polyphony {
@@ -274,6 +276,35 @@ TEST_CASE("fuzz: metrics and nccl-tests, which may be cut anywhere") {
       any_of({nccl}, [](std::uint64_t seed,
                         const std::string& text) { return mutated_lines(seed, text, " "); }),
       [](const std::string& text) { traces::read_nccl_tests(text, "table.txt"); });
+}
+
+TEST_CASE("fuzz: logs of frameworks") {
+  std::vector<std::string> logs(3);
+  for (int i = 1; i <= 6; ++i) {
+    const std::string n = std::to_string(i);
+    logs[0] +=
+        "[Rank 0] (after " + n +
+        " iterations) memory (MB) | allocated: 1.5 | max allocated: 2.5 "
+        "| reserved: 3 | max reserved: 4\n iteration " +
+        n +
+        "/ 50 | consumed samples: 8 | "
+        "elapsed time per iteration (ms): 1147.6 | global batch size: 16 | lm loss: 1.0E+01 |\n";
+    logs[1] += "[rank0]:[titan] step: " + n +
+               "  loss: 8.1  memory: 47.93GiB(50.47%)  tps: 5,762  "
+               "tflops: 295.44  mfu: 29.87%\n";
+    logs[2] +=
+        "epoch=0/micro_step=4/global_step=" + n +
+        ", RunningAvgSamplesPerSec=25.0, "
+        "CurrSamplesPerSec=25.7, MemAllocated=4.32GB, MaxMemAllocated=38.49GB\n[Rank 0] time "
+        "(ms) | fwd: 5.5 | bwd: 6.5 | bwd_inner: 5.0 | bwd_allreduce: 1.5 | step: 2.5\n";
+  }
+  check_reader(
+      any_of(logs, [](std::uint64_t seed,
+                      const std::string& text) { return mutated_lines(seed, text, " :|=/"); }),
+      [](const std::string& text) {
+        const traces::FrameworkLog log = traces::read_framework_log(text, "run.log");
+        traces::steady_steps(log.attempts, {.tokens = 4096, .samples = 8, .ranks = 2});
+      });
 }
 
 }  // namespace polyphony
