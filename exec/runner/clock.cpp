@@ -6,7 +6,7 @@
 
 namespace polyphony::exec {
 
-Seconds clock_offset(Transport& transport) {
+traces::ClockSample compare_clock(Transport& transport) {
   constexpr int kRounds = 8;
   constexpr std::uint64_t kTag = kTagEnd - 16;  // beyond every message id
   const Rank rank = transport.rank();
@@ -20,19 +20,18 @@ Seconds clock_offset(Transport& transport) {
         transport.send(answer, Rank(static_cast<std::size_t>(r)), kTag + 1);
       }
     }
-    return Seconds(0);
+    return {steady_now(), Seconds(0), Seconds(0)};
   }
-  Seconds best_trip(1e9), offset(0);
+  traces::ClockSample best{Seconds(0), Seconds(0), Seconds(1e9)};
   for (int i = 0; i < kRounds; ++i) {
     const Seconds sent = steady_now();
     transport.send(question, Rank(0), kTag);
     transport.receive(answer, Rank(0), kTag + 1);
-    const Seconds trip = steady_now() - sent;
-    if (trip >= best_trip) continue;
-    best_trip = trip;
-    offset = Seconds(answer.item<double>()) - (sent + trip / 2);
+    const Seconds half = (steady_now() - sent) / 2, middle = sent + half;
+    if (half < best.error) best = {middle, Seconds(answer.item<double>()) - middle, half};
   }
-  return std::abs(offset.count()) <= best_trip.count() / 2 ? Seconds(0) : offset;
+  if (std::abs(best.offset.count()) <= best.error.count()) best.offset = Seconds(0);
+  return best;
 }
 
 }  // namespace polyphony::exec

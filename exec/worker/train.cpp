@@ -6,12 +6,12 @@
 #include <iostream>
 
 #include "exec/checkpoint/checkpoint.h"
-#include "exec/runner/clock.h"
 #include "exec/runner/step_data.h"
 #include "exec/system/process.h"
 #include "exec/worker/control.h"
 #include "exec/worker/evaluation.h"
-#include "exec/worker/run_files.h"
+#include "exec/worker/metrics_file.h"
+#include "exec/worker/recorder.h"
 #include "shared/cost/cost_model.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
@@ -57,7 +57,8 @@ class Trainer {
         runner_(transport, scenario, structure_,
                 {false, options.check_collectives, options.device}),
         control_(transport),
-        loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device) {
+        loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
+        recorder_(options.out, options.trace_first, options.trace_last, transport, dataset) {
     if (!options.out.empty() && transport.rank() == Rank(0)) claim();
   }
 
@@ -92,6 +93,7 @@ class Trainer {
   Control control_;
   std::optional<RunFolder> folder_;  // of rank 0
   StepLoader loader_;
+  Recorder recorder_;
   TrainResult result_;
   Seconds began_ = steady_now();
   Seconds last_checkpoint_ = steady_now();
@@ -99,10 +101,10 @@ class Trainer {
   Seconds last_seconds_{};
   std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
-  std::vector<TracedStep> traced_;
 };
 
 void Trainer::step(std::int64_t number, MetricsFile& metrics) {
+  if (recorder_.records(number)) recorder_.begin();
   const Seconds asked = steady_now();
   StepData data = loader_.take(static_cast<std::uint64_t>(number));
   const Seconds waited = steady_now() - asked;
@@ -137,8 +139,12 @@ void Trainer::step(std::int64_t number, MetricsFile& metrics) {
     std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": step " << number
               << " is skipped on all ranks: a number is not finite in " << scalars.not_finite
               << "\n";
-  if (number >= options_.trace_first && number < options_.trace_last)
-    traced_.push_back({number, runner_.times()});
+  if (recorder_.records(number))
+    recorder_.add({static_cast<std::uint64_t>(number),
+                   data.plan,
+                   data.late,
+                   {asked, asked + waited},
+                   runner_.times()});
 }
 
 void Trainer::claim() {
@@ -239,20 +245,12 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
 TrainResult Trainer::run() {
   std::int64_t done = begin();
   MetricsFile metrics(options_.out, transport_.rank(), done);
-  const Seconds offset = clock_offset(transport_);
   done = train_from(done, metrics);
   result_.steps = done;
-  for (TracedStep& traced : traced_) {
-    for (OpTime& time : traced.times) {
-      time.start += offset;
-      time.end += offset;
-    }
-  }
   // First: what was learnt must not be lost to a disk that the traces fill up.
   checkpoint(done, metrics);
-  write_traces(options_.out, transport_.rank(), traced_, [&](std::int64_t step) {
-    return planner_.whole_of(static_cast<std::uint64_t>(step));
-  });
+  recorder_.finish(
+      [&](std::int64_t step) { return planner_.whole_of(static_cast<std::uint64_t>(step)); });
   if (seconds_.size() > 3) seconds_.erase(seconds_.begin(), seconds_.begin() + 3);  // warm-up
   if (!seconds_.empty()) {
     std::nth_element(seconds_.begin(),

@@ -4,7 +4,8 @@
 //   metrics.jsonl (rank 0)   traces/format/metrics.h
 //   trace/                   batches.jsonl, of live plans plans.bin (rank 0) and, of the traced steps,
 //                            step-<n>.rank-<r>.json
-//                            (traces/format/chrome_json.h)
+//                            (traces/format/chrome_json.h); until the run ends, journals
+//                            (exec/worker/recorder.h)
 //   checkpoints/             exec/checkpoint/checkpoint.h
 // Rank 0 claims the folder (shared/files/run_folder.h); nothing in it changes before everything that
 // can be refused has been.

@@ -35,6 +35,7 @@ bool is_part_of_checkpoint(std::string_view name) {
 }
 bool is_trace(std::string_view name) {
   if (name == "batches.jsonl" || name == "plans.bin") return true;
+  if (cut_front(name, "journal.rank-")) return cut_back(name, ".bin") && is_number(name);
   if (!cut_front(name, "step-") || !cut_back(name, ".json")) return false;
   const std::size_t dot = name.find(".rank-");
   return dot != std::string_view::npos && is_number(name.substr(0, dot)) &&
@@ -53,6 +54,10 @@ std::vector<std::string> those_in(const std::string& folder, bool (*is_ours)(std
 
 std::string RunPaths::trace(std::int64_t step, std::uint32_t rank) const {
   return traces() + "/step-" + std::to_string(step) + ".rank-" + std::to_string(rank) + ".json";
+}
+
+std::string RunPaths::journal(std::uint32_t rank) const {
+  return traces() + "/journal.rank-" + std::to_string(rank) + ".bin";
 }
 
 std::vector<std::string> RunPaths::present() const {

@@ -1,6 +1,7 @@
 // Where things stand in a run's folder, and which names there are a run's:
 //   run.lock, scenario.json, metrics.jsonl, pace.json, pace-profile.json
-//   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json
+//   trace/batches.jsonl, trace/plans.bin, trace/step-<n>.rank-<r>.json; while it traces, and after a
+//   kill, trace/journal.rank-<r>.bin
 //   checkpoints/step-<n>/manifest.json, checkpoints/step-<n>/rank-<r>.safetensors; step-<n>.partial
 //   while it is written or removed
 // Whose the folder is: shared/files/run_folder.h; what stands in the files: traces/, exec/checkpoint/.
@@ -26,6 +27,7 @@ struct RunPaths {
   std::string batches() const { return traces() + "/batches.jsonl"; }
   std::string plans() const { return traces() + "/plans.bin"; }
   std::string trace(std::int64_t step, std::uint32_t rank) const;
+  std::string journal(std::uint32_t rank) const;
   // Those of a run that are there, but its lock and its checkpoints.
   std::vector<std::string> present() const;
 };

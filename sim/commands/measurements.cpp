@@ -1,6 +1,7 @@
 #include "sim/commands/measurements.h"
 
 #include <filesystem>
+#include <iostream>
 
 #include "sim/console/console.h"
 #include "traces/evidence/run_folder.h"
@@ -33,6 +34,8 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args) {
     }
     measurements.push_back(traces::read_run_folder(path, disk_files()));
     print_notes(measurements.back().scenario, measurements.back().scenario.notes);
+    if (!measurements.back().note.empty())
+      std::cerr << path << ": " << measurements.back().note << "\n";
   }
   if (traces.empty()) return measurements;
   if (!args.has("scenario"))

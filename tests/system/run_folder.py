@@ -43,6 +43,20 @@ class RunFolder(harness.SystemTest):
         self.assert_ok(run(POLYPHONY, "report", out, "--training", out, "--out", page))
         self.assertIn("<svg", page.read_text())
 
+    def test_what_a_killed_run_traced_is_not_lost(self):
+        out = self.folder / "run"
+        killed = self.start(POLYPHONY, "run", SCENARIOS / "tiny_non_colocated.json", "--out", out, "--steps", 1000000, "--trace-steps", "4:1000000")
+        harness.wait_until(lambda: len(harness.losses(out)) > 12, 60, "some steps")
+        killed.kill()
+        killed.communicate()
+        compared = run(POLYPHONY, "compare", out, "--format", "json")
+        self.assert_ok(compared)
+        self.assertIn("killed while it traced", compared.stderr)
+        self.assertGreaterEqual(json.loads(compared.stdout)[0]["steps"], 8)
+        self.assert_ok(run(POLYPHONY, "run", SCENARIOS / "tiny_non_colocated.json", "--out", out, "--steps", 4, "--trace-steps", "2:4", "--fresh"))
+        self.assertFalse(list((out / "trace").glob("journal*")))
+        self.assertEqual(json.loads(run(POLYPHONY, "compare", out, "--format", "json").stdout)[0]["steps"], 2)
+
     def test_a_run_goes_on_where_it_stopped(self):
         whole, parts = self.folder / "whole", self.folder / "parts"
         tiny = SCENARIOS / "tiny.json"

@@ -1,7 +1,10 @@
 #include "traces/evidence/measurement.h"
 
+#include <algorithm>
+
 #include "shared/error.h"
 #include "shared/plan/lower.h"
+#include "shared/plan/step_plan.h"
 #include "shared/plan/step_record.h"
 #include "traces/format/chrome_json.h"
 
@@ -23,12 +26,14 @@ class StepPrograms {
         plain_plan_(make_plan(scenario, plain_)) {}
 
   bool late(const TracedStep& step) const {
-    return layout_.planner != Planning::none && !step.files.empty() &&
+    if (layout_.planner == Planning::none) return false;
+    if (!step.recorded.empty()) return step.recorded.front().ops.late_plan;
+    return !step.files.empty() &&
            read_trace_info(files_.load(step.files.front()), step.files.front()).late_plan;
   }
   Program of(const TracedStep& step, bool late) const {
-    if (late) return lower(scenario_, plain_, plain_plan_, step.batch);
-    if (!step.plan) return lower(scenario_, layout_, plan_, step.batch);
+    if (late) return planned(plain_, plain_plan_, step);
+    if (!step.plan) return planned(layout_, plan_, step);
     const auto faults = check_step(scenario_.model, plan_, *step.plan, step.batch);
     if (!faults.empty())
       throw InputError("step " + std::to_string(step.step), "",
@@ -38,11 +43,44 @@ class StepPrograms {
   }
 
  private:
+  Program planned(const Layout& layout, const Plan& plan, const TracedStep& step) const {
+    const StepPlan made = make_step_plan(scenario_, layout, plan, step.batch);
+    for (const RecordedPart& part : step.recorded)
+      if (part.ops.plan != digest(made, step.batch))
+        throw InputError(part.file, "",
+                         "holds step " + std::to_string(step.step) +
+                             " of another plan than this scenario, layout and batch give",
+                         "keep it beside the scenario.json and batches.jsonl of its own run");
+    return lower(scenario_, layout, plan, made, step.batch);
+  }
+
   const Scenario& scenario_;
   const Files& files_;
   const Layout layout_, plain_;
   const Plan plan_, plain_plan_;
 };
+
+// Its ops as those of the Program of all ranks.
+Trace trace_of(const RecordedPart& part, const Program& program) {
+  const Range own = program.ops_of(part.rank);
+  Trace trace;
+  trace.info.kind = TraceKind::measured;
+  trace.info.step = part.ops.step;
+  trace.info.ranks = program.ranks;
+  trace.info.rank = part.rank;
+  trace.info.clock = ClockNote{{}, part.clock_error, 0};
+  trace.timeline.ops = part.ops.ops;
+  for (OpTime& time : trace.timeline.ops) {
+    if (time.op.value >= own.size())
+      throw InputError(part.file, "",
+                       "op " + std::to_string(time.op.value) + " of step " +
+                           std::to_string(part.ops.step) + " does not exist: the rank has " +
+                           std::to_string(own.size()),
+                       "keep it beside the scenario.json and batches.jsonl of its own run");
+    time.op = OpId(time.op.value + own.begin);
+  }
+  return trace;
+}
 
 }  // namespace
 
@@ -62,13 +100,20 @@ void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measur
     Program program = programs.of(step, late[s]);
     if (late[s] != late[middle] || program.ops.size() != into.program.ops.size()) continue;
     std::vector<Trace> parts;
+    std::vector<std::string> sources = step.files;
     for (const std::string& file : step.files) {
       parts.push_back(read_trace(files.load(file), file, program));
       if (parts.back().info.kind != TraceKind::measured)
         throw InputError(file, "/polyphony/kind", "is a prediction, nothing that was measured",
                          "give what `polyphony run --trace-steps` recorded");
     }
-    into.steps.push_back(merge(program, parts, step.files));
+    for (const RecordedPart& part : step.recorded) {
+      parts.push_back(trace_of(part, program));
+      sources.push_back(part.file);
+    }
+    for (const Trace& part : parts)
+      if (part.info.clock) into.clock_error = std::max(into.clock_error, part.info.clock->error);
+    into.steps.push_back(merge(program, parts, sources));
     into.step_programs.push_back(std::move(program));
   }
 }

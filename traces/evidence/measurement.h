@@ -15,6 +15,7 @@
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
 #include "shared/scenario/scenario_json.h"
+#include "traces/format/op_journal.h"
 
 namespace polyphony::traces {
 
@@ -26,6 +27,8 @@ struct Measurement {
   std::vector<Timeline> steps;         // complete, of all ranks
   std::vector<Program> step_programs;  // by step: the same ops, that step's sizes
   std::optional<PaceModel> pace;       // compute ops were stretched
+  Seconds clock_error{};               // times of two ranks may be so much apart that are one
+  std::string note;                    // what it is not: a killed run's; empty: nothing to say
   std::string layout() const;          // in words
 };
 
@@ -38,13 +41,23 @@ struct Files {
   std::function<void(Scenario& scenario)> read_samples;
 };
 
-// One traced step: its batch, and the files (of one rank, or of several) that hold its ops.
+// What a rank's journal holds of a step, on rank 0's clock.
+struct RecordedPart {
+  Rank rank;
+  JournalStep ops;
+  Seconds clock_error{};
+  std::string file;
+};
+
+// One traced step: its batch, and the files (of one rank, or of several) that hold its ops; of a killed
+// run the ranks' records.
 struct TracedStep {
   std::uint64_t step = 0;
   Batch batch;
   std::vector<std::string> files;
   std::optional<StepPlan> plan =
       {};  // as it was made while the run trained; none: the layout's own
+  std::vector<RecordedPart> recorded = {};
 };
 // Lowers every step's batch, reads its files and puts them together: what all doors end with. A
 // step whose mix of empty work items makes other ops than the middle one's is left out, and so is one

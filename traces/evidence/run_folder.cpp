@@ -1,7 +1,9 @@
 #include "traces/evidence/run_folder.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "shared/files/run_paths.h"
 #include "shared/hardware/hardware_json.h"
@@ -20,6 +22,46 @@ std::optional<PaceModel> read_pace(const std::string& file, const Files& files) 
                      "rehearse again, or remove the file");
   return PaceModel{parse_profile(value["profile"].dump(), file), value["scale"].get<double>()};
 }
+
+// What the ranks of a run that was killed while it traced had recorded. A rank whose trace files were
+// written has no journal any more.
+class Journals {
+ public:
+  Journals(const RunPaths& paths, int ranks, const Files& files) {
+    for (int r = 0; r < ranks; ++r) {
+      const std::string file = paths.journal(static_cast<std::uint32_t>(r));
+      if (!files.exists(file)) continue;
+      Journal& journal = journals_[r];
+      journal.file = file;
+      journal.text = std::make_unique<std::istringstream>(files.load(file));
+      journal.reader = std::make_unique<JournalReader>(*journal.text, file);
+    }
+  }
+  bool any() const { return !journals_.empty(); }
+  bool of(int rank) const { return journals_.count(rank) > 0; }
+  // Every journal holds the step.
+  bool hold(std::uint64_t step) const {
+    return std::all_of(journals_.begin(), journals_.end(), [&](const auto& journal) {
+      const auto& steps = journal.second.reader->steps();
+      return std::find(steps.begin(), steps.end(), step) != steps.end();
+    });
+  }
+  RecordedPart part(int rank, std::uint64_t step) const {
+    const Journal& journal = journals_.at(rank);
+    RecordedPart part{Rank(static_cast<std::size_t>(rank)), journal.reader->read(step).value(),
+                      journal.reader->clock().error(), journal.file};
+    move_to(journal.reader->clock(), part.ops);
+    return part;
+  }
+
+ private:
+  struct Journal {
+    std::string file;
+    std::unique_ptr<std::istringstream> text;
+    std::unique_ptr<JournalReader> reader;
+  };
+  std::map<int, Journal> journals_;
+};
 
 }  // namespace
 
@@ -51,19 +93,36 @@ Measurement read_run_folder(const std::string& folder, const Files& files) {
     for (StepRecord& record : parse_plans(files.load(paths.plans()), paths.plans()))
       if (!record.late) plans.emplace(record.step, std::move(record.plan));
   std::vector<TracedStep> steps;
-  for (StepBatch& recorded : parse_batches(files.load(batches), batches)) {
+  const Journals journals(paths, ranks, files);
+  std::size_t cut = 0;
+  std::string lines = files.load(batches);
+  if (journals.any()) lines.resize(lines.rfind('\n') + 1);  // killed while it wrote the last
+  for (StepBatch& recorded : parse_batches(lines, batches)) {
+    if (!journals.hold(recorded.step)) {
+      ++cut;
+      continue;
+    }
     TracedStep& step = steps.emplace_back();
     step.step = recorded.step;
     step.batch = std::move(recorded.batch);
     if (const auto plan = plans.find(step.step); plan != plans.end())
       step.plan = std::move(plan->second);
-    for (int r = 0; r < ranks; ++r)
-      step.files.push_back(
-          paths.trace(static_cast<std::int64_t>(step.step), static_cast<std::uint32_t>(r)));
+    for (int r = 0; r < ranks; ++r) {
+      if (journals.of(r))
+        step.recorded.push_back(journals.part(r, step.step));
+      else
+        step.files.push_back(
+            paths.trace(static_cast<std::int64_t>(step.step), static_cast<std::uint32_t>(r)));
+    }
   }
+  if (journals.any())
+    run.note = "the run was killed while it traced: " + std::to_string(steps.size()) +
+               " steps were recorded by all ranks" +
+               (cut > 0 ? ", " + std::to_string(cut) + " by some" : "");
   if (steps.empty())
     throw InputError(batches, "", "names no traced step",
-                     "record some: polyphony run --trace-steps 5:15");
+                     journals.any() ? "the run was killed before all ranks had recorded one"
+                                    : "record some: polyphony run --trace-steps 5:15");
   read_steps(steps, files, run);  // of the Program as it was written; predictions keep its split
   if (!split) run.scenario.layout = with_blocks(layout, make_plan(run.scenario, layout));
   return run;

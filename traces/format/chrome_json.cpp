@@ -102,10 +102,10 @@ struct ArgsOf {
 
 class Writer {
  public:
-  Writer(const Program& program, const Timeline& timeline)
-      : program_(program), timeline_(timeline) {}
+  Writer(const Program& program, const Timeline& timeline, const TraceNotes& notes)
+      : program_(program), timeline_(timeline), notes_(notes) {}
 
-  std::string write(TraceKind kind, std::uint64_t step, bool late_plan) {
+  std::string write(TraceKind kind, std::uint64_t step) {
     constexpr std::size_t kOpBytes = 240, kFlowBytes = 130;  // as seen, of one event
     std::size_t flows = 0;
     std::set<Rank> ranks;
@@ -116,8 +116,9 @@ class Writer {
         flows += exchange->messages.size();
     }
     text_.reserve(timeline_.ops.size() * kOpBytes + flows * kFlowBytes);
-    write_head(kind, step, late_plan, ranks);
-    write_names(ranks, late_plan);
+    write_head(kind, step, ranks);
+    write_names(ranks);
+    if (notes_.data && ranks.size() == 1) write_data(*notes_.data, *ranks.begin());
     for (const OpTime& time : timeline_.ops) write_op(time);
     write_flows();
     if (text_.ends_with(",\n")) text_.drop(2);
@@ -133,7 +134,7 @@ class Writer {
                  << ", \"tid\": " << program_.ranks + 1 + stream.value;
   }
 
-  void write_head(TraceKind kind, std::uint64_t step, bool late_plan, const std::set<Rank>& ranks) {
+  void write_head(TraceKind kind, std::uint64_t step, const std::set<Rank>& ranks) {
     char hash_text[20];
     std::snprintf(hash_text, sizeof hash_text, "%016" PRIx64, hash(program_));
     text_ << "{\n\"displayTimeUnit\": \"ms\",\n";
@@ -142,7 +143,12 @@ class Writer {
             << ", \"world_size\": " << program_.ranks << "},\n";
     text_ << "\"polyphony\": {\"format\": 1, \"kind\": \"" << name(kind) << "\", \"program\": \""
           << hash_text << "\", \"step\": " << step << ", \"ranks\": " << program_.ranks
-          << (late_plan ? ", \"late_plan\": true" : "") << ", \"ops\": " << timeline_.ops.size()
+          << (notes_.late_plan ? ", \"late_plan\": true" : "");
+    if (notes_.clock)
+      text_ << ", \"clock\": {\"offset_ns\": " << nanoseconds(notes_.clock->offset)
+            << ", \"error_ns\": " << nanoseconds(notes_.clock->error)
+            << ", \"drift_ppb\": " << std::llround(notes_.clock->drift * 1e9) << "}";
+    text_ << ", \"ops\": " << timeline_.ops.size()
           << ", \"makespan_ns\": " << nanoseconds(timeline_.makespan) << "},\n"
           << "\"traceEvents\": [\n";
   }
@@ -151,7 +157,7 @@ class Writer {
     return text_ << "{\"ph\": \"M\", \"name\": \"" << what << "\", ";
   }
 
-  void write_names(const std::set<Rank>& ranks, bool late_plan) {
+  void write_names(const std::set<Rank>& ranks) {
     std::vector<std::vector<StreamId>> streams(program_.ranks);
     for (std::size_t s = 0; s < program_.streams.size(); ++s)
       streams[program_.streams[s].rank.value].emplace_back(s);
@@ -160,7 +166,7 @@ class Writer {
                                  << ", \"args\": {\"name\": \"rank " << rank.value << "\"}},\n";
       begin_meta("process_sort_index") << "\"pid\": " << rank.value + 1
                                        << ", \"args\": {\"sort_index\": " << rank.value << "}},\n";
-      if (late_plan)
+      if (notes_.late_plan)
         begin_meta("process_labels")
             << "\"pid\": " << rank.value + 1 << ", \"args\": {\"labels\": \"late plan\"}},\n";
       for (const StreamId stream : streams[rank.value]) {
@@ -171,6 +177,19 @@ class Writer {
         where(stream) << ", \"args\": {\"sort_index\": " << stream.value << "}},\n";
       }
     }
+  }
+
+  void write_data(const DataWait& wait, Rank rank) {
+    const auto at = [&]() -> Text& {
+      return text_ << "\"pid\": " << rank.value + 1
+                   << ", \"tid\": " << program_.ranks + 1 + program_.streams.size() + rank.value;
+    };
+    begin_meta("thread_name");
+    at() << ", \"args\": {\"name\": \"data\"}},\n";
+    text_ << "{\"ph\": \"X\", \"name\": \"wait for data\", \"cat\": \"" << kDataCategory << "\", ";
+    at() << ", \"ts\": ";
+    text_.microseconds(nanoseconds(wait.start)) << ", \"dur\": ";
+    text_.microseconds(nanoseconds(wait.end) - nanoseconds(wait.start)) << ", \"args\": {}},\n";
   }
 
   void write_op(const OpTime& time) {
@@ -227,6 +246,7 @@ class Writer {
 
   const Program& program_;
   const Timeline& timeline_;
+  const TraceNotes& notes_;
   Text text_;
 };
 
@@ -235,11 +255,11 @@ class Writer {
 const char* name(TraceKind kind) { return kind == TraceKind::predicted ? "predicted" : "measured"; }
 
 std::string write_trace(const Program& program, const Timeline& timeline, TraceKind kind,
-                        std::uint64_t step, bool late_plan) {
+                        std::uint64_t step, const TraceNotes& notes) {
   for (const OpTime& time : timeline.ops) {
     POLYPHONY_CHECK(time.op.value < program.ops.size(), "op " << time.op.value);
   }
-  return Writer(program, timeline).write(kind, step, late_plan);
+  return Writer(program, timeline, notes).write(kind, step);
 }
 
 }  // namespace polyphony::traces

@@ -2,7 +2,8 @@
 // measured Timelines take the same form.
 //   A process per rank (pid = rank + 1), a thread per stream (tid = ranks + 1 + stream: unique in
 //   the world, never a pid), one "X" event per op named by describe(), a flow ("s" to "f") per
-//   message. Times are whole nanoseconds, written in microseconds, so that ops of one stream never
+//   message; in a measured file of one rank also its wait for the step's data ("X" without an op, on
+//   the track after all streams' of the world). Times are whole nanoseconds, written in microseconds, so that ops of one stream never
 //   overlap by rounding; what is read back is therefore within half a nanosecond of what was
 //   written. A file of one rank carries "rank": N with the blank that HolisticTraceAnalysis looks
 //   for; a file may also hold several ranks.
@@ -18,11 +19,27 @@
 
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
+#include "traces/format/op_journal.h"
 
 namespace polyphony::traces {
 
 enum class TraceKind : std::uint8_t { predicted, measured };
 const char* name(TraceKind kind);
+
+// How the rank's clock was laid onto rank 0's.
+struct ClockNote {
+  Seconds offset{};  // at the step's first op
+  Seconds error{};
+  double drift = 0;  // seconds a second
+  bool operator==(const ClockNote&) const = default;
+};
+
+// What is known of a step beside its Timeline.
+struct TraceNotes {
+  bool late_plan = false;               // planned without the layout's planner, which came too late
+  std::optional<ClockNote> clock = {};  // measured
+  std::optional<DataWait> data = {};    // of a rank's file: on a track of its own
+};
 
 struct TraceInfo {
   TraceKind kind = TraceKind::predicted;
@@ -30,9 +47,13 @@ struct TraceInfo {
   std::uint64_t step = 0;     // training step; predictions: of the batch they are about
   std::uint32_t ranks = 0;    // of the world
   std::optional<Rank> rank;   // when the file holds the ops of one rank only
-  bool late_plan = false;     // planned without the layout's planner, which came too late
+  bool late_plan = false;     // see TraceNotes
+  std::optional<ClockNote> clock = {};
   bool operator==(const TraceInfo&) const = default;
 };
+
+// Category of what is no op of the Program.
+inline constexpr const char* kDataCategory = "data";
 
 struct Trace {
   TraceInfo info;
@@ -41,7 +62,7 @@ struct Trace {
 
 // `timeline` may be partial. The info written follows from the arguments.
 std::string write_trace(const Program& program, const Timeline& timeline, TraceKind kind,
-                        std::uint64_t step, bool late_plan = false);
+                        std::uint64_t step, const TraceNotes& notes = {});
 
 // `file` is for messages. What a trace is of, before its Program is known.
 TraceInfo read_trace_info(const std::string& text, const std::string& file);

@@ -50,6 +50,17 @@ class Reader {
         fail("/polyphony/late_plan", "neither true nor false", kHint);
       info.late_plan = head["late_plan"].get<bool>();
     }
+    if (head.contains("clock")) {
+      const json& clock = object(head, "/polyphony", "clock");
+      const auto number = [&](const char* key) {
+        const json& value = member(clock, "/polyphony/clock", key);
+        if (!value.is_number())
+          fail(std::string("/polyphony/clock/") + key, "a number is expected", kHint);
+        return value.get<double>() / 1e9;
+      };
+      info.clock =
+          ClockNote{Seconds(number("offset_ns")), Seconds(number("error_ns")), number("drift_ppb")};
+    }
     if (root_.contains("distributedInfo")) {
       const auto rank = integer(object(root_, "", "distributedInfo"), "/distributedInfo", "rank");
       if (rank >= info.ranks) {
@@ -75,6 +86,7 @@ class Reader {
     for (std::size_t i = 0; i < events.size(); ++i) {
       const std::string at = "/traceEvents/" + std::to_string(i);
       const std::string ph = string(events[i], at, "ph");
+      if (ph == "X" && events[i].value("cat", json()) == kDataCategory) continue;
       if (ph == "X") {
         trace.timeline.ops.push_back(op_time(events[i], at, program, trace.info));
       } else if (ph != "M" && ph != "s" && ph != "f") {

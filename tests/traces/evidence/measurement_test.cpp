@@ -7,6 +7,8 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
+#include "shared/plan/step_part.h"
+#include "shared/plan/step_plan.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/balanced_plan.h"
@@ -178,6 +180,62 @@ TEST_CASE("what is no measurement is refused by name") {
         }).find("is a prediction") != std::string::npos);
   disk.texts["run/pace.json"] = "{}";
   CHECK(refusal([&] { read_run_folder("run", files); }).starts_with("run/pace.json: is not"));
+}
+
+TEST_CASE("of a run that was killed while it traced, the steps that all ranks recorded are there") {
+  Disk disk = recorded_run();
+  const Measurement whole = read_run_folder("run", disk.files());
+  CHECK(whole.note.empty());
+  const Scenario& scenario = whole.scenario;
+  const Plan plan = make_plan(scenario, *scenario.layout);
+  // Rank 1's clock is 7 s behind; rank 0 was killed before it had recorded step 5.
+  const auto journal = [&](std::uint32_t rank, const std::vector<std::size_t>& steps,
+                           Seconds behind) {
+    std::string bytes =
+        journal_head() + journal_entry(ClockSample{Seconds(0), behind, Seconds(2e-5)});
+    for (const std::size_t s : steps) {
+      const Program& program = whole.step_programs[s];
+      const Batch batch = batch_of_step(scenario, 4 + s);
+      JournalStep step{4 + s,
+                       digest(make_step_plan(scenario, *scenario.layout, plan, batch), batch),
+                       false,
+                       {},
+                       {}};
+      for (OpTime op : of_rank(program, whole.steps[s], Rank(rank)).ops) {
+        op.op = OpId(op.op.value - program.ops_of(Rank(rank)).begin);
+        op.start -= behind;
+        op.end -= behind;
+        step.ops.push_back(op);
+      }
+      bytes += journal_entry(step);
+    }
+    return bytes;
+  };
+  for (const char* rank : {"0", "1"})
+    for (const char* step : {"4", "5"})
+      disk.texts.erase(std::string("run/trace/step-") + step + ".rank-" + rank + ".json");
+  disk.texts["run/trace/journal.rank-0.bin"] = journal(0, {0}, Seconds(0));
+  disk.texts["run/trace/journal.rank-1.bin"] = journal(1, {0, 1}, Seconds(7));
+  disk.texts["run/trace/batches.jsonl"] += "{\"step\": 6, \"sam";
+  const Measurement killed = read_run_folder("run", disk.files());
+  CHECK(killed.note ==
+        "the run was killed while it traced: 1 steps were recorded by all ranks, 1 by some");
+  CHECK(killed.clock_error == Seconds(2e-5));
+  REQUIRE(killed.steps.size() == 1);
+  REQUIRE(killed.steps[0].ops.size() == whole.steps[0].ops.size());
+  for (std::size_t op = 0; op < whole.steps[0].ops.size(); ++op) {
+    CHECK(killed.steps[0].ops[op].op == whole.steps[0].ops[op].op);
+    CHECK(killed.steps[0].ops[op].start.count() ==
+          doctest::Approx(whole.steps[0].ops[op].start.count()));
+  }
+  // Of another batch: another plan.
+  disk.texts["run/trace/batches.jsonl"] = to_json_line(4, batch_of_step(scenario, 9)) + "\n";
+  CHECK(refusal([&] { read_run_folder("run", disk.files()); }).find("of another plan") !=
+        std::string::npos);
+  disk.texts["run/trace/journal.rank-0.bin"] = journal(0, {}, Seconds(0));
+  CHECK(refusal([&] {
+          read_run_folder("run", disk.files());
+        }).find("was killed before all ranks") != std::string::npos);
 }
 
 TEST_CASE("the pace of a rehearsal comes back as it was written") {

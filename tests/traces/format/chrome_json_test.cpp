@@ -63,11 +63,32 @@ TEST_CASE("a trace comes back as it was written") {
   CHECK(read_trace_info(sample.text(TraceKind::measured), "x").kind == TraceKind::measured);
   CHECK(write_trace(sample.program, back.timeline, TraceKind::predicted, 7) == sample.text());
   const std::string late =
-      write_trace(sample.program, sample.timeline, TraceKind::measured, 7, true);
+      write_trace(sample.program, sample.timeline, TraceKind::measured, 7, {.late_plan = true});
   CHECK(read_trace(late, "step.json", sample.program).info.late_plan);
   CHECK(late.find("\"labels\": \"late plan\"") != std::string::npos);
   CHECK(message_of(replaced(late, "\"late_plan\": true", "\"late_plan\": 1"), sample.program)
             .find("/polyphony/late_plan: neither true nor false") != std::string::npos);
+}
+
+TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
+  Ran sample;
+  Timeline own{{}, sample.timeline.makespan};
+  for (const OpTime& time : sample.timeline.ops)
+    if (sample.program.rank_of(sample.program.ops[time.op.value]) == Rank(1))
+      own.ops.push_back(time);
+  const TraceNotes notes{false, ClockNote{Seconds(-7.5), Seconds(2e-5), 3e-6},
+                         DataWait{Seconds(1), Seconds(1.25)}};
+  const std::string text = write_trace(sample.program, own, TraceKind::measured, 7, notes);
+  const Trace back = read_trace(text, "step.json", sample.program);
+  REQUIRE(back.info.clock.has_value());
+  CHECK(back.info.clock->offset.count() == doctest::Approx(-7.5));
+  CHECK(back.info.clock->error.count() == doctest::Approx(2e-5));
+  CHECK(back.info.clock->drift == doctest::Approx(3e-6));
+  CHECK(back.timeline.ops.size() == own.ops.size());  // the wait is no op
+  CHECK(text.find("\"wait for data\", \"cat\": \"data\"") != std::string::npos);
+  CHECK(text.find("\"ts\": 1000000.000, \"dur\": 250000.000") != std::string::npos);
+  CHECK(message_of(replaced(text, "\"error_ns\": 20000", "\"error_ns\": \"x\""), sample.program)
+            .find("/polyphony/clock/error_ns") != std::string::npos);
 }
 
 TEST_CASE("times are kept to the nanosecond") {

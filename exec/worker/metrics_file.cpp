@@ -1,4 +1,4 @@
-#include "exec/worker/run_files.h"
+#include "exec/worker/metrics_file.h"
 
 #include <filesystem>
 #include <iostream>
@@ -7,8 +7,6 @@
 #include "shared/files/files.h"
 #include "shared/files/run_paths.h"
 #include "shared/files/whole.h"
-#include "shared/scenario/batch_json.h"
-#include "traces/format/chrome_json.h"
 
 namespace polyphony::exec {
 namespace {
@@ -52,40 +50,6 @@ void MetricsFile::write(const traces::MetricsLine& line) {
 
 void MetricsFile::sync() const {
   if (!path_.empty()) sync_file(path_);
-}
-
-void write_traces(const std::string& folder, Rank rank, const std::vector<TracedStep>& steps,
-                  const std::function<WholeStep(std::int64_t)>& whole) {
-  if (folder.empty() || steps.empty()) return;
-  const RunPaths paths{folder};
-  std::error_code failed;
-  std::filesystem::create_directories(paths.traces(), failed);
-  if (failed)
-    throw InputError(paths.traces(), "", "cannot be made: " + failed.message(),
-                     "choose another --out folder");
-  std::string batches, plans;
-  for (const TracedStep& traced : steps) {
-    const WholeStep step = whole(traced.step);
-    const Program& program = step.program;
-    Timeline timeline;
-    timeline.ops = traced.times;
-    for (OpTime& time : timeline.ops) {
-      time.op = OpId(time.op.value + program.ops_of(rank).begin);
-      timeline.makespan = std::max(timeline.makespan, time.end);
-    }
-    write_file(
-        paths.trace(traced.step, rank.value),
-        traces::write_trace(program, timeline, traces::TraceKind::measured,
-                            static_cast<std::uint64_t>(traced.step), step.live && step.live->late));
-    if (step.live) plans += plans_entry(*step.live);
-    batches += to_json_line(static_cast<std::uint64_t>(traced.step), program.batch) + "\n";
-  }
-  if (rank.value != 0) return;
-  write_file(paths.batches(), batches);
-  if (plans.empty())
-    std::filesystem::remove(paths.plans(), failed);  // of an earlier part of the run
-  else
-    write_file(paths.plans(), plans_head() + plans);
 }
 
 }  // namespace polyphony::exec
