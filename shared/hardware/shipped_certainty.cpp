@@ -95,6 +95,13 @@ double residual_on(Footing footing, const Residuals& residuals) {
   return residuals.known;
 }
 
+double own_residual(Footing footing, const Residuals& residuals) {
+  const bool foreign = footing == Footing::foreign || footing == Footing::foreign_borrowed;
+  return foreign ? residuals.foreign : residuals.known;
+}
+
+const Residuals& shipped_residuals() { return kResiduals; }
+
 Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack) {
   const ShippedDevice* of_rows = find_device(fitted_device(fitted));
   const bool known_device = of_rows != nullptr && device.bf16 == of_rows->device.bf16 &&

@@ -18,6 +18,10 @@ struct Residuals {
   double known = 0, foreign = 0, borrowed = 0;
 };
 double residual_on(Footing footing, const Residuals& residuals);
+// What of it is left to each layout once the device's own efficiencies are known: a borrowed device's
+// kernels are another's, which is wrong alike in all that runs on it.
+double own_residual(Footing footing, const Residuals& residuals);
+const Residuals& shipped_residuals();
 
 Certainty shipped_certainty(FittedOn fitted, Footing footing);
 Footing footing_of(const Device& device, FittedOn fitted, const std::string& stack);

@@ -206,7 +206,10 @@ int validate_command(int argc, char** argv) {
              "errors (JSON)",
              cxxopts::value<std::vector<std::string>>())("rows", "print every row's error")(
       "set", "replace a profile's number: h100.gemm_efficiency=0.7, fsdp.traffic=0.6",
-      cxxopts::value<std::vector<std::string>>());
+      cxxopts::value<std::vector<std::string>>())(
+      "fit-smallest",
+      "instead: how far one step time, of each family's smallest run, corrects the others; needs "
+      "held_out.json among the files");
   args.positional({"files"});
   if (args.parse(argc, argv)) return 0;
   const std::vector<std::string> files = args.texts("files");
@@ -215,6 +218,17 @@ int validate_command(int argc, char** argv) {
                      "polyphony validate scenarios/published/*.csv");
   const Overrides overrides = read_overrides(args.texts("set"));
   const Results results = run_files(files, overrides);
+  if (args.has("fit-smallest")) {
+    if (!results.held_out || !results.held_out->widths || !overrides.empty())
+      throw InputError("--fit-smallest", "", "needs the errors of rows that no fit saw",
+                       "add scenarios/published/held_out.json, and set no number");
+    const std::vector<SmallestFit> fits = fit_smallest(results.rows, *results.held_out);
+    if (args.json())
+      std::cout << to_json(fits).dump(1) << "\n";
+    else
+      print_smallest(fits);
+    return 0;
+  }
   const std::vector<BlockSummary> summaries = summarize_blocks(results.rows);
   if (args.json()) {
     std::cout << to_json(results.rows, summaries, results.held_out).dump(1) << "\n";

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/published/held_out.h"
+#include "sim/published/smallest.h"
 #include "sim/published/summary.h"
 
 namespace polyphony::sim {
@@ -13,5 +14,8 @@ namespace polyphony::sim {
 nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
                                const std::vector<BlockSummary>& summaries,
                                const std::optional<HeldOut>& held_out);
+
+// Of `--fit-smallest`.
+nlohmann::ordered_json to_json(const std::vector<SmallestFit>& fits);
 
 }  // namespace polyphony::sim

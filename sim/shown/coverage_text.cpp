@@ -63,4 +63,24 @@ void print_reliability(const std::vector<JudgedPair>& pairs) {
   std::cout << ".\n";
 }
 
+void print_smallest(const std::vector<SmallestFit>& fits) {
+  Table table({"stack, device", "block", "families", "evidence", "outliers", "rows", "mean",
+               "after", "median", "after", "90 %", "after", "half width", "after"});
+  for (const SmallestFit& fit : fits)
+    table.add({name(fit.footing), fit.block.empty() ? "all" : fit.block,
+               std::to_string(fit.families), std::to_string(fit.evidence),
+               std::to_string(fit.outliers), number_text(fit.rows, 0),
+               percent_text(fit.before.mean), percent_text(fit.after.mean),
+               percent_text(fit.before.median), percent_text(fit.after.median),
+               percent_text(fit.before.inside, 0), percent_text(fit.after.inside, 0),
+               percent_text(fit.before.half_width), percent_text(fit.after.half_width)});
+  std::cout << "One step time of each family, its smallest run's, and what it does to the others\n"
+            << table.text()
+            << "evidence: runs on their family's fewest devices, each in turn the only evidence; "
+               "outliers: of them, told by the prior, which move nothing. mean, median: of errors "
+               "of\nthe family's other rows, by a fit that saw none of the family (known), of the "
+               "stack (foreign), of the device (borrowed), then with the evidence. 90 %: how many "
+               "intervals\nhold what was measured. Errors and widths are logarithms.\n";
+}
+
 }  // namespace polyphony::sim
