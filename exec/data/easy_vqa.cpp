@@ -74,9 +74,7 @@ void EasyVqa::read_images(const std::vector<VqaQuestion>& texts, const std::stri
   images_.emplace_back(folder, count, vision.image_size);
 }
 
-Batch EasyVqa::batch(std::uint64_t step) const {
-  return take_batch(training_, data_.global_batch, data_.seed, step);
-}
+Batch EasyVqa::batch(std::uint64_t step) const { return take_batch(training_, data_, step); }
 
 SampleContent EasyVqa::content(const Sample& sample, ContentParts parts) const {
   POLYPHONY_CHECK(sample.id < questions_.size(),

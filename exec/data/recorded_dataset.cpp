@@ -18,7 +18,7 @@ RecordedDataset::RecordedDataset(const Scenario& scenario)
     : data_(read_data(scenario)), content_(scenario) {}
 
 Batch RecordedDataset::batch(std::uint64_t step) const {
-  return take_batch(data_.samples, data_.global_batch, data_.seed, step);
+  return take_batch(data_.samples, data_, step);
 }
 
 }  // namespace polyphony::exec

@@ -7,6 +7,7 @@
 #include "shared/layers/rows.h"
 #include "shared/model/data_modules.h"
 #include "shared/random.h"
+#include "shared/scenario/typical_batch.h"
 
 namespace polyphony::exec {
 namespace {
@@ -109,14 +110,11 @@ torch::Tensor SyntheticContent::clip(const Sample& sample, const Item& item,
 }
 
 SyntheticDataset::SyntheticDataset(const Scenario& scenario)
-    : data_(scenario.data), content_(scenario) {
-  if (const Module* vision = vision_module(scenario.model))
-    patches_per_image_ = patches_of(*vision);
-}
+    : data_(scenario.data), grid_(image_grid(scenario.model)), content_(scenario) {}
 
 Batch SyntheticDataset::batch(std::uint64_t step) const {
-  return draw_batch(std::get<SyntheticData>(data_.source), data_.global_batch, patches_per_image_,
-                    data_.seed, step);
+  return draw_batch(std::get<SyntheticData>(data_.source), data_.global_batch, grid_, data_.seed,
+                    step);
 }
 
 }  // namespace polyphony::exec

@@ -38,7 +38,7 @@ class SyntheticDataset : public Dataset {
 
  private:
   Data data_;
-  std::int32_t patches_per_image_ = 0;
+  ImageGrid grid_;
   SyntheticContent content_;
 };
 

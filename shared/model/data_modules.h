@@ -1,5 +1,5 @@
 // What data sets need to know of the model they feed: which module takes images, audio and latents,
-// the grid of an image, and how images and audio shrink on their way into the sequence.
+// the patches of an image, and how images and audio shrink on their way into the sequence.
 #pragma once
 
 #include <cmath>

@@ -1,9 +1,10 @@
 // What a step trains on: global batches of samples, each a list of (modality, tokens) items in
 // sequence order.
 //   An image item of `tokens` patches occupies tokens / merge² positions of the language sequence.
-//   A latent item is what a diffusion module learns to generate from the sample's language tokens:
-//   it takes no positions of the sequence; a sample has at most one. `loss_tokens` counts the
-//   item's positions that carry a label (text only).
+//   A latent item is what a diffusion module learns to generate from language tokens: it takes no
+//   positions of the sequence. Of several in a sample each reads what stands between the one before
+//   and itself, the last one what follows too: texts and the clips made of them, packed.
+//   `loss_tokens` counts the item's positions that carry a label (text only).
 // The executor and the simulator see the same metadata; only the executor loads pixels and token
 // ids.
 #pragma once
@@ -65,6 +66,8 @@ struct SyntheticData {
   std::int32_t latent_tokens = 0;  // of each: the diffusion module's
   Distribution clips{};            // per sample
   std::int32_t clip_tokens = 0;    // of each: the audio module's, a clip of full length
+  // Of each image, pixels; rounded to whole cells of merge × merge patches, at least one. 0: full size.
+  Distribution image_sides{};
   bool operator==(const SyntheticData&) const = default;
 };
 struct RecordedData {  // JSON lines: {"items": [["image", 64], ["text", 9, 1]]}, one sample a line
@@ -84,18 +87,25 @@ struct Data {
   int global_batch = 1;  // samples a step
   int sequence = 0;      // longest language sequence accepted, tokens; 0: no limit
   std::uint64_t seed = 1;
+  bool shuffle = true;  // a data set's samples anew each epoch; false: in its own order
   bool operator==(const Data&) const = default;
 };
 
 // Whether every sample has the same items: known of synthetic data alone.
 bool constant_sizes(const Data& data);
 
+// How a model cuts images: at most `patches`, cells of `merge` × `merge` patches of `patch` pixels.
+struct ImageGrid {
+  std::int32_t patches = 0, patch = 1, merge = 1;
+};
+// Of an image whose sides are drawn as `sides` says, the most patches that it may have.
+std::int32_t most_patches(const Distribution& sides, const ImageGrid& grid);
+
 // The global batch of `step` from a named distribution: depends on (seed, step, position) only.
-Batch draw_batch(const SyntheticData& data, int global_batch, int patches_per_image,
+Batch draw_batch(const SyntheticData& data, int global_batch, const ImageGrid& grid,
                  std::uint64_t seed, std::uint64_t step);
-// The global batch of `step` from a list of samples: epochs are permutations drawn from (seed,
-// epoch).
-Batch take_batch(const std::vector<Sample>& samples, int global_batch, std::uint64_t seed,
-                 std::uint64_t step);
+// The global batch of `step` from a list of samples, data.samples or a part of them: epochs are permutations
+// drawn from (seed, epoch), or the list as it is.
+Batch take_batch(const std::vector<Sample>& samples, const Data& data, std::uint64_t step);
 
 }  // namespace polyphony

@@ -16,11 +16,17 @@ Distribution read_distribution(const JsonValue& value) {
   }
 }
 
-// A lognormal without ends ends where the sequence does. Two open ones would have to share it:
+// A lognormal without ends ends where the sequence does, of images' sides where the largest image
+// does. Two open ones would have to share it:
 // refused.
 void close_ends(const JsonValue& value, SyntheticData& data, std::int64_t sequence,
                 const Model& model) {
-  const std::int64_t image_tokens = tokens_per_image(model);
+  if (is_open(data.image_sides)) {
+    data.image_sides.low = 1;
+    for (const Module& module : model.modules)
+      if (module.kind == ModuleKind::vision) data.image_sides.high = std::max(1, module.image_size);
+  }
+  const std::int64_t image_tokens = tokens_per_image(model, data);
   constexpr const char* kHow = "write lognormal(mu,sigma,low,high)";
   const bool open_images = is_open(data.images), open_text = is_open(data.text_tokens);
   if (!open_images && !open_text) return;
@@ -46,7 +52,13 @@ SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::in
       std::any_of(model.modules.begin(), model.modules.end(),
                   [](const Module& m) { return m.kind == ModuleKind::vision; });
   data.images = constant(sees_images ? 1 : 0);
-  if (value.has("images")) data.images = read_distribution(value.at("images").at("per_sample"));
+  if (value.has("images")) {
+    const JsonValue images = value.at("images");
+    data.images = read_distribution(images.at("per_sample"));
+    if (images.has("side")) data.image_sides = read_distribution(images.at("side"));
+    if (images.has("side") && largest(data.image_sides) < 1)
+      images.at("side").refuse("an image of no pixels", "1 or more; leave it out for full size");
+  }
   for (const Module& module : model.modules)
     if (module.kind == ModuleKind::diffusion) data.latent_tokens = module.latent_tokens;
   data.latents = constant(data.latent_tokens > 0 ? 1 : 0);
@@ -87,9 +99,13 @@ Data read_data(const JsonValue& value, const Model& model, const OtherFiles& fil
   value.read("seed", data.seed);
   if (!value.has("source") ||
       (value.at("source").is_text() && value.at("source").text() == "synthetic")) {
+    if (value.has("shuffle"))
+      value.refuse_at("shuffle", "synthetic samples have no order",
+                      "leave it out; a data set's may be kept");
     data.source = read_synthetic(value, model, data.sequence);
     return data;
   }
+  value.read("shuffle", data.shuffle);
   for (const char* key : {"images", "audio", "text", "latents"})
     if (value.has(key))
       value.refuse_at(key, "the data come from files",

@@ -34,7 +34,9 @@ const ObjectForm& images_form() {
       "images",
       "Images of synthetic samples",
       {{"per_sample", distribution_form(),
-        "how many: a number, \"uniform(0,3)\", \"lognormal(mu,sigma)\"", true}},
+        "how many: a number, \"uniform(0,3)\", \"lognormal(mu,sigma)\"", true},
+       {"side", distribution_form(),
+        "pixels of each, square: likewise; the model's image_size when absent"}},
       {}};
   return form;
 }
@@ -83,7 +85,8 @@ const ObjectForm& data_form() {
        {"sequence", integer_form(1, kMostTokens),
         "longest language sequence accepted, tokens; no limit when absent"},
        {"global_batch", integer_form(1, kMostSamples), "samples per step", true},
-       {"seed", integer_form(0, kMostSeed), "of the draws and the shuffling"}},
+       {"seed", integer_form(0, kMostSeed), "of the draws and the shuffling"},
+       {"shuffle", boolean_form(), "false: samples of a data set in its own order"}},
       {}};
   return form;
 }

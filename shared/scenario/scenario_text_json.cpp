@@ -135,6 +135,8 @@ struct SourceJson {
   void operator()(const SyntheticData& source) const {
     data["source"] = "synthetic";
     data["images"]["per_sample"] = distribution_json(source.images);
+    if (source.image_sides != Distribution{})
+      data["images"]["side"] = distribution_json(source.image_sides);
     data["text"]["tokens"] = distribution_json(source.text_tokens);
     const bool all = source.loss_tokens == constant(kAllTokens);
     data["text"]["loss_tokens"] = all ? Json("all") : distribution_json(source.loss_tokens);
@@ -157,6 +159,7 @@ Json data_json(const Data& data) {
   if (data.sequence > 0) json["sequence"] = data.sequence;
   json["global_batch"] = data.global_batch;
   json["seed"] = data.seed;
+  if (!data.shuffle) json["shuffle"] = false;
   return json;
 }
 

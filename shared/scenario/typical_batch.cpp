@@ -1,20 +1,28 @@
 #include "shared/scenario/typical_batch.h"
 
+#include <algorithm>
+
 #include "shared/model/data_modules.h"
+#include "shared/scenario/validate.h"
 
 namespace polyphony {
+
+ImageGrid image_grid(const Model& model) {
+  const Module* vision = vision_module(model);
+  if (!vision) return {};
+  return {static_cast<std::int32_t>(patches_per_image(model)), std::max(1, vision->patch),
+          std::max(1, merge_of(model))};
+}
 
 Batch batch_of_step(const Scenario& scenario, std::uint64_t step) {
   const Data& data = scenario.data;
   if (const auto* synthetic = std::get_if<SyntheticData>(&data.source)) {
-    const Module* vision = vision_module(scenario.model);
-    return draw_batch(*synthetic, data.global_batch, vision ? patches_of(*vision) : 0, data.seed,
-                      step);
+    return draw_batch(*synthetic, data.global_batch, image_grid(scenario.model), data.seed, step);
   }
   if (data.samples.empty())
     throw InputError(scenario.file, "/data/source", "names samples that have not been read",
                      "read them with the scenario (load_samples)");
-  return take_batch(data.samples, data.global_batch, data.seed, step);
+  return take_batch(data.samples, data, step);
 }
 
 Batch typical_batch(const Scenario& scenario) { return batch_of_step(scenario, 0); }

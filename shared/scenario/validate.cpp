@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "shared/hardware/devices.h"
+#include "shared/model/data_modules.h"
 #include "shared/scenario/distribution_text.h"
 #include "shared/scenario/refusal.h"
 #include "shared/scenario/scenario_form.h"
@@ -77,6 +78,22 @@ void check_cluster(const Refusal& refuse, const Cluster& cluster) {
   check_topology(refuse, cluster);
 }
 
+void check_image_sides(const Refusal& refuse, const Distribution& sides, const Model& model) {
+  if (sides == Distribution{}) return;
+  const char* const where = "/data/images/side";
+  const Module* vision = vision_module(model);
+  if (!vision)
+    refuse(where, "the model has no vision module", "remove the key, or add a vision module");
+  if (vision->abstract.is)
+    refuse(where, vision->name + " is known by its times alone: its images have no pixels",
+           "remove the key; recorded data may have images of other tokens");
+  if (largest(sides) > vision->image_size)
+    refuse(where,
+           "up to " + number(largest(sides)) + " pixels, images of " + vision->name +
+               " have at most " + number(vision->image_size),
+           "smaller ones, or a larger model." + vision->name + ".image_size");
+}
+
 void check_synthetic(const Refusal& refuse, const SyntheticData& data, const Model& model,
                      int sequence) {
   constexpr std::int64_t kMostImages = 4096;
@@ -88,6 +105,7 @@ void check_synthetic(const Refusal& refuse, const SyntheticData& data, const Mod
   if (images > kMostImages)
     refuse("/data/images/per_sample", "up to " + number(images) + " images in a sample",
            "at most " + number(kMostImages));
+  check_image_sides(refuse, data.image_sides, model);
   if (text < 1)
     refuse("/data/text/tokens", "a sample without text has nothing to predict", "at least 1 token");
   if (text > kMostTokens)
@@ -111,10 +129,11 @@ void check_synthetic(const Refusal& refuse, const SyntheticData& data, const Mod
     refuse("/data/audio/per_sample", "up to " + number(clips) + " clips in a sample",
            "at most " + number(kMostImages));
   const std::int64_t heard = clips * tokens_per_clip(model);
-  const std::int64_t longest = images * tokens_per_image(model) + heard + text;
+  const std::int64_t image_tokens = tokens_per_image(model, data);
+  const std::int64_t longest = images * image_tokens + heard + text;
   if (sequence > 0 && longest > sequence)
     refuse("/data/sequence",
-           number(images) + " images of " + number(tokens_per_image(model)) + " tokens" +
+           number(images) + " images of " + number(image_tokens) + " tokens" +
                (heard > 0 ? ", " + number(heard) + " tokens of audio" : std::string()) + " and " +
                number(text) + " of text make " + number(longest) + ", more than " +
                number(sequence),

@@ -16,6 +16,8 @@ void validate(const Scenario& scenario);
 // sees no images or does not divide.
 std::int64_t patches_per_image(const Model& model);
 std::int64_t tokens_per_image(const Model& model);
+// Of the largest image of synthetic data.
+std::int64_t tokens_per_image(const Model& model, const SyntheticData& data);
 // Of an audio clip of full length; 0 without an audio module.
 std::int64_t tokens_per_clip(const Model& model);
 

@@ -4,6 +4,7 @@
 
 #include "shared/scenario/refusal.h"
 #include "shared/scenario/scenario_form.h"
+#include "shared/scenario/typical_batch.h"
 #include "shared/scenario/validate.h"
 
 namespace polyphony {
@@ -218,6 +219,10 @@ std::int64_t merged_from(const Model& model, ModuleKind source) {
 
 std::int64_t tokens_per_image(const Model& model) {
   return patches_per_image(model) / merged_from(model, ModuleKind::vision);
+}
+
+std::int64_t tokens_per_image(const Model& model, const SyntheticData& data) {
+  return most_patches(data.image_sides, image_grid(model)) / merged_from(model, ModuleKind::vision);
 }
 
 std::int64_t tokens_per_clip(const Model& model) {

@@ -63,13 +63,25 @@ TEST_SUITE("data set") {
     CHECK(scenario.data.samples[1].items ==
           std::vector<Item>{{Modality::image, 4, 0}, {Modality::text, 4, 0}});
     const Batch batch = typical_batch(scenario);
-    CHECK(batch == take_batch(scenario.data.samples, 3, scenario.data.seed, 0));
+    CHECK(batch == take_batch(scenario.data.samples, scenario.data, 0));
     std::int64_t tokens = 0;  // an epoch: 9 + (1 image token and 4) + 2, in whatever order
     for (const Sample& sample : batch.samples)
       for (const Item& item : sample.items) tokens += item.tokens;
     CHECK(tokens == 9 + 4 + 4 + 2);
-    CHECK(batch_of_step(scenario, 1) ==
-          take_batch(scenario.data.samples, 3, scenario.data.seed, 1));
+    CHECK(batch_of_step(scenario, 1) == take_batch(scenario.data.samples, scenario.data, 1));
+  }
+
+  TEST_CASE("samples of a data set in its own order") {
+    Scenario scenario = small_scenario({.source = RecordedData{"mix.jsonl"}, .global_batch = 2});
+    std::string lines;
+    for (int i = 1; i <= 5; ++i) lines += "{\"items\": [[\"text\", " + std::to_string(i) + "]]}\n";
+    load_samples(scenario, "", in_memory({{"mix.jsonl", lines}}));
+    scenario.data.shuffle = false;
+    std::vector<int> lengths;  // three batches of two go round five samples once and begin again
+    for (std::uint64_t step = 0; step < 3; ++step)
+      for (const Sample& sample : batch_of_step(scenario, step).samples)
+        lengths.push_back(sample.items.front().tokens);
+    CHECK(lengths == std::vector<int>{1, 2, 3, 4, 5, 1});
   }
 
   TEST_CASE("a data set that nobody has read is an error, not a guess") {

@@ -204,7 +204,7 @@ TEST_CASE("latents among the items of samples") {
                            .latents = parse_distribution("uniform(0,1)"),
                            .latent_tokens = 9};
   int with = 0;
-  for (const Sample& sample : draw_batch(data, 400, 0, 1, 0).samples) {
+  for (const Sample& sample : draw_batch(data, 400, ImageGrid{}, 1, 0).samples) {
     if (sample.items.size() == 1) continue;
     ++with;
     CHECK((sample.items.size() == 2 && sample.items[1] == Item{Modality::latent, 9, 0}));
