@@ -139,9 +139,9 @@ int report_command(int argc, char** argv) {
                            after ? signed_percent_text(after->comparison.step_error) : "-"});
     traces::Section section{before.layout + (run.pace ? ", paced ranks" : ""), {}};
     section.blocks.push_back(
-        traces::gantts(run.program, best.prediction.timeline, run.steps[run.steps.size() / 2]));
+        traces::gantts(run.program(), best.prediction.timeline, run.steps[run.middle]));
     section.blocks.push_back(traces::comparison_table(best.comparison, "Seconds by part"));
-    section.blocks.push_back(traces::memory_figure(run.program, best.prediction.timeline,
+    section.blocks.push_back(traces::memory_figure(run.program(), best.prediction.timeline,
                                                    run.scenario.cluster.device.memory));
     const auto plan = answer_plan(run.scenario, load_profile(run.scenario, args.profile()));
     if (const auto* answer = std::get_if<PlanAnswer>(&plan); answer && !answer->splits.empty())
@@ -158,7 +158,8 @@ int report_command(int argc, char** argv) {
                                                      ? ""
                                                      : ", fitted to " + args.text("calibrated-on"))
                                           : std::string()) +
-                  ". Repeatability: half the interquartile range of the measured steps. Not "
+                  ". Repeatability: half the interquartile range of the measured steps, less what "
+                  "their batches are predicted to differ by. Not "
                   "modelled: cores shared by ranks, caches, the loader.";
     page.facts.push_back(
         {std::to_string(within) + " of " + std::to_string(total),

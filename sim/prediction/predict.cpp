@@ -40,18 +40,14 @@ void finish(const Scenario& scenario, const HardwareProfile& profile, Prediction
   result.memory = predict_memory(result.program, result.timeline);
 }
 
-std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Layout& layout,
-                                             const Plan& plan, const Batch& batch,
-                                             const HardwareProfile& profile) {
+std::variant<Prediction, Infeasible> priced(Program program, const Scenario& scenario,
+                                            const HardwareProfile& profile) {
   Prediction result;
-  // With its split stated, as a run's: their Programs, and traces of them, are the same.
-  result.program =
-      lower(scenario, with_blocks(layout, plan), plan, batch, StepKind::train, profile.stack);
-  ++lowered;
+  result.program = std::move(program);
   if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);
   if (const Fault* fault = std::get_if<Fault>(&compiled)) {
-    if (!layout.turns.empty())
+    if (!result.program.layout.turns.empty())
       throw InputError(
           scenario.file, "/layout/turns", "these turns cannot run: " + fault->text,
           "`polyphony schedules` draws an order; encoders on ranks of their own follow the "
@@ -61,6 +57,34 @@ std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Lay
   result.compiled = std::move(std::get<Compiled>(compiled));
   result.costs = price(result.program, result.compiled, scenario.cluster, profile);
   return result;
+}
+
+std::variant<Prediction, Infeasible> prepare(const Scenario& scenario, const Layout& layout,
+                                             const Plan& plan, const Batch& batch,
+                                             const HardwareProfile& profile) {
+  ++lowered;
+  // With its split stated, as a run's: their Programs, and traces of them, are the same.
+  return priced(
+      lower(scenario, with_blocks(layout, plan), plan, batch, StepKind::train, profile.stack),
+      scenario, profile);
+}
+
+std::variant<Prediction, Infeasible> played(std::variant<Prediction, Infeasible> prepared,
+                                            const Scenario& scenario,
+                                            const HardwareProfile& profile, Predictor predictor,
+                                            const std::optional<PaceModel>& pace) {
+  if (std::holds_alternative<Infeasible>(prepared)) return prepared;
+  Prediction& result = std::get<Prediction>(prepared);
+  if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
+  estimate_into(result);
+  if (predictor == Predictor::simulate) {
+    auto timeline = simulate(result.program, result.compiled, result.costs);
+    if (const auto* no = std::get_if<Infeasible>(&timeline)) return *no;
+    result.timeline = std::move(std::get<Timeline>(timeline));
+    result.simulated = true;
+  }
+  finish(scenario, profile, result);
+  return prepared;
 }
 
 }  // namespace
@@ -95,20 +119,14 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
                                              const Batch& batch, const HardwareProfile& profile,
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace) {
-  auto prepared =
-      prepare(scenario, layout, balanced_plan(scenario, layout, profile), batch, profile);
-  if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
-  Prediction& result = std::get<Prediction>(prepared);
-  if (pace) apply_pace(result.program, result.compiled, scenario.cluster, *pace, result.costs);
-  estimate_into(result);
-  if (predictor == Predictor::simulate) {
-    auto timeline = simulate(result.program, result.compiled, result.costs);
-    if (const auto* no = std::get_if<Infeasible>(&timeline)) return *no;
-    result.timeline = std::move(std::get<Timeline>(timeline));
-    result.simulated = true;
-  }
-  finish(scenario, profile, result);
-  return prepared;
+  return played(prepare(scenario, layout, balanced_plan(scenario, layout, profile), batch, profile),
+                scenario, profile, predictor, pace);
+}
+
+std::variant<Prediction, Infeasible> predict(Program program, const Scenario& scenario,
+                                             const HardwareProfile& profile, Predictor predictor,
+                                             const std::optional<PaceModel>& pace) {
+  return played(priced(std::move(program), scenario, profile), scenario, profile, predictor, pace);
 }
 
 }  // namespace polyphony::sim

@@ -38,6 +38,11 @@ std::variant<Prediction, Infeasible> predict(const Scenario& scenario, const Lay
                                              Predictor predictor,
                                              const std::optional<PaceModel>& pace = {});
 
+// Of a Program that is there: one that was run.
+std::variant<Prediction, Infeasible> predict(Program program, const Scenario& scenario,
+                                             const HardwareProfile& profile, Predictor predictor,
+                                             const std::optional<PaceModel>& pace = {});
+
 // Programs that this process has lowered for predictions: what tests of thrift count.
 std::uint64_t programs_lowered();
 

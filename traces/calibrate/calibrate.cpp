@@ -251,13 +251,6 @@ double predicted_spread(const MeasuredRun& run, const HardwareProfile& profile) 
 
 }  // namespace
 
-MeasuredRun measured_run(const Measurement& measurement) {
-  MeasuredRun run{measurement.layout(), &measurement.program, measurement.scenario.cluster,
-                  measurement.steps};
-  for (const Program& program : measurement.step_programs) run.step_programs.push_back(&program);
-  return run;
-}
-
 Calibration calibrate(const HardwareProfile& prior, const std::vector<MeasuredRun>& runs,
                       const std::string& name, const std::string& software,
                       const std::string& source) {

@@ -38,7 +38,7 @@ struct MeasuredRun {
   std::vector<const Program*> step_programs = {};
 };
 
-// Refers to the measurement.
+// Of the steps that do what the middle one does, in the same order. Refers to the measurement.
 MeasuredRun measured_run(const Measurement& measurement);
 
 struct FittedParameter {

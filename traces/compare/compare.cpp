@@ -30,10 +30,11 @@ std::vector<PartComparison> beside(const PartTimes& predicted, const PartTimes& 
 }
 
 // Median over the steps, by rank and part.
-std::vector<PartTimes> median_parts(const Program& program, const std::vector<Timeline>& steps) {
+std::vector<PartTimes> median_parts(const std::vector<ComparedStep>& steps,
+                                    const Timeline& (*which)(const ComparedStep&)) {
   std::vector<std::vector<PartTimes>> all;
-  for (const Timeline& step : steps) all.push_back(part_times(program, step));
-  std::vector<PartTimes> result(program.ranks);
+  for (const ComparedStep& step : steps) all.push_back(part_times(step.program, which(step)));
+  std::vector<PartTimes> result(all.front().size());
   for (std::size_t rank = 0; rank < result.size(); ++rank) {
     for (std::size_t p = 0; p < kParts; ++p) {
       std::vector<Seconds> values;
@@ -139,20 +140,30 @@ Verdict Comparison::verdict(double bar) const {
   return repeatability() > bar ? Verdict::unknown : Verdict::within;
 }
 
-Comparison compare(const Program& program, const Timeline& predicted,
-                   const std::vector<Timeline>& measured) {
-  POLYPHONY_CHECK(!measured.empty(), "no measured step");
+Comparison compare(const std::vector<ComparedStep>& steps) {
+  POLYPHONY_CHECK(!steps.empty(), "no measured step");
   Comparison result;
-  std::vector<Seconds> steps;
-  for (const Timeline& timeline : measured) steps.push_back(timeline.makespan);
-  result.predicted_step = predicted.makespan;
-  result.measured_step = spread(std::move(steps));
+  std::vector<Seconds> predicted, measured, alike;
+  std::vector<RecordedStep> recorded;
+  for (const ComparedStep& step : steps) {
+    predicted.push_back(step.predicted.makespan);
+    measured.push_back(step.measured.makespan);
+    recorded.push_back({&step.program, &step.measured});
+  }
+  result.predicted_step = median(predicted);
+  for (std::size_t s = 0; s < steps.size(); ++s)
+    if (predicted[s] > Seconds{})
+      alike.push_back(result.predicted_step * (measured[s] / predicted[s]));
+  result.measured_step = spread(std::move(measured));
+  result.alike = spread(std::move(alike));
   const Seconds step = result.measured_step.median;
-  if (step > Seconds{}) result.step_error = (predicted.makespan - step) / step;
+  if (step > Seconds{}) result.step_error = (result.predicted_step - step) / step;
 
-  result.shared_cores = find_shared_cores(program, measured);
-  const std::vector<PartTimes> predicted_parts = part_times(program, predicted);
-  const std::vector<PartTimes> measured_parts = median_parts(program, measured);
+  result.shared_cores = find_shared_cores(recorded);
+  const std::vector<PartTimes> predicted_parts = median_parts(
+      steps, +[](const ComparedStep& one) -> const Timeline& { return one.predicted; });
+  const std::vector<PartTimes> measured_parts =
+      median_parts(steps, +[](const ComparedStep& one) -> const Timeline& { return one.measured; });
   result.average = beside(mean(predicted_parts), mean(measured_parts), step);
   result.critical = critical_rank(measured_parts);
   result.on_critical =

@@ -1,4 +1,5 @@
-// A predicted step beside measured steps of the same Program: step time and where it went.
+// Measured steps of a layout, each beside the prediction of its own Program (batches differ, and with a planner
+// the order of ops): step time and where it went, medians over the steps.
 //   forward, backward (both halves), recompute: the compute stream at work on them. What a backward
 //     op computes again is part of it; recompute is of ops that do nothing else
 //   optimizer: the update, and the step scalars (loss, global norm) that it waits for
@@ -58,21 +59,25 @@ struct PartComparison {
 enum class Verdict : std::uint8_t { within, outside, unknown };
 
 struct Comparison {
-  Seconds predicted_step{};
+  Seconds predicted_step{};  // median
   Spread measured_step;
+  Spread alike;  // the measured steps as if all were of the batch whose prediction is the median
   double step_error = 0;
   std::vector<PartComparison> average;  // over ranks, by Part
   Rank critical;                        // of the measured steps
   std::vector<CoreShare> shared_cores;  // ranks that did not have their core to themselves
   std::vector<PartComparison> on_critical;
 
-  double repeatability() const { return measured_step.repeatability(); }
+  double repeatability() const { return alike.repeatability(); }
   // By |step error| against max(bar, twice the repeatability).
   Verdict verdict(double bar) const;
 };
 
-// `measured`: complete Timelines of at least one step. Parts are medians over the steps.
-Comparison compare(const Program& program, const Timeline& predicted,
-                   const std::vector<Timeline>& measured);
+struct ComparedStep {
+  const Program& program;
+  const Timeline &predicted, &measured;  // complete
+};
+// At least one step, all of as many ranks.
+Comparison compare(const std::vector<ComparedStep>& steps);
 
 }  // namespace polyphony::traces

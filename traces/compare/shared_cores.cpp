@@ -17,13 +17,19 @@ bool computes_alone(const Op& op, const OpTime& time) {
 
 std::vector<CoreShare> find_shared_cores(const Program& program,
                                          const std::vector<Timeline>& steps) {
-  std::vector<CoreShare> ranks(program.ranks);
-  for (std::uint32_t r = 0; r < program.ranks; ++r) ranks[r].rank = Rank(r);
-  for (const Timeline& step : steps)
-    for (const OpTime& time : step.ops) {
-      const Op& op = program.ops[time.op.value];
+  std::vector<RecordedStep> recorded;
+  for (const Timeline& step : steps) recorded.push_back({&program, &step});
+  return find_shared_cores(recorded);
+}
+
+std::vector<CoreShare> find_shared_cores(const std::vector<RecordedStep>& steps) {
+  std::vector<CoreShare> ranks(steps.empty() ? 0 : steps.front().program->ranks);
+  for (std::uint32_t r = 0; r < ranks.size(); ++r) ranks[r].rank = Rank(r);
+  for (const RecordedStep& step : steps)
+    for (const OpTime& time : step.timeline->ops) {
+      const Op& op = step.program->ops[time.op.value];
       if (!computes_alone(op, time)) continue;
-      CoreShare& rank = ranks[program.rank_of(op).value];
+      CoreShare& rank = ranks[step.program->rank_of(op).value];
       rank.recorded += time.end - time.start;
       rank.processor += time.processor;
     }

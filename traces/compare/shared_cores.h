@@ -26,7 +26,12 @@ struct CoreShare {
 // Assumed; a tenth of a step is the error that a calibration must not carry unnamed.
 inline constexpr double kSharedCore = 1.1;
 
-// The ranks whose ratio is above kSharedCore, the worst first.
+struct RecordedStep {
+  const Program* program = nullptr;
+  const Timeline* timeline = nullptr;
+};
+// The ranks whose ratio is above kSharedCore, the worst first. All steps are of the same ranks.
+std::vector<CoreShare> find_shared_cores(const std::vector<RecordedStep>& steps);
 std::vector<CoreShare> find_shared_cores(const Program& program,
                                          const std::vector<Timeline>& steps);
 // "rank 1 waited for its core 38 % of the time that it computed"; one rank after the other.

@@ -94,11 +94,11 @@ void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measur
   for (std::size_t s = 0; s < steps.size(); ++s)
     if (!late[s]) typical.push_back(s);
   const std::size_t middle = typical.empty() ? steps.size() / 2 : typical[typical.size() / 2];
-  into.program = programs.of(steps[middle], late[middle]);
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const TracedStep& step = steps[s];
+    if (late[s] != late[middle]) continue;
+    if (s == middle) into.middle = into.steps.size();
     Program program = programs.of(step, late[s]);
-    if (late[s] != late[middle] || program.ops.size() != into.program.ops.size()) continue;
     std::vector<Trace> parts;
     std::vector<std::string> sources = step.files;
     for (const std::string& file : step.files) {

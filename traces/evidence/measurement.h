@@ -1,8 +1,8 @@
 // What was measured of a layout's training step, wherever it came from: the one value that
 // comparison and calibration read. Doors: run_folder.h (what `polyphony run` leaves), trace_files.h
 // (trace files and the scenario they are of).
-//   Steps of one layout have the same ops; sizes differ with the data. `program` is that of the
-//   middle step.
+//   Sizes differ from step to step with the data; so do ops where work items are empty, and their order
+//   where a planner makes one for every batch.
 #pragma once
 
 #include <functional>
@@ -22,14 +22,15 @@ namespace polyphony::traces {
 struct Measurement {
   std::string source;  // the folder or file, for tables and messages
   std::string scenario_file;
-  Scenario scenario;  // has a legal layout
-  Program program;
+  Scenario scenario;                   // has a legal layout
   std::vector<Timeline> steps;         // complete, of all ranks
-  std::vector<Program> step_programs;  // by step: the same ops, that step's sizes
+  std::vector<Program> step_programs;  // by step
+  std::size_t middle = 0;              // the step that stands for all where one has to
   std::optional<PaceModel> pace;       // compute ops were stretched
   Seconds clock_error{};               // times of two ranks may be so much apart that are one
   std::string note;                    // what it is not: a killed run's; empty: nothing to say
-  std::string layout() const;          // in words
+  const Program& program() const { return step_programs[middle]; }
+  std::string layout() const;  // in words
 };
 
 // How a door reaches files: this library opens none.
@@ -59,10 +60,9 @@ struct TracedStep {
       {};  // as it was made while the run trained; none: the layout's own
   std::vector<RecordedPart> recorded = {};
 };
-// Lowers every step's batch, reads its files and puts them together: what all doors end with. A
-// step whose mix of empty work items makes other ops than the middle one's is left out, and so is one
-// whose live plan came too late where that one's did not. Missing,
-// truncated or foreign files: InputError naming the file.
+// Lowers every step's batch, reads its files and puts them together: what all doors end with. A step
+// whose live plan came too late is left out where the middle one's did not. Missing, truncated or
+// foreign files: InputError naming the file.
 void read_steps(const std::vector<TracedStep>& steps, const Files& files, Measurement& into);
 
 }  // namespace polyphony::traces

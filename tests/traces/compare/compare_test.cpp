@@ -148,10 +148,10 @@ TEST_CASE("the parts of the compute stream and its idle time add up to the step"
 TEST_CASE("repeats that differ by more than the bar refute a prediction but confirm none") {
   Comparison wild;
   wild.step_error = -0.81;
-  wild.measured_step.count = 4;
-  wild.measured_step.median = Seconds(100);
-  wild.measured_step.p25 = Seconds(70);
-  wild.measured_step.p75 = Seconds(184);  // ±57 %
+  wild.alike.count = 4;
+  wild.alike.median = Seconds(100);
+  wild.alike.p25 = Seconds(70);
+  wild.alike.p75 = Seconds(184);  // ±57 %
   CHECK(wild.verdict(0.1) == Verdict::unknown);
   wild.step_error = 0;  // by luck
   CHECK(wild.verdict(0.1) == Verdict::unknown);
@@ -172,7 +172,9 @@ TEST_CASE("step and part errors against the median of several steps") {
     measured.push_back(
         estimated(program, {Seconds(scale), Seconds(2 * scale), Seconds(0), Seconds(0)}));
   }
-  const Comparison result = compare(program, predicted, measured);
+  std::vector<ComparedStep> steps;
+  for (const Timeline& step : measured) steps.push_back({program, predicted, step});
+  const Comparison result = compare(steps);
   CHECK(result.measured_step.median.count() == doctest::Approx(10.8));
   CHECK(result.step_error == doctest::Approx((9 - 10.8) / 10.8));
   // Quartiles of 9, 9.9, 10.8, 12.15, 36 are 9.9 and 12.15: half of 2.25 over 10.8.
@@ -187,6 +189,29 @@ TEST_CASE("step and part errors against the median of several steps") {
   CHECK(forward.share_error == doctest::Approx(-0.4 / 10.8));
   CHECK_FALSE(result.average[static_cast<std::size_t>(Part::exchange)].error.has_value());
   CHECK(result.critical == Rank(std::size_t{0}));  // both idle 3: the lower number
+}
+
+// F = 1, B = 2, two stages: 2 microbatches take (2 + 1) · 3 = 9 s, 4 take 15 s; each is measured a tenth slower.
+TEST_CASE("a step is beside the prediction of its own batch") {
+  const Program few = hand_made::pipeline({.stages = 2, .microbatches = 2});
+  const Program many = hand_made::pipeline({.stages = 2, .microbatches = 4});
+  const auto timed = [](const Program& program, double scale) {
+    return estimated(program, {Seconds(scale), Seconds(2 * scale), Seconds(0), Seconds(0)});
+  };
+  const Timeline predicted_few = timed(few, 1), predicted_many = timed(many, 1);
+  const Timeline measured_few = timed(few, 1.1), measured_many = timed(many, 1.1);
+  const Comparison result = compare({{few, predicted_few, measured_few},
+                                     {many, predicted_many, measured_many},
+                                     {many, predicted_many, measured_many}});
+  CHECK(result.predicted_step.count() == doctest::Approx(15));
+  CHECK(result.measured_step.median.count() == doctest::Approx(16.5));
+  CHECK(result.step_error == doctest::Approx(-1.5 / 16.5));
+  CHECK(result.repeatability() == doctest::Approx(0));  // 16.5 s thrice, were all of that batch
+  // Of 9.9, 16.5, 16.5 the quartiles are 13.2 and 16.5.
+  CHECK(result.measured_step.repeatability() == doctest::Approx(1.65 / 16.5));
+  const PartComparison& forward = result.average[static_cast<std::size_t>(Part::forward)];
+  CHECK(forward.predicted.count() == doctest::Approx(4));
+  CHECK(forward.measured.count() == doctest::Approx(4.4));
 }
 
 TEST_CASE("quantiles interpolate linearly") {

@@ -54,8 +54,8 @@ TEST_SUITE("shared cores") {
     CHECK(shared[0].ratio() == doctest::Approx(2));
     CHECK(describe(shared) == "rank 1 waited for its core 50 % of the time that it computed");
     const Timeline predicted = test::timeline_of(program, cluster, machine());
-    CHECK(compare(program, predicted, busy).shared_cores.size() == 1);
-    CHECK(compare(program, predicted, quiet).shared_cores.empty());
+    CHECK(compare({{program, predicted, busy[0]}}).shared_cores.size() == 1);
+    CHECK(compare({{program, predicted, quiet[0]}}).shared_cores.empty());
   }
 
   TEST_CASE("without processor times nothing is claimed") {

@@ -20,7 +20,8 @@ Report full_report() {
   const Cluster cluster = test::one_node(program, prior);
   const Timeline predicted = test::timeline_of(program, cluster, prior);
   const Timeline measured = test::timeline_of(program, cluster, truth);
-  const Comparison comparison = compare(program, predicted, {measured, measured});
+  const Comparison comparison =
+      compare({{program, predicted, measured}, {program, predicted, measured}});
   return {
       "Polyphony <report>",
       "a subtitle & more",
@@ -68,7 +69,8 @@ TEST_CASE("the comparison table holds every part, on average and on the critical
         .timeline;
   };
   // 1F1B of 2 stages: 9 F; forward 2 F, backward 4 F, idle 3 F per rank.
-  const Table table = comparison_table(compare(program, timeline(1), {timeline(2)}), "c");
+  const Timeline predicted = timeline(1), measured = timeline(2);
+  const Table table = comparison_table(compare({{program, predicted, measured}}), "c");
   REQUIRE(table.rows.size() == 1 + kParts);
   CHECK(table.rows[0] == std::vector<std::string>{"step", "9s", "18s", "-50.0 %"});
   CHECK(table.rows[1] == std::vector<std::string>{"forward", "2s", "4s", "-50.0 %", "-11.1 %", "2s",
