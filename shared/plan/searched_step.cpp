@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "shared/planner/bubble_filling.h"
 #include "shared/planner/memory_choice.h"
 #include "shared/planner/timetable.h"
 #include "shared/program/work.h"
@@ -181,6 +182,20 @@ void search_orders(const Model& model, const Plan& plan, const Batch& batch,
   for (std::size_t way = 0; way < count; ++way)
     for (const bool apart : {false, true})
       ways[apart].push_back(step_costs(model, plan, batch, step, way, apart));
+  if (budget.placements == 0) {
+    const std::vector<Turns> own = step.orders;
+    Seconds least(std::numeric_limits<double>::infinity());
+    for (const StepCosts& costs : ways[has_parts(own)]) {
+      auto filled = fill_bubbles(costs, plan.language, own);
+      auto* orders = std::get_if<std::vector<Turns>>(&filled);
+      if (orders == nullptr) continue;
+      auto one = fitted(plan, ways[has_parts(own)], std::move(*orders));
+      if (!one || one->makespan >= least) continue;
+      least = one->makespan;
+      step.orders = std::move(one->orders);
+    }
+    return;
+  }
   std::optional<Candidate> best = fitted(plan, ways[has_parts(step.orders)], step.orders);
   std::size_t best_way = 0;
   SearchBudget each = budget;

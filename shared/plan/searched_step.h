@@ -32,8 +32,9 @@ StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
 std::size_t count_ways(const Plan& plan);
 
 // The step with the quickest orders that fit: its own, or one that a search found with every turn run in
-// one of the ways, then with what each turn recomputes chosen. As it is where no costs are known, or a
-// microbatch alone keeps more than a rank has room for.
+// one of the ways, then with what each turn recomputes chosen. Without placements nothing is searched: all
+// other branches fill the bubbles of the language module's own order (shared/planner/bubble_filling.h). As it
+// is where no costs are known, or a microbatch alone keeps more than a rank has room for.
 void search_orders(const Model& model, const Plan& plan, const Batch& batch,
                    const SearchBudget& budget, StepPlan& step);
 

@@ -187,8 +187,9 @@ const ObjectForm& layout_form() {
         "who plans every step anew: entrain deals samples to microbatches, so that encoders and "
         "language module each are even; dip cuts encoders' microbatches into sub-microbatches and "
         "searches the order of all turns; none: in the order of the batch"},
-       {"placements", integer_form(1, kMostSamples),
-        "planner dip: how many orders of a step its search tries"}},
+       {"placements", integer_form(0, kMostSamples),
+        "planner dip: how many orders of a step its search tries; 0: none, encoders fill the "
+        "bubbles of the language module's own order"}},
       {object_form(grid_form())}};
   return form;
 }

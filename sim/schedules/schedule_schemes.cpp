@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shared/planner/placed_orders.h"
+#include "shared/planner/bubble_filling.h"
 #include "shared/schedule/orders.h"
 #include "sim/schedules/stage_splits.h"
 
@@ -70,7 +70,6 @@ Scheme encoders_first(const StageTimes& times, int ranks) {
   return scheme;
 }
 
-// The last module's turns before all others, in its schedule's order; encoders where none is ready.
 Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
   Scheme scheme{"bubble filling", {}};
   for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::interleaved}) {
@@ -80,24 +79,17 @@ Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
           {row.name + (v > 1 ? " " + vpp(v) : ""), [&row, v, &options](const StageTimes& of) {
              Arranged made{colocated(of, options.ranks, row, v), {}};
              limit(made.costs, options);
-             if (std::string why = too_large(made.costs); !why.empty())
-               return Arranged{{}, {}, std::move(why)};
-             const StageGraph graph(made.costs, microbatches_in_turn(made.costs));
-             Keys keys = keys_in_turn(graph);
-             keys.alternate = false;
              const std::size_t last = of.modules.size() - 1;
-             std::size_t first = 0;  // stage of the graph
-             for (std::size_t b = 0; b < last; ++b)
-               first += static_cast<std::size_t>(made.costs.branches[b].stages());
+             std::vector<Turns> first;
              for (int p = 0; p < options.ranks; ++p) {
-               double place = -1e9;
+               first.emplace_back();
                for (const Turn& turn : row.order({options.ranks, v, of.microbatches, 0}, p))
-                 keys.of[is_forward(turn) ? 0 : 1][graph.stages[first + turn.stage].first +
-                                                   static_cast<std::size_t>(turn.work)] = place++;
+                 first.back().push_back(of_branch(turn, last));
              }
-             ListSchedule placed;
-             ListScheduler(graph).run(keys, placed);
-             made.orders = turns_of(graph, placed.orders);
+             auto filled = fill_bubbles(made.costs, last, first);
+             if (auto* no = std::get_if<Infeasible>(&filled))
+               return Arranged{{}, {}, std::move(no->reason)};
+             made.orders = std::move(std::get<std::vector<Turns>>(filled));
              return made;
            }});
   }

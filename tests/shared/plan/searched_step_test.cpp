@@ -125,6 +125,29 @@ TEST_SUITE("searched step") {
     CHECK(quicker > all / 2);
   }
 
+  // All encoder forwards first is what filling may come to, too: it is tried as the longest lead.
+  TEST_CASE(
+      "without placements encoders fill the language module's bubbles: no slower than in phases") {
+    const Scenario scenario = varied(
+        R"({"placement": "colocated", "microbatches": 8, "encoder_order": "phases", "planner": "dip", "placements": 0,
+            "encoder_microbatches": 8, "vision": {"pp": 4, "tp": 2}, "language": {"pp": 4, "tp": 2}})");
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    Layout searched = *scenario.layout, plain = searched;
+    searched.placements = 1000;
+    plain.planner = Planning::none;
+    plain.encoder_microbatches = 0;
+    int quicker = 0;
+    for (const std::uint64_t at : {0, 1, 2}) {
+      const Made filled = make(scenario, *scenario.layout, profile, at);
+      CHECK(filled.step.orders != make_orders(filled.layout, filled.plan).orders);
+      const double in_phases = turns_end(make(scenario, plain, profile, at));
+      CHECK(turns_end(filled) < 1.005 * in_phases);  // what the curves are off by
+      quicker += turns_end(filled) < 0.999 * in_phases ? 1 : 0;
+      CHECK(turns_end(make(scenario, searched, profile, at)) < 1.005 * turns_end(filled));
+    }
+    CHECK(quicker > 0);
+  }
+
   // Curves through the works' prices, where estimate() has the prices themselves: embedding, head, edges of
   // tokens and pairs.
   TEST_CASE("what the search believes of a step is within two percent of its estimate") {
