@@ -47,7 +47,8 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"format": "trace files, written and read"},
         {"compare": "when an op is at work; two Timelines side by side"},
         {"evidence": "what was measured of a step, wherever it came from: run folders, trace files"},
-        {"calibrate": "features, fits, machine records, certainty"},
+        {"calibrate": "features, fits, machine records, certainty",
+         "replay": "a measured step as durations for a Program, also where something has changed; critical paths"},
         {"report": "pictures and the HTML page"},
     ],
     "sim": [

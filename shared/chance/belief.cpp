@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "shared/chance/effects.h"
 #include "shared/cost/cost_model.h"
 #include "shared/error.h"
 #include "shared/hardware/hardware_json.h"
@@ -23,13 +24,9 @@ HardwareProfile moved(const HardwareProfile& profile, const ParameterError& erro
 
 }  // namespace
 
-std::vector<double> step_effects(const Program& program, const Compiled& compiled,
-                                 const Cluster& cluster, const HardwareProfile& profile) {
+std::vector<double> effects_on(const std::function<double(const Moved&)>& log_step,
+                               const HardwareProfile& profile) {
   std::vector<double> effects;
-  const auto log_step = [&](const HardwareProfile& at) {
-    const Seconds step = estimate_step(compiled, price(program, compiled, cluster, at)).step();
-    return step.count() > 0 ? std::log(step.count()) : 0.0;
-  };
   for (const ParameterError& error : profile.certainty.errors) {
     double longest = 0;
     for (const auto& [key, change] : error) longest = std::max(longest, std::abs(change));
@@ -38,11 +35,23 @@ std::vector<double> step_effects(const Program& program, const Compiled& compile
       continue;
     }
     const double share = std::min(1.0, kLongestMove / longest);
-    effects.push_back(
-        (log_step(moved(profile, error, share)) - log_step(moved(profile, error, -share))) /
-        (2 * share));
+    const auto at = [&](double by) {
+      return log_step([&](const HardwareProfile& of) { return moved(of, error, by); });
+    };
+    effects.push_back((at(share) - at(-share)) / (2 * share));
   }
   return effects;
+}
+
+std::vector<double> step_effects(const Program& program, const Compiled& compiled,
+                                 const Cluster& cluster, const HardwareProfile& profile) {
+  return effects_on(
+      [&](const Moved& move) {
+        const CostTable costs = price(program, compiled, cluster, move(profile));
+        const Seconds step = estimate_step(compiled, costs).step();
+        return step.count() > 0 ? std::log(step.count()) : 0.0;
+      },
+      profile);
 }
 
 double Belief::parameters() const {

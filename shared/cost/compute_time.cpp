@@ -4,6 +4,7 @@
 
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
+#include "shared/cost/op_layers.h"
 #include "shared/cost/overlap.h"
 #include "shared/cost/unfused.h"
 #include "shared/error.h"
@@ -151,15 +152,16 @@ Seconds update_time(const Program& program, const Update& update, const Hardware
          moved / (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
 }
 
-// On devices that are as the profile says.
-Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluster& cluster,
-                     const HardwareProfile& profile) {
-  if (const auto* update = std::get_if<Update>(&op.what))
-    return update_time(program, *update, profile);
-  const auto* compute = std::get_if<Compute>(&op.what);
-  POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
-  const Module& module = program.model.modules[compute->module.value];
-  const ChunkGroups groups = groups_of(program, op, *compute);
+// What the layers of an op's chunk run in.
+struct OpInside {
+  const Module* module;
+  ChunkContext context;
+  InnerRings rings;
+};
+OpInside inside_of(const Program& program, const Op& op, const Compute& compute,
+                   const Cluster& cluster, const HardwareProfile& profile) {
+  const Module& module = program.model.modules[compute.module.value];
+  const ChunkGroups groups = groups_of(program, op, compute);
   const auto ring = [&](GroupId group, const ExpertChoice& choices) {
     return group.valid() ? make_ring(program.groups[group.value].members, cluster, profile,
                                      Others::alike, choices)
@@ -168,13 +170,25 @@ Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluste
   const ExpertChoice experts = profile.stack.one_copy
                                    ? ExpertChoice{module.experts_per_token, module.experts}
                                    : ExpertChoice{};
-  ChunkContext context = chunk_context(program, *compute);
-  context.tail = attention_tail(program, *compute, profile);
-  return profile.op_overhead + range_time(module, compute->layers, compute->phase,
-                                          program.size_of(compute->work, compute->module), context,
-                                          {ring(groups.tensor, {}), ring(groups.context, {}),
-                                           ring(groups.expert, experts)},
-                                          profile);
+  OpInside inside{
+      &module,
+      chunk_context(program, compute),
+      {ring(groups.tensor, {}), ring(groups.context, {}), ring(groups.expert, experts)}};
+  inside.context.tail = attention_tail(program, compute, profile);
+  return inside;
+}
+
+// On devices that are as the profile says.
+Seconds healthy_time(const Program& program, const Op& op, OpId id, const Cluster& cluster,
+                     const HardwareProfile& profile) {
+  if (const auto* update = std::get_if<Update>(&op.what))
+    return update_time(program, *update, profile);
+  const auto* compute = std::get_if<Compute>(&op.what);
+  POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " is not a compute op");
+  const OpInside inside = inside_of(program, op, *compute, cluster, profile);
+  return profile.op_overhead + range_time(*inside.module, compute->layers, compute->phase,
+                                          program.size_of(compute->work, compute->module),
+                                          inside.context, inside.rings, profile);
 }
 
 }  // namespace
@@ -217,6 +231,17 @@ Seconds compute_time(const Program& program, OpId id, const Cluster& cluster,
   if (const double slow = slowest_device(program, op, cluster); slow < 1)
     return healthy_time(program, op, id, cluster, slowed(profile, slow));
   return healthy_time(program, op, id, cluster, profile);
+}
+
+std::vector<Seconds> op_layer_times(const Program& program, OpId id, const Cluster& cluster,
+                                    const HardwareProfile& profile) {
+  const Op& op = program.ops[id.value];
+  const auto* compute = std::get_if<Compute>(&op.what);
+  POLYPHONY_CHECK(compute != nullptr, "op " << id.value << " has no layers");
+  const OpInside inside = inside_of(program, op, *compute, cluster, profile);
+  return layer_times(*inside.module, compute->layers, compute->phase,
+                     program.size_of(compute->work, compute->module), inside.context, inside.rings,
+                     profile);
 }
 
 Bytes update_bytes(NumberFormat precision) {

@@ -5,6 +5,7 @@
 #include "shared/cost/cost_model.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/layer_costs.h"
+#include "shared/cost/paced_costs.h"
 #include "shared/hardware/devices.h"
 #include "shared/plan/lower.h"
 #include "shared/scenario/typical_batch.h"
@@ -15,17 +16,6 @@ namespace polyphony::sim {
 namespace {
 
 std::uint64_t lowered = 0;
-
-void apply_pace(const Program& program, const Compiled& compiled, const Cluster& cluster,
-                const PaceModel& pace, CostTable& costs) {
-  for (std::size_t op = 0; op < program.ops.size(); ++op) {
-    if (!std::holds_alternative<Compute>(program.ops[op].what)) continue;
-    // Ranks that compute together share a node: the slowest sets its pace.
-    Seconds& duration = costs.nodes[compiled.op_start[op]].duration;
-    duration =
-        std::max(duration, pace.scale * compute_time(program, OpId(op), cluster, pace.profile));
-  }
-}
 
 void estimate_into(Prediction& result) {
   result.estimate = estimate(result.program, result.compiled, result.costs);
