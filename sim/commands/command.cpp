@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "shared/hardware/devices.h"
-#include "shared/hardware/hardware_json.h"
 #include "shared/hardware/software.h"
 #include "shared/plan/plan.h"
 #include "shared/program/data_set.h"
@@ -15,36 +14,16 @@
 #include "shared/scenario/scenario_profile.h"
 #include "shared/schedule/turn_text.h"
 #include "shared/text/json_form.h"
+#include "sim/commands/profile_overrides.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {
 
-constexpr const char* kProfileKey = "profile";
-
 std::optional<std::string> environment_variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value ? std::optional<std::string>(value) : std::nullopt;
-}
-
-bool of_profile(const Override& override) { return override.path.front() == kProfileKey; }
-
-HardwareProfile overridden(HardwareProfile profile, const std::vector<Override>& overrides) {
-  for (const Override& override : overrides) {
-    if (!of_profile(override)) continue;
-    const std::string file = "--set " + override.text;
-    const Override inner{
-        override.text, {override.path.begin() + 1, override.path.end()}, override.value};
-    if (inner.path.empty())
-      throw InputError(file, "", "a profile is not one value",
-                       "name a key of it, profile.gemm_efficiency=0.6, or give --profile FILE");
-    const JsonValue written = JsonValue::parse(to_json(profile), file);
-    const JsonValue changed =
-        apply(written, {inner}, [&](const std::string& key) { return written.at(key); });
-    profile = parse_profile(changed.dump(), file);
-  }
-  return profile;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "sim/commands/command.h"
+#include "sim/commands/replay.h"
 #include "sim/runner/allocator.h"
 #include "sim/shown/failure.h"
 
@@ -31,6 +32,8 @@ constexpr Verb kVerbs[] = {
     {"run", polyphony::sim::run_command, "train for real on local ranks"},
     {"rehearse", polyphony::sim::rehearse_command, "play a schedule with paced ranks on few cores"},
     {"compare", polyphony::sim::compare_command, "predicted beside measured"},
+    {"replay", polyphony::sim::replay_command,
+     "a recorded run played again with one thing changed"},
     {"calibrate", polyphony::sim::calibrate_command, "fit the hardware profile to recorded runs"},
     {"report", polyphony::sim::report_command, "one HTML page of all of it"},
     {"validate", polyphony::sim::validate_command,

@@ -3,6 +3,7 @@
 #include "shared/scenario/schema_json.h"
 #include "sim/answers/answer_schema.h"
 #include "sim/commands/command.h"
+#include "sim/replay/replay_json.h"
 
 namespace polyphony::sim {
 namespace {
@@ -18,6 +19,7 @@ constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + 
                                    {"segments", segments_schema},
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
+                                   {"replay", replay_schema},
                                    {"error", error_schema}};
 
 }  // namespace

@@ -40,21 +40,6 @@ std::vector<std::string> range_of(const std::string& text, const std::string& fr
   return values;
 }
 
-// Every combination of values, the last variation fastest.
-std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations) {
-  std::vector<std::vector<std::string>> all{{}};
-  for (const Variation& variation : variations) {
-    std::vector<std::vector<std::string>> longer;
-    for (const std::vector<std::string>& before : all)
-      for (const std::string& value : variation.values) {
-        longer.push_back(before);
-        longer.back().push_back(value);
-      }
-    all = std::move(longer);
-  }
-  return all;
-}
-
 void print_table(const std::vector<Asked>& all, const std::vector<Variation>& variations) {
   std::vector<std::string> header;
   for (const Variation& variation : variations) header.push_back(variation.path);
@@ -113,6 +98,20 @@ Variation parse_variation(const std::string& text) {
   }
   if (variation.values.empty()) refuse(text, "holds no value");
   return variation;
+}
+
+std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations) {
+  std::vector<std::vector<std::string>> all{{}};
+  for (const Variation& variation : variations) {
+    std::vector<std::vector<std::string>> longer;
+    for (const std::vector<std::string>& before : all)
+      for (const std::string& value : variation.values) {
+        longer.push_back(before);
+        longer.back().push_back(value);
+      }
+    all = std::move(longer);
+  }
+  return all;
 }
 
 int vary(const Arguments& args, const std::string& path, const std::vector<std::string>& texts,

@@ -15,6 +15,8 @@ namespace polyphony::sim {
 
 // Errors: InputError names what is wrong with the text.
 Variation parse_variation(const std::string& text);
+// Every combination of values, the last variation fastest.
+std::vector<std::vector<std::string>> combinations(const std::vector<Variation>& variations);
 
 using Answer = std::function<GoalSweep(const Scenario&, const HardwareProfile&)>;
 // Answers each, prints the answers in the format asked for; as a table with, of two variations, the map

@@ -1,0 +1,187 @@
+// polyphony replay: a recorded run played again, and with something changed.
+#include "sim/commands/replay.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+
+#include "shared/plan/plan.h"
+#include "sim/commands/command.h"
+#include "sim/commands/measurements.h"
+#include "sim/commands/profile_overrides.h"
+#include "sim/commands/vary.h"
+#include "sim/console/console.h"
+#include "sim/replay/replay.h"
+#include "sim/replay/replay_json.h"
+#include "sim/shown/replay_text.h"
+#include "traces/calibrate/calibrate.h"
+
+namespace polyphony::sim {
+namespace {
+
+traces::Speedup parse_speedup(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  char* end = nullptr;
+  const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
+  const double factor = std::strtod(number.c_str(), &end);
+  if (equals == 0 || number.empty() || *end != '\0' || !(factor > 0) || !std::isfinite(factor))
+    throw InputError("--faster " + text, "", "does not say CLASS=TIMES, TIMES above 0",
+                     "such as --faster \"language backward=1.3\"; 0.5 is half as fast");
+  return {text.substr(0, equals), factor};
+}
+
+bool same_but_split(Layout a, Layout b) {
+  for (Layout* layout : {&a, &b})
+    for (ModuleLayout& grid : layout->modules) grid.blocks.clear();
+  return a == b;
+}
+
+// A run states how its blocks are split over stages; of other stages, or other layers, that says nothing.
+std::vector<Override> without_old_splits(const std::vector<Override>& overrides,
+                                         const JsonValue& layout) {
+  std::vector<Override> result = overrides;
+  for (const std::string& key : layout.keys()) {
+    const JsonValue grid = layout.at(key);
+    if (!grid.is_object() || !grid.has("blocks")) continue;
+    bool moves = false, said = false;
+    for (const Override& override : overrides) {
+      const std::vector<std::string>& path = override.path;
+      const bool own = path.size() == 3 && path[0] == "layout" && path[1] == key;
+      said |= own && path[2] == "blocks";
+      moves |= own && (path[2] == "pp" || path[2] == "vpp");
+      moves |= path.front() == "model" && path.back() == "layers";
+    }
+    if (moves && !said) result.push_back(parse_override("layout." + key + ".blocks=null"));
+  }
+  return result;
+}
+
+struct Replaying {
+  const Arguments& args;
+  const traces::Measurement& measured;
+  HardwareProfile prior, fitted;
+};
+
+// What a profile of the run's own makes of other sizes is nearer to it than a shipped one.
+Replaying question_of(const Arguments& args, const traces::Measurement& measured) {
+  if (measured.pace) {
+    if (args.has("profile") && !args.text("profile").empty())
+      throw InputError("--profile", "",
+                       "the ranks of " + measured.source + " were paced by another",
+                       "leave it out: its compute ops last what that one says");
+    return {args, measured, measured.pace->profile, measured.pace->profile};
+  }
+  const HardwareProfile prior = load_profile(measured.scenario, args.profile());
+  HardwareProfile fitted =
+      traces::calibrate(prior, {traces::measured_run(measured)}, prior.name + ", fitted to the run",
+                        prior.software, measured.source)
+          .profile;
+  return {args, measured, prior, std::move(fitted)};
+}
+
+ReplayAnswer ask(const Replaying& question, const std::vector<Override>& given) {
+  const traces::Measurement& measured = question.measured;
+  ReplayChange change;
+  change.profile = question.fitted;
+  HardwareProfile before = question.fitted;
+  bool other_device = false;
+  if (!given.empty()) {
+    const std::string text = read_records(measured.scenario_file);
+    const JsonValue document = JsonValue::parse(text, measured.scenario_file);
+    std::vector<Override> overrides = given;
+    if (document.has("layout") && document.at("layout").is_object())
+      overrides = without_old_splits(given, document.at("layout"));
+    Scenario scenario = read_scenario_file(measured.scenario_file, overrides);
+    read_samples(scenario);
+    if (require_layout(scenario) != *measured.scenario.layout &&
+        same_but_split(*scenario.layout, *measured.scenario.layout) &&
+        !is_split(scenario.model, *scenario.layout))
+      scenario.layout = measured.scenario.layout;
+    if (!measured.pace && scenario.cluster.device != measured.scenario.cluster.device) {
+      other_device = true;
+      before = question.prior;
+      change.profile = load_profile(scenario, question.args.profile());
+    }
+    change.profile = overridden(change.profile, overrides);
+    change.scenario = std::move(scenario);
+  }
+  for (const Override& override : given) change.said.push_back(override.text);
+  for (const std::string& text : question.args.repeated("faster")) {
+    change.faster.push_back(parse_speedup(text));
+    change.said.push_back(text + " as fast");
+  }
+  auto outcome = replay(measured, before, change);
+  if (const auto* no = std::get_if<Infeasible>(&outcome))
+    throw NoAnswer(ExitCode::infeasible, measured.scenario_file, "", no->reason);
+  ReplayAnswer answer = std::get<ReplayAnswer>(std::move(outcome));
+  if (other_device)
+    answer.notes.push_back(
+        "another device: its profile beside that of the measured one as it is, not fitted to the "
+        "run");
+  return answer;
+}
+
+}  // namespace
+
+int replay_command(int argc, char** argv) {
+  Arguments args(
+      "replay",
+      "Plays a recorded run again with its own measured times, and once more with something "
+      "changed.\nWhat was measured stays measured; what changes its size or its machine is scaled "
+      "by the cost model's ratio, fitted to the run; only what the run never did is the model's "
+      "alone. Waiting follows anew.",
+      "RUN",
+      "  polyphony run scenarios/easy_vqa.json --out runs/a --steps 20 --trace-steps 8:20\n"
+      "  polyphony replay runs/a                                     is the replay faithful? The "
+      "critical path\n"
+      "  polyphony replay runs/a --set cluster.node.link=200MBps     a slower link\n"
+      "  polyphony replay runs/a --set 'cluster.degraded=[{\"rank\": 1, \"device\": 0.5}]'   a "
+      "slow "
+      "rank\n"
+      "  polyphony replay runs/a --set layout.microbatches=2 --report replay.html\n"
+      "  polyphony replay runs/a --set model.vision.train=frozen\n"
+      "  polyphony replay runs/a --set layout.schedule=gpipe\n"
+      "  polyphony replay runs/a --set cluster.node.ranks=4 --set layout.all.ranks=4   twice the "
+      "data-parallel ranks\n"
+      "  polyphony replay runs/a --faster vision=2        other devices for one module\n"
+      "  polyphony replay runs/a --faster update=1.5      a fused kernel: the classes of ops are "
+      "in "
+      "the answer\n"
+      "  polyphony replay runs/a --vary cluster.node.link=100MBps..1600MBps");
+  add_measurement_options(args);
+  args.add_profile("where sizes change: prior, which is fitted to the run");
+  args.add_overrides();
+  args.add()("faster",
+             "CLASS=TIMES: a class of ops that is so many times as fast (0.5: half as fast); a "
+             "class is named by its first words, \"language backward\" or \"language\"; repeatable",
+             cxxopts::value<std::vector<std::string>>(), "CLASS=TIMES")(
+      "vary", "the same for each of several values, PATH=A,B,C or PATH=A..B, doubling; repeatable",
+      cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
+      "report", "write a page with both Gantts and critical paths", cxxopts::value<std::string>());
+  if (args.parse(argc, argv)) return 0;
+  if (!args.has("runs"))
+    throw InputError("polyphony replay", "", "needs a RUN",
+                     "polyphony replay --help shows an example");
+  const std::vector<traces::Measurement> measurements = read_measurements(args);
+  if (measurements.size() != 1)
+    throw InputError("polyphony replay", "", "replays one run at a time", "name one RUN");
+  require_replayable(measurements.front());
+  const Replaying question = question_of(args, measurements.front());
+  std::vector<Variation> variations;
+  for (const std::string& text : args.repeated("vary")) variations.push_back(parse_variation(text));
+  std::vector<ReplayAnswer> answers;
+  for (const std::vector<std::string>& values : combinations(variations)) {
+    std::vector<Override> overrides = args.overrides();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      overrides.push_back(parse_override(variations[i].path + "=" + values[i]));
+    answers.push_back(ask(question, overrides));
+  }
+  if (args.has("report")) write_file(args.text("report"), traces::to_html(replay_page(answers)));
+  if (args.json())
+    std::cout << to_json(answers).dump(2) << "\n";
+  else
+    std::cout << (variations.empty() ? replay_text(answers.front()) : replays_text(answers));
+  return 0;
+}
+
+}  // namespace polyphony::sim

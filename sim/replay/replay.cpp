@@ -1,0 +1,214 @@
+#include "sim/replay/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numbers>
+
+#include "shared/plan/plan.h"
+#include "shared/statistics.h"
+#include "shared/text/figure_text.h"
+#include "sim/replay/replayer.h"
+#include "traces/replay/activity_class.h"
+
+namespace polyphony::sim {
+namespace {
+
+// A replay alone that is further off has missed something of the run.
+constexpr double kReplayBar = 0.01;
+// Normal: the interquartile range in deviations.
+constexpr double kQuartiles = 1.349;
+
+void require_classes(const Program& program, const std::vector<traces::Speedup>& faster) {
+  const std::vector<std::string> labels = traces::class_labels(program);
+  for (const traces::Speedup& speedup : faster) {
+    const auto named = [&](const std::string& label) { return traces::is_of(label, speedup.what); };
+    if (std::any_of(labels.begin(), labels.end(), named)) continue;
+    std::string all;
+    for (const std::string& label : labels) all += (all.empty() ? "" : ", ") + label;
+    throw InputError("--faster", "", "no op is of the class \"" + speedup.what + "\"",
+                     "the classes are " + all);
+  }
+}
+
+std::vector<PathStretch> stretches(const Program& program, const Timeline& timeline) {
+  std::vector<PathStretch> path;
+  for (const traces::PathPiece& piece : traces::critical_path(program, timeline)) {
+    const Op& op = program.ops[piece.op.value];
+    const std::string label = traces::class_label(program, op);
+    const Rank rank = program.rank_of(op);
+    if (!path.empty() && path.back().label == label && path.back().rank == rank) {
+      path.back().end = piece.end;
+      ++path.back().ops;
+    } else {
+      path.push_back({label, rank, piece.start, piece.end, 1});
+    }
+  }
+  return path;
+}
+
+struct Played {
+  std::vector<Seconds> steps;
+  std::vector<Timeline> timelines;
+  traces::Mixture mixture;
+};
+
+std::variant<Played, Infeasible> play_all(const Replayer& replayer,
+                                          const std::vector<PlayedProgram>& programs,
+                                          const traces::Machine& machine,
+                                          const std::vector<traces::Speedup>& faster) {
+  Played all;
+  for (std::size_t s = 0; s < replayer.steps(); ++s) {
+    auto outcome = replayer.play(s, programs[s], machine, faster);
+    if (auto* no = std::get_if<Infeasible>(&outcome)) return std::move(*no);
+    auto& played = std::get<Replayer::Played>(outcome);
+    all.steps.push_back(played.timeline.makespan);
+    all.timelines.push_back(std::move(played.timeline));
+    for (const auto& [label, by] : played.mixture)
+      for (std::size_t origin = 0; origin < by.size(); ++origin)
+        all.mixture[label][origin] += by[origin];
+  }
+  return all;
+}
+
+// The upper of two middles, where no step is the median.
+std::size_t middle_of(const std::vector<Seconds>& steps) {
+  std::vector<std::size_t> order(steps.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return steps[a] < steps[b]; });
+  return order[order.size() / 2];
+}
+
+ReplayedRun shown(const Played& played, const std::vector<PlayedProgram>& programs,
+                  std::size_t step, const std::string& layout) {
+  ReplayedRun run;
+  run.layout = layout;
+  run.steps = traces::spread(played.steps);
+  run.program = programs[step].program;
+  run.timeline = played.timelines[step];
+  run.parts = traces::part_times(run.program, run.timeline);
+  run.idle = traces::mean(traces::idle_times(run.program, run.timeline));
+  run.path = stretches(run.program, run.timeline);
+  run.mixture = played.mixture;
+  for (const PlayedProgram& program : programs)
+    run.peak_memory = std::max(run.peak_memory, program.peak_memory);
+  return run;
+}
+
+std::vector<PathDifference> differences(const ReplayedRun& before, const ReplayedRun& after) {
+  std::map<std::string, PathDifference> by_label;
+  for (const PathStretch& stretch : before.path)
+    by_label[stretch.label].before += stretch.end - stretch.start;
+  for (const PathStretch& stretch : after.path)
+    by_label[stretch.label].after += stretch.end - stretch.start;
+  std::vector<PathDifference> rows;
+  for (auto& [label, row] : by_label) {
+    row.label = label;
+    rows.push_back(row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const PathDifference& a, const PathDifference& b) {
+    return std::abs(a.difference().count()) > std::abs(b.difference().count());
+  });
+  return rows;
+}
+
+// Of the median of as many steps of another run, from that of these.
+double jitter_of(const traces::Spread& steps) {
+  if (steps.median.count() <= 0) return 0;
+  const double single = (steps.p75 - steps.p25) / steps.median / kQuartiles;
+  return single * std::sqrt(2 * std::numbers::pi / 2 /
+                            static_cast<double>(std::max<std::size_t>(1, steps.count)));
+}
+
+// What the model leaves out of the change.
+double left_out(const traces::Measurement& measured, const ReplayChange& change,
+                const HardwareProfile& profile, const traces::Mixture& mixture) {
+  const Certainty& certainty = profile.certainty;
+  const double layout_error = certainty.layout_error.value_or(std::log1p(profile.step_error) /
+                                                              central(0.9, certainty.freedom));
+  const double tensor_error = certainty.tensor_error.value_or(layout_error);
+  const auto by = traces::total(mixture);
+  const Seconds all = by[0] + by[1] + by[2];
+  const double unmeasured = all.count() > 0 ? 1 - by[0] / all : 0;
+  LayoutDistance apart;
+  if (change.scenario &&
+      change.scenario->layout->modules.size() == measured.scenario.layout->modules.size())
+    apart = layout_distance(*measured.scenario.layout, *change.scenario->layout);
+  return std::max(layout_error * unmeasured, std::sqrt(layout_error * layout_error * apart.other +
+                                                       tensor_error * tensor_error * apart.tensor));
+}
+
+Belief belief_of(const Replayer& replayer, const std::vector<PlayedProgram>& programs,
+                 std::size_t step, const ReplayChange& change, const ReplayedRun& after,
+                 const HardwareProfile& profile) {
+  const traces::Machine machine = replayer.changed_machine(change);
+  const auto log_step = [&](const Moved& moved) {
+    const Seconds at = replayer.step(step, programs[step], machine, change.faster, moved);
+    return at.count() > 0 ? std::log(at.count()) : 0.0;
+  };
+  return {after.steps.median, effects_on(log_step, profile), 0, profile.certainty.freedom};
+}
+
+}  // namespace
+
+void require_replayable(const traces::Measurement& measured) {
+  if (measured.steps.size() >= kLeastReplayed) return;
+  throw InputError(
+      measured.source, "",
+      "has " +
+          counted(static_cast<std::int64_t>(measured.steps.size()), "traced step", "traced steps") +
+          "; a replay needs " + std::to_string(kLeastReplayed),
+      "record more: polyphony run --trace-steps 5:15");
+}
+
+std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measured,
+                                              const HardwareProfile& profile,
+                                              const ReplayChange& change) {
+  require_replayable(measured);
+  const Replayer replayer(measured, profile);
+  ReplayAnswer answer;
+  answer.source = measured.source;
+  answer.profile = profile.name;
+  answer.said = change.said;
+  std::vector<Seconds> recorded;
+  for (const Timeline& step : measured.steps) recorded.push_back(step.makespan);
+  answer.measured = traces::spread(recorded);
+
+  auto outcome = play_all(replayer, replayer.measured_programs(), replayer.machine(), {});
+  if (auto* no = std::get_if<Infeasible>(&outcome)) return std::move(*no);
+  const Played& alone = std::get<Played>(outcome);
+  std::size_t step = middle_of(alone.steps);
+  const auto answer_before = [&] {
+    answer.before = shown(alone, replayer.measured_programs(), step, measured.layout());
+    if (answer.measured.median.count() > 0)
+      answer.replay_error = answer.before.steps.median / answer.measured.median - 1;
+    if (std::abs(answer.replay_error) > kReplayBar)
+      answer.notes.push_back("replayed as it was measured the step is " +
+                             signed_percent_text(answer.replay_error) +
+                             " off: something of this run is in no op's time");
+  };
+  if (!change.changes()) {
+    answer_before();
+    return answer;
+  }
+  auto lowered = replayer.changed_programs(change);
+  if (auto* no = std::get_if<Infeasible>(&lowered)) return std::move(*no);
+  const auto& programs = std::get<std::vector<PlayedProgram>>(lowered);
+  require_classes(programs.front().program, change.faster);
+  auto changed = play_all(replayer, programs, replayer.changed_machine(change), change.faster);
+  if (auto* no = std::get_if<Infeasible>(&changed)) return std::move(*no);
+  const Played& played = std::get<Played>(changed);
+  step = middle_of(played.steps);
+  answer_before();
+  const Scenario& scenario = change.scenario ? *change.scenario : measured.scenario;
+  answer.after = shown(played, programs, step, describe(scenario.model, *scenario.layout));
+  answer.differences = differences(answer.before, *answer.after);
+  answer.belief = belief_of(replayer, programs, step, change, *answer.after, profile);
+  answer.jitter = jitter_of(answer.after->steps);
+  answer.belief.residual =
+      std::hypot(left_out(measured, change, profile, answer.after->mixture), answer.jitter);
+  return answer;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,16 @@
+// `polyphony replay --format json` and its schema (sim/answers/json_keys.h).
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/replay/replay.h"
+
+namespace polyphony::sim {
+
+// One answer a question: of `--vary` several.
+nlohmann::json to_json(const std::vector<ReplayAnswer>& answers);
+std::string replay_schema();
+
+}  // namespace polyphony::sim

@@ -1,0 +1,24 @@
+// The tables and lines of a replay, for the terminal and for pages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/replay/replay.h"
+
+namespace polyphony::sim {
+
+struct ReplayTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+std::string measured_line(const ReplayAnswer& answer);
+std::string certainty_line(const ReplayAnswer& answer);
+// Step, its parts and idle time, memory: before, and after where there is one.
+ReplayTable steps_table(const ReplayAnswer& answer);
+ReplayTable differences_table(const ReplayAnswer& answer);
+// By class, the longest first.
+ReplayTable path_table(const ReplayedRun& run);
+ReplayTable mixture_table(const ReplayAnswer& answer);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,62 @@
+#include "sim/shown/replay_text.h"
+
+#include <algorithm>
+
+#include "sim/console/console.h"
+#include "sim/shown/replay_tables.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string table_text(const ReplayTable& of) {
+  Table table(of.columns);
+  for (const std::vector<std::string>& row : of.rows) table.add(row);
+  return table.text();
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+}  // namespace
+
+std::string replay_text(const ReplayAnswer& answer) {
+  std::string text =
+      answer.source + ": " + answer.before.layout + "\n" + measured_line(answer) + "\n";
+  if (answer.after) {
+    text += "changed: " + joined(answer.said) + "\n";
+    if (answer.after->layout != answer.before.layout)
+      text += "         " + answer.after->layout + "\n";
+    text += certainty_line(answer) + "\n";
+  }
+  text += "\n" + table_text(steps_table(answer));
+  if (answer.after)
+    text += "\nthe critical path by class: what explains the difference\n" +
+            table_text(differences_table(answer));
+  else
+    text += "\nthe critical path\n" + table_text(path_table(answer.before));
+  text += "\ndurations from\n" + table_text(mixture_table(answer));
+  for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
+  return text;
+}
+
+std::string replays_text(const std::vector<ReplayAnswer>& answers) {
+  Table table({"changed", "step", "9 of 10", "difference", "measured", "scaled", "modelled"});
+  for (const ReplayAnswer& answer : answers) {
+    const SecondsInterval at = interval(answer.belief);
+    const auto by = traces::total(answer.after->mixture);
+    const Seconds all = by[0] + by[1] + by[2];
+    table.add({joined(answer.said), seconds_text(answer.after->steps.median),
+               seconds_text(at.low) + " to " + seconds_text(at.high),
+               signed_percent_text(answer.after->steps.median / answer.before.steps.median - 1),
+               percent_text(by[0] / all, 0), percent_text(by[1] / all, 0),
+               percent_text(by[2] / all, 0)});
+  }
+  const ReplayAnswer& first = answers.front();
+  return first.source + ": " + first.before.layout + "\n" + measured_line(first) + "\n\n" +
+         table.text();
+}
+
+}  // namespace polyphony::sim
