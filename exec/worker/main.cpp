@@ -13,6 +13,7 @@
 #include "exec/system/launch_env.h"
 #include "exec/system/process.h"
 #include "exec/system/stop_signals.h"
+#include "exec/transport/limited.h"
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
 #include "exec/worker/train_options.h"
@@ -70,6 +71,8 @@ cxxopts::Options make_options() {
       cxxopts::value<std::string>()->default_value(""))(
       "pace-scale", "how many times slower than --pace",
       cxxopts::value<double>()->default_value("1"))(
+      "send-rate", "this rank sends no faster: 100MBps; for trying out what a slow link does",
+      cxxopts::value<std::string>()->default_value(""))(
       "data", "folder of downloaded data sets; default: the set-up cache",
       cxxopts::value<std::string>()->default_value(""))(
       "device", "cuda or cpu; default: cuda when this build and this machine can",
@@ -162,7 +165,9 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const Layout& layout = *scenario.layout;
   TrainOptions options = train_options(args, scenario, launch.rank);
   options.device = device;
-  const std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
+  std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
+  if (options.send_rate)
+    transport = std::make_unique<LimitedTransport>(std::move(transport), *options.send_rate);
   const Tells tells(*transport);
   try {
     const TrainResult result = train(*transport, scenario, layout, *dataset, options);

@@ -50,6 +50,7 @@ struct TrainOptions {
   std::optional<HardwareProfile>
       pace;  // paced ranks: compute ops last at least pace_scale times what this profile says
   double pace_scale = 1;
+  std::optional<BytesPerSecond> send_rate;  // exec/transport/limited.h
   std::function<bool()> interrupted;  // polled once a step; true on any rank: checkpoint and stop
 };
 

@@ -7,6 +7,7 @@
 #include "shared/files/whole.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
+#include "shared/text/quantity_text.h"
 
 namespace polyphony::exec {
 namespace {
@@ -24,6 +25,16 @@ T at_least_zero(const cxxopts::ParseResult& args, const std::string& name) {
     throw InputError("--" + name, "", "must not be negative",
                      "polyphony-worker --help explains it");
   return value;
+}
+
+std::optional<BytesPerSecond> send_rate(const std::string& text) {
+  if (text.empty()) return {};
+  try {
+    const BytesPerSecond rate = parse_rate(text);
+    if (rate.value > 0) return rate;
+  } catch (const InputError&) {  // said below, with its option
+  }
+  throw InputError("--send-rate", "", "\"" + text + "\" is no rate above 0", "such as 100MBps");
 }
 
 // Replayed plans are rank 0's: it tells the others.
@@ -93,6 +104,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   const std::string pace = args["pace"].as<std::string>();
   if (!pace.empty()) options.pace = load_profile(pace);
   options.pace_scale = at_least_zero<double>(args, "pace-scale");
+  options.send_rate = send_rate(args["send-rate"].as<std::string>());
   options.interrupted = stop_asked;
   return options;
 }

@@ -33,7 +33,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
   std::vector<std::string> list{scenario, "--out", args.text("out"), "--steps",
                                 std::to_string(steps)};
   for (const char* option : {"checkpoint-every", "evaluate-every", "evaluate-samples",
-                             "stop-accuracy", "trace-steps", "data", "device"})
+                             "stop-accuracy", "trace-steps", "send-rate", "data", "device"})
     if (args.has(option)) {
       list.push_back(std::string("--") + option);
       list.push_back(args.text(option));
@@ -91,7 +91,10 @@ int run_command(int argc, char** argv) {
                                      cxxopts::value<std::string>())(
       "stop-accuracy", "stop at this share of right answers", cxxopts::value<std::string>())(
       "trace-steps", "steps to record, FIRST:LAST", cxxopts::value<std::string>())(
-      "data", "folder of downloaded data sets", cxxopts::value<std::string>())(
+      "send-rate",
+      "every rank sends no faster: 100MBps; what a slow link does, on a machine without",
+      cxxopts::value<std::string>())("data", "folder of downloaded data sets",
+                                     cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
       cxxopts::value<std::string>())("check", "compare inner collectives with their expansion")(
       "jobs", "worker processes of that search; 0: one per core",

@@ -1,0 +1,77 @@
+#include "exec/transport/limited.h"
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+namespace polyphony::exec {
+namespace {
+
+std::int64_t bytes_of(const torch::Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.nbytes());
+}
+
+class LimitedCommunicator : public Communicator {
+ public:
+  LimitedCommunicator(std::unique_ptr<Communicator> inner, std::shared_ptr<TokenBucket> bucket)
+      : inner_(std::move(inner)), bucket_(std::move(bucket)) {}
+  int index() const override { return inner_->index(); }
+  int size() const override { return inner_->size(); }
+  void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
+    bucket_->wait(2 * others(bytes_of(tensor)));
+    inner_->all_reduce(tensor, reduction);
+  }
+  void all_gather(const torch::Tensor& mine, torch::Tensor& all,
+                  const std::vector<std::int64_t>& counts) override {
+    bucket_->wait((size() - 1) * bytes_of(mine));
+    inner_->all_gather(mine, all, counts);
+  }
+  void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
+                      const std::vector<std::int64_t>& counts) override {
+    bucket_->wait(others(bytes_of(all)));
+    inner_->reduce_scatter(all, mine, counts);
+  }
+  void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
+                  const std::vector<std::int64_t>& send_counts,
+                  const std::vector<std::int64_t>& receive_counts) override {
+    const std::int64_t own = send_counts[static_cast<std::size_t>(index())];
+    const std::int64_t all =
+        std::accumulate(send_counts.begin(), send_counts.end(), std::int64_t{0});
+    if (all > 0) bucket_->wait(bytes_of(send) / all * (all - own));
+    inner_->all_to_all(send, receive, send_counts, receive_counts);
+  }
+
+ private:
+  std::int64_t others(std::int64_t whole) const { return whole / size() * (size() - 1); }
+
+  std::unique_ptr<Communicator> inner_;
+  std::shared_ptr<TokenBucket> bucket_;
+};
+
+}  // namespace
+
+TokenBucket::Clock::time_point TokenBucket::take(std::int64_t bytes, Clock::time_point now) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::chrono::duration<double> own(static_cast<double>(bytes) / rate_.value);
+  free_ = std::max(free_, now) + std::chrono::duration_cast<Clock::duration>(own);
+  return free_;
+}
+
+void TokenBucket::wait(std::int64_t bytes) {
+  if (bytes > 0) std::this_thread::sleep_until(take(bytes, Clock::now()));
+}
+
+std::unique_ptr<Communicator> LimitedTransport::make_group(const std::string& name,
+                                                           const std::vector<Rank>& members) {
+  return std::make_unique<LimitedCommunicator>(inner_->make_group(name, members), bucket_);
+}
+
+void LimitedTransport::exchange(const std::vector<Transfer>& transfers) {
+  std::int64_t bytes = 0;
+  for (const Transfer& transfer : transfers)
+    if (transfer.sends && transfer.peer != rank()) bytes += bytes_of(transfer.tensor);
+  bucket_->wait(bytes);
+  inner_->exchange(transfers);
+}
+
+}  // namespace polyphony::exec
