@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/cost/layer_costs.h"
 #include "shared/cost/model_flops.h"
 #include "shared/program/stage_name.h"
 #include "shared/program/work.h"
 #include "shared/text/figure_text.h"
 #include "sim/prediction/effects.h"
 #include "sim/prediction/fitting.h"
+#include "sim/prediction/need.h"
 #include "sim/prediction/shared_cores_note.h"
 
 namespace polyphony::sim {
@@ -17,8 +19,8 @@ namespace {
 // Frameworks count the language module on sequences as long as the batch's longest.
 void find_framework_mfu(StepAnswer& answer) {
   const Program& program = answer.prediction.program;
-  const double available =
-      answer.prediction.peak.value * program.ranks * answer.prediction.step().count();
+  const double available = answer.prediction.peak.value * program.ranks *
+                           answer.prediction.step().count() / answer.prediction.lanes;
   if (available <= 0 || answer.figures.model_flops_utilization <= 0) return;
   const Module& language = program.model.modules[language_module(program.model).value];
   std::int64_t longest = 0;
@@ -58,19 +60,57 @@ std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& an
   return {};
 }
 
+traces::PartTimes mean_of_workers(const Program& program,
+                                  const std::vector<traces::PartTimes>& parts) {
+  std::vector<traces::PartTimes> workers;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank)
+    if (program.rank_ops[rank].size() > 0) workers.push_back(parts[rank]);
+  return traces::mean(workers);
+}
+
 }  // namespace
+
+std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, const Layout& layout,
+                                                  const Batch& batch,
+                                                  const HardwareProfile& profile,
+                                                  const StepOptions& options,
+                                                  std::vector<std::string>& notes) {
+  const bool large =
+      options.fold_large && need_of(scenario, layout, {options.predictor}).ops > kMostWhole;
+  if (large && !layout.turns.empty()) {
+    notes.emplace_back("played whole: the layout has turns of its own");
+  } else if (large) {
+    auto folded =
+        predict_folded(scenario, layout, profile, batch, module_sizes(scenario.model, batch));
+    if (const auto* found = std::get_if<Prediction>(&folded)) {
+      const Program& program = found->program;
+      const auto working = std::count_if(program.rank_ops.begin(), program.rank_ops.end(),
+                                         [](const Range& ops) { return ops.size() > 0; });
+      notes.push_back("folded: " + count_text(working) + " ranks stand for all " +
+                      count_text(program.ranks) + ", an estimate; --whole plays every one of them");
+      return folded;
+    }
+    notes.push_back("played whole: " + std::get<Infeasible>(folded).reason);
+  }
+  if (const auto no =
+          check_need(scenario, layout, {.predictor = options.predictor, .trace = options.trace},
+                     options.memory))
+    return *no;
+  return predict(scenario, layout, batch, profile, options.predictor);
+}
 
 std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const Layout& layout,
                                                  const Batch& batch, const HardwareProfile& profile,
                                                  const StepOptions& options) {
-  auto outcome = predict(scenario, layout, batch, profile, options.predictor);
-  if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
   StepAnswer answer;
+  auto outcome = predict_step(scenario, layout, batch, profile, options, answer.notes);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
   answer.layout = describe(scenario.model, layout);
   answer.profile = profile;
   answer.prediction = std::get<Prediction>(std::move(outcome));
   const Prediction& prediction = answer.prediction;
   answer.figures = figures(scenario, prediction);
+  if (prediction.folded) answer.figures.energy = Joules(0);
   answer.belief =
       make_belief(prediction.step(), step_effects(scenario, layout, prediction, profile), profile);
   answer.extrapolated = find_extrapolations(prediction.program, profile);
@@ -78,6 +118,7 @@ std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const
   note_beyond_peak(answer);
   if (const auto no = find_jitter(options, answer)) return *no;
   answer.parts = traces::part_times(prediction.program, prediction.timeline);
+  answer.mean_parts = mean_of_workers(prediction.program, answer.parts);
   answer.busiest = traces::critical_rank(answer.parts);
   answer.recomputes =
       std::any_of(layout.modules.begin(), layout.modules.end(),
@@ -97,6 +138,7 @@ std::vector<std::pair<std::string, Rank>> worst_by_stage(const Prediction& predi
   std::map<std::string, std::size_t> places;
   const std::vector<std::string> names = stage_names(prediction.program);
   for (std::uint32_t r = 0; r < prediction.program.ranks; ++r) {
+    if (prediction.program.rank_ops[r].size() == 0) continue;  // another stands for it
     const std::string& stage = names[r];
     const auto [place, fresh] = places.try_emplace(stage, worst.size());
     if (fresh) worst.emplace_back(stage, Rank(r));

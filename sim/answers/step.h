@@ -27,6 +27,10 @@ struct StepOptions {
   int jitter_steps = 0;  // drawn with the profile's jitter
   int jobs = 1;          // worker processes for them
   int cores = 0;         // of this machine, where a prediction is about it; 0: not judged
+  // Steps of more than kMostWhole ops by ranks that stand for all that do the same, where they fold: estimated.
+  bool fold_large = false;
+  bool trace = false;  // its text will be made
+  Bytes memory{};      // of this machine, for the answer; zero: not known
   std::function<void(double share)> progress = {};
 };
 
@@ -40,6 +44,7 @@ struct StepAnswer {
   std::optional<JitteredSteps> jittered;
   double megatron_mfu = 0, torchtitan_mfu = 0;
   std::vector<traces::PartTimes> parts;  // by rank
+  traces::PartTimes mean_parts{};        // of ranks that have ops
   Rank busiest;                          // of `parts`
   bool recomputes = false;               // backwards hold recomputation
   std::string other_software;            // the profile's, when the scenario names another stack
@@ -47,8 +52,15 @@ struct StepAnswer {
   std::vector<std::string> notes;
 };
 
-// Needs a layout that check_layout() accepts. Infeasible: a link the cluster does not have. Errors:
-// InputError for jitter that the profile does not know.
+// Needs a layout that check_layout() accepts. The step whole or, where the options ask for it, folded; `notes` say
+// which, where it is large. Infeasible: a link the cluster does not have, or `memory` is too little.
+std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, const Layout& layout,
+                                                  const Batch& batch,
+                                                  const HardwareProfile& profile,
+                                                  const StepOptions& options,
+                                                  std::vector<std::string>& notes);
+// Needs a layout that check_layout() accepts. Infeasible: as predict_step(). Errors: InputError for jitter that the
+// profile does not know. Folded, no energy is counted.
 std::variant<StepAnswer, Infeasible> answer_step(const Scenario& scenario, const Layout& layout,
                                                  const Batch& batch, const HardwareProfile& profile,
                                                  const StepOptions& options);

@@ -66,6 +66,7 @@ json to_json(const StepAnswer& answer) {
               {"profile", answer.profile.name},
               {"stack", answer.profile.stack.name},
               {"predictor", answer.prediction.simulated ? "simulate" : "estimate"},
+              {"folded", answer.prediction.folded},
               {"step_seconds", figures.step.count()},
               {"estimate_seconds", answer.prediction.estimate.step().count()},
               {"stated_error", answer.profile.step_error},

@@ -10,6 +10,7 @@
 #include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
 #include "sim/console/console.h"
+#include "sim/console/free_memory.h"
 #include "sim/prediction/effects.h"
 #include "sim/shown/profile_text.h"
 #include "traces/format/chrome_json.h"
@@ -115,7 +116,7 @@ void print(const StepAnswer& answer) {
   std::cout << "\n";
   Table table({"part", "busiest rank (" + std::to_string(answer.busiest.value) + ")",
                "mean of ranks", "of step"});
-  const traces::PartTimes average = traces::mean(answer.parts);
+  const traces::PartTimes& average = answer.mean_parts;
   const traces::PartTimes& busiest = answer.parts[answer.busiest.value];
   for (const traces::Part part : traces::parts_shown(answer.parts)) {
     const auto p = static_cast<std::size_t>(part);
@@ -156,6 +157,9 @@ int simulate_command(int argc, char** argv) {
       "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
+      "whole",
+      "play every rank of a large step, too; without it one of those that do the same stands for "
+      "them, where nothing differs from lane to lane")(
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
   args.add_profile();
@@ -176,15 +180,19 @@ int simulate_command(int argc, char** argv) {
   const HardwareProfile profile = load_profile(scenario, args.profile(), overrides);
   const Predictor predictor = args.has("estimate") ? Predictor::estimate : Predictor::simulate;
   if (args.has("batches")) return answer_stream(args, scenario, layout, profile);
-  require_memory(scenario, layout, {.predictor = predictor, .trace = args.has("trace")});
+  StepOptions options{.predictor = predictor,
+                      .jitter_steps = args.integer("jitter"),
+                      .jobs = args.jobs(),
+                      .cores = cores_here(),
+                      .trace = args.has("trace"),
+                      .memory = free_memory()};
+  // What is shown or drawn of each rank needs them all.
+  options.fold_large =
+      options.jitter_steps == 0 && !args.has("whole") && !args.has("trace") && !args.has("gantt");
   const auto outcome = [&] {
     Progress progress("jitter");
-    return answer_step(scenario, layout, typical_batch(scenario), profile,
-                       {.predictor = predictor,
-                        .jitter_steps = args.integer("jitter"),
-                        .jobs = args.jobs(),
-                        .cores = cores_here(),
-                        .progress = [&](double share) { progress.show(share); }});
+    options.progress = [&](double share) { progress.show(share); };
+    return answer_step(scenario, layout, typical_batch(scenario), profile, options);
   }();
   if (const auto* no = std::get_if<Infeasible>(&outcome))
     throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
@@ -192,8 +200,7 @@ int simulate_command(int argc, char** argv) {
   std::optional<WhatIf> what_if;
   if (!overrides.empty())
     what_if = {texts_of(overrides),
-               answer_unchanged(args.require("scenario"), args.profile(), predictor),
-               answer.figures};
+               answer_unchanged(args.require("scenario"), args.profile(), options), answer.figures};
   write_pictures(args, answer);
   print_notes(scenario, answer.notes);
   if (args.json()) {

@@ -3,7 +3,6 @@
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/console/console.h"
-#include "sim/console/free_memory.h"
 
 namespace polyphony::sim {
 namespace {
@@ -16,15 +15,13 @@ std::string change_text(double before, double after) {
 }  // namespace
 
 Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
-                           Predictor predictor) {
+                           const StepOptions& options) {
   try {
     Scenario scenario = read_scenario_file(path);
     read_samples(scenario);
-    if (const auto no =
-            check_need(scenario, require_layout(scenario), {.predictor = predictor}, free_memory()))
-      return {{}, no->reason, ""};
-    const auto outcome = predict(scenario, require_layout(scenario), typical_batch(scenario),
-                                 load_profile(scenario, profile), predictor);
+    std::vector<std::string> notes;  // the changed one's say as much
+    const auto outcome = predict_step(scenario, require_layout(scenario), typical_batch(scenario),
+                                      load_profile(scenario, profile), options, notes);
     if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};
     return {figures(scenario, std::get<Prediction>(outcome)), "", ""};
   } catch (const InputError& error) {

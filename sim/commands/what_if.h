@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/answers/step.h"
 #include "sim/answers/what_if.h"
 #include "sim/commands/command.h"
 
@@ -11,7 +12,7 @@ namespace polyphony::sim {
 
 // Of the layout of the scenario at `path`, predicted as the changed one is.
 Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
-                           Predictor predictor);
+                           const StepOptions& options);
 
 // A line a figure: as written, changed, difference.
 std::string side_by_side(const WhatIf& what_if);

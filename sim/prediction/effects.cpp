@@ -21,6 +21,8 @@ std::string error_name(const ParameterError& error) {
 
 std::vector<double> step_effects(const Scenario& scenario, const Layout& layout,
                                  const Prediction& prediction, const HardwareProfile& profile) {
+  if (prediction.folded)
+    return step_effects(prediction.program, prediction.compiled, scenario.cluster, profile);
   const auto folded = predict_folded(scenario, layout, profile);
   const Prediction* smallest = std::get_if<Prediction>(&folded);
   const Prediction& used = smallest != nullptr ? *smallest : prediction;

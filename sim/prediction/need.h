@@ -26,6 +26,10 @@ struct NeedOptions {
   int copies = 1;      // at the same time: worker processes
 };
 
+// Steps of more ops are folded where they may be: played whole, this many take some seconds and about a GiB
+// (scripts/bench_simulator: 0.9 to 2.7 million a second; kBytesPerOp).
+inline constexpr double kMostWhole = 1e6;
+
 // Needs a layout that check_layout() accepts.
 Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& options);
 

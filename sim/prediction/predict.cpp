@@ -100,6 +100,7 @@ std::variant<Prediction, Infeasible> predict_folded(const Scenario& scenario, co
   if (const auto* no = std::get_if<Infeasible>(&prepared)) return *no;
   Prediction& result = std::get<Prediction>(prepared);
   result.lanes = kept.plan.alike;
+  result.folded = true;
   estimate_into(result);
   finish(scenario, profile, result);
   return prepared;

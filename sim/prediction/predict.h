@@ -26,6 +26,7 @@ struct Prediction {
   std::vector<RankMemory> memory;
   bool simulated = true;
   int lanes = 1;          // that each lane of the Program stands for: more where it is folded
+  bool folded = false;    // ranks that others stand for have no ops
   FlopsPerSecond peak{};  // of one rank's device in the training precision, as the profile knows it
   Seconds step() const { return timeline.makespan; }
 };

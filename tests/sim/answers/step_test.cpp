@@ -7,6 +7,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "tests/shared/support/scenario_files.h"
+#include "tests/sim/runner/bench_scenario.h"
 
 namespace polyphony::tests {
 namespace {
@@ -71,6 +72,38 @@ TEST_CASE("more model FLOPs than the device can do are said to be so") {
   REQUIRE(fast.notes.size() == 1);
   CHECK(fast.notes[0].find("of what cpu-core can do: profile cpu-core-roofline understates its "
                            "peak, or its corrections are too good") != std::string::npos);
+}
+
+// 8 stages of 512 lanes, 64 microbatches: 8 · 512 · 64 · 6 = 1.57 million ops. Ranks of two lanes do in the mean what
+// those of 512 do, but for what lanes say to each other.
+TEST_CASE("a large step whose lanes do the same is folded, and says so") {
+  const auto scenario = [](int replicas) {
+    return bench_scenario({.stages = 8, .replicas = replicas, .microbatches = 64, .blocks = 1});
+  };
+  const StepAnswer small = answered(scenario(2), {.fold_large = true});
+  CHECK(small.notes.empty());
+  CHECK_FALSE(small.prediction.folded);
+  Scenario large = scenario(512);
+  const StepAnswer answer = answered(large, {.fold_large = true});
+  CHECK(answer.prediction.folded);
+  REQUIRE(answer.notes.size() == 1);
+  CHECK(answer.notes[0] ==
+        "folded: 8 ranks stand for all 4,096, an estimate; --whole plays every one of them");
+  CHECK(to_json(answer)["folded"] == true);
+  CHECK(answer.figures.energy == Joules(0));
+  CHECK(worst_by_stage(answer.prediction).size() == 8);
+  CHECK(answer.figures.step > small.figures.step * 0.99);
+  const auto forward = static_cast<std::size_t>(traces::Part::forward);
+  CHECK(answer.mean_parts[forward].count() ==
+        doctest::Approx(small.mean_parts[forward].count()).epsilon(1e-6));
+  large.cluster.degraded = {{.rank = 3, .device = 0.5, .nic_of = {}}};
+  std::vector<std::string> notes;
+  const auto whole =
+      predict_step(large, *large.layout, typical_batch(large), *shipped_profile(large.cluster),
+                   {.fold_large = true, .memory = Bytes(1)}, notes);
+  CHECK(std::get<Infeasible>(whole).reason.find("this machine has") != std::string::npos);
+  CHECK(notes == std::vector<std::string>{"played whole: the layout does not fold: some of its "
+                                          "ranks are degraded; predict it unfolded"});
 }
 
 TEST_CASE("what does not fit says what would") {
