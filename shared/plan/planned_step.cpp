@@ -109,6 +109,7 @@ PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& ba
   const Branch& language = plan.branches[plan.language];
   const std::vector<SampleWork> works = sample_works(model, plan, batch);
   PlannedWorks result;
+  result.of_samples = works;
   result.samples = static_cast<int>(batch.samples.size());
   const WorkTable in_order = assign_work(model, Plan{{language}, 0}, batch);
   for (const Work& work : in_order.works) {

@@ -30,6 +30,7 @@ Turns with_parts(const Plan& plan, const Turns& slots);
 // module: of what an encoder microbatch and a language one hold.
 struct PlannedWorks {
   std::vector<entrain::SampleWork> before, after;  // in the order of the batch; planned
+  std::vector<entrain::SampleWork> of_samples;
   int samples = 0, deferred = 0;
 };
 // Of one sample for one branch.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -264,6 +265,23 @@ std::vector<double> language_works(const std::vector<SampleWork>& samples,
     waiting = language_work(samples, slot.deferred);
   }
   return works;
+}
+
+double least_spread(std::vector<double> samples, int microbatches) {
+  std::sort(samples.begin(), samples.end(), std::greater<>());
+  double left = std::accumulate(samples.begin(), samples.end(), 0.0);
+  if (left <= 0) return 0;
+  const double mean = left / microbatches;
+  double squares = 0;
+  int bins = microbatches;
+  for (const double sample : samples) {
+    if (bins == 1 || sample * bins <= left) break;
+    squares += std::pow(sample / mean - 1, 2);
+    left -= sample;
+    --bins;
+  }
+  squares += bins * std::pow(left / bins / mean - 1, 2);
+  return std::sqrt(squares / microbatches);
 }
 
 std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches) {

@@ -85,6 +85,12 @@ std::vector<Slot> defer(const std::vector<SampleWork>& samples,
 std::vector<double> language_works(const std::vector<SampleWork>& samples,
                                    const std::vector<Slot>& slots);
 
+// Standard deviation over mean of so many microbatches' works below which no dealing of whole samples gets. The j
+// fullest microbatches hold at least what the j largest samples do; the least uneven works that keep to this are
+// one of the largest samples each, as long as that is more than an even share of what is left, and even shares.
+// With one such sample of λ means: (λ − 1) / √(n − 1).
+double least_spread(std::vector<double> samples, int microbatches);
+
 // Steps 2 and 3 for one replica.
 std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches);
 

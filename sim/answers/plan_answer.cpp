@@ -90,6 +90,7 @@ std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
       for (const RankMemory& rank : unplanned.memory)
         if (answer.device_memory > Bytes(0) && rank.peak > answer.device_memory)
           answer.order->unplanned_fits = false;
+      answer.order->microbatches = microbatch_work(plan, unplanned, prediction);
     } else {
       compared(answer.work.emplace(planned_work(scenario, layout, plan, batch)));
       answer.work->microbatches = microbatch_work(plan, unplanned, prediction);

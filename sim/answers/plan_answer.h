@@ -51,23 +51,26 @@ struct PlannedSplit {
   bool exact = true;                 // of all splits; virtual stages: of those found
 };
 
+// What each microbatch of a module computes, lane by lane: seconds, forward and backward, of its whole
+// pipeline. Planned by entrain: what waits for the next microbatch counts where it is computed. By dip: its
+// sub-microbatches, in the order in which they run.
+struct MicrobatchWork {
+  std::string module;
+  std::vector<double> unplanned, planned;
+};
+
 // What the layout's planner makes of the typical batch.
 struct PlannedWork {
-  // Of what microbatches hold, all lanes': standard deviation over mean.
+  // Of what microbatches hold, all lanes': standard deviation over mean; `least`: no dealing of whole samples gets
+  // below (entrain::least_spread).
   struct Spread {
-    double unplanned = 0, planned = 0;
-  };
-  // What each microbatch of a module computes, lane by lane: seconds, forward and backward, of its whole
-  // pipeline. What waits for the next microbatch counts where it is computed.
-  struct Microbatches {
-    std::string module;
-    std::vector<double> unplanned, planned;
+    double unplanned = 0, planned = 0, least = 0;
   };
   std::string planner;
   int samples = 0, deferred = 0;
   Spread encoder, language;
-  std::vector<Microbatches> microbatches;  // by branch
-  Seconds step{}, unplanned{};             // estimates, with the planner and without
+  std::vector<MicrobatchWork> microbatches;  // by branch
+  Seconds step{}, unplanned{};               // estimates, with the planner and without
   // Where encoders have ranks of their own: of a replica's ranks how many each branch has; samples from
   // which on that is split alike for every batch (shared/planner/stable_batch.h), and how. 0: none found.
   std::vector<int> ranks;
@@ -83,7 +86,8 @@ struct SearchedOrder {
   Seconds believed{}, bound{};    // of its turns; no order of them takes less
   Seconds step{}, unplanned{};    // estimates, with the planner and without
   double gap() const { return bound > Seconds(0) ? believed / bound - 1 : 0; }
-  bool unplanned_fits = true;  // in the devices' memory
+  bool unplanned_fits = true;                // in the devices' memory
+  std::vector<MicrobatchWork> microbatches;  // by branch
   bool pays() const { return step < unplanned || !unplanned_fits; }
 };
 

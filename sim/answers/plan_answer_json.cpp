@@ -92,19 +92,30 @@ const JsonKeys<PlannedWork::Spread>& spread_keys() {
   static const JsonKeys<Of> keys{{"unplanned", a("number"), "in the order of the batch",
                                   [](const Of& s) { return s.unplanned; }},
                                  {"planned", a("number"), "as the planner deals samples",
-                                  [](const Of& s) { return s.planned; }}};
+                                  [](const Of& s) { return s.planned; }},
+                                 {"least", a("number"), "no dealing of whole samples gets below",
+                                  [](const Of& s) { return s.least; }}};
   return keys;
 }
 
-const JsonKeys<PlannedWork::Microbatches>& microbatches_keys() {
-  using Of = PlannedWork::Microbatches;
+const JsonKeys<MicrobatchWork>& microbatches_keys() {
+  using Of = MicrobatchWork;
   static const JsonKeys<Of> keys{
       {"module", a("string"), "its name", [](const Of& m) { return m.module; }},
       {"unplanned_seconds", list_of(a("number")), "in the order of the batch, lane by lane",
        [](const Of& m) { return m.unplanned; }},
-      {"planned_seconds", list_of(a("number")), "as the planner deals samples",
+      {"planned_seconds", list_of(a("number")),
+       "as the planner deals samples; of planner dip sub-microbatches, in the order in which they "
+       "run",
        [](const Of& m) { return m.planned; }}};
   return keys;
+}
+
+template <class Of>
+JsonKey<Of> microbatches_key() {
+  return {"microbatches", list_of(schema_of(microbatches_keys(), "of one module")),
+          "what each computes, forward and backward, along its module's pipeline",
+          [](const Of& w) { return array_of(microbatches_keys(), w.microbatches); }};
 }
 
 const JsonKeys<PlannedWork>& work_keys() {
@@ -120,9 +131,7 @@ const JsonKeys<PlannedWork>& work_keys() {
        [](const Of& w) { return object_of(spread_keys(), w.encoder); }},
       {"language", spread, "the language module",
        [](const Of& w) { return object_of(spread_keys(), w.language); }},
-      {"microbatches", list_of(schema_of(microbatches_keys(), "of one module")),
-       "what each computes, forward and backward, along its module's pipeline",
-       [](const Of& w) { return array_of(microbatches_keys(), w.microbatches); }},
+      microbatches_key<Of>(),
       {"step_seconds", a("number"), "estimated", [](const Of& w) { return w.step.count(); }},
       {"unplanned_seconds", a("number"), "the same without a planner",
        [](const Of& w) { return w.unplanned.count(); }},
@@ -157,7 +166,8 @@ const JsonKeys<SearchedOrder>& order_keys() {
       {"unplanned_seconds", a("number"), "the same without the planner",
        [](const Of& o) { return o.unplanned.count(); }},
       {"unplanned_fits", a("boolean"), "that, in the devices' memory",
-       [](const Of& o) { return o.unplanned_fits; }}};
+       [](const Of& o) { return o.unplanned_fits; }},
+      microbatches_key<Of>()};
   return keys;
 }
 

@@ -1,6 +1,8 @@
 #include "sim/answers/planned_work.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -47,38 +49,55 @@ class FreshBatches {
   std::uint64_t drawn_ = 0;
 };
 
-// Of a branch: by lane and microbatch what its compute ops last, those of one tensor- and
+// Of a branch, by lane and place: what the compute ops of one microbatch last, those of one tensor- and
 // context-parallel rank of each stage.
+enum class Places : std::uint8_t { works, slots, as_run };
 std::vector<double> seconds_by_microbatch(const Plan& plan, std::size_t branch,
-                                          const Prediction& prediction, bool defers) {
+                                          const Prediction& prediction, Places places) {
+  struct Microbatch {
+    double seconds = 0, start = std::numeric_limits<double>::infinity();
+  };
   const Program& program = prediction.program;
   const ModuleLayout& grid = plan.branches[branch].grid;
-  std::map<std::pair<std::uint32_t, int>, double> seconds;
+  std::map<std::pair<std::uint32_t, int>, Microbatch> by_place;
+  const auto place = [&](const Work& work) -> Microbatch& {
+    const int index = static_cast<int>(work.index);
+    return by_place[{work.lane, places == Places::slots ? slot_of_work(index) : index}];
+  };
+  for (const Work& work : program.works)
+    if (work.branch == branch) place(work);  // some hold nothing
   for (const OpTime& time : prediction.timeline.ops) {
     const auto* what = std::get_if<Compute>(&program.ops[time.op.value].what);
     if (!what || program.works[what->work.value].branch != branch) continue;
-    const Work& work = program.works[what->work.value];
-    const int index = static_cast<int>(work.index);
-    seconds[{work.lane, defers ? slot_of_work(index) : index}] +=
-        (time.end - time.start).count() / (grid.tp * grid.cp);
+    Microbatch& of = place(program.works[what->work.value]);
+    of.seconds += (time.end - time.start).count() / (grid.tp * grid.cp);
+    of.start = std::min(of.start, time.start.count());
   }
+  std::vector<std::pair<std::uint32_t, Microbatch>> found;
+  for (const auto& [key, microbatch] : by_place) found.emplace_back(key.first, microbatch);
+  if (places == Places::as_run)
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first, a.second.start) < std::pair(b.first, b.second.start);
+    });
   std::vector<double> list;
-  for (const auto& [key, sum] : seconds) list.push_back(sum);
+  for (const auto& [lane, microbatch] : found) list.push_back(microbatch.seconds);
   return list;
 }
 
 }  // namespace
 
-std::vector<PlannedWork::Microbatches> microbatch_work(const Plan& plan,
-                                                       const Prediction& unplanned,
-                                                       const Prediction& planned) {
-  std::vector<PlannedWork::Microbatches> all;
+std::vector<MicrobatchWork> microbatch_work(const Plan& plan, const Prediction& unplanned,
+                                            const Prediction& planned) {
+  std::vector<MicrobatchWork> all;
+  const bool searched = planned.program.layout.planner == Planning::dip;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
-    const bool defers = planned.program.layout.planner == Planning::entrain && b < plan.language;
     const ModuleId module = plan.branches[b].stages.front().chunks.front().module;
+    const Places places = searched            ? Places::as_run
+                          : b < plan.language ? Places::slots
+                                              : Places::works;
     all.push_back({planned.program.model.modules[module.value].name,
-                   seconds_by_microbatch(plan, b, unplanned, false),
-                   seconds_by_microbatch(plan, b, planned, defers)});
+                   seconds_by_microbatch(plan, b, unplanned, Places::works),
+                   seconds_by_microbatch(plan, b, planned, places)});
   }
   return all;
 }
@@ -87,7 +106,11 @@ PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const P
                          const Batch& batch) {
   const PlannedWorks works = compare_works(scenario.model, plan, batch);
   const auto compared = [&](double SampleWork::* by) {
-    return PlannedWork::Spread{spread(works.before, by), spread(works.after, by)};
+    std::vector<double> samples;
+    for (const SampleWork& sample : works.of_samples) samples.push_back(sample.*by);
+    return PlannedWork::Spread{
+        spread(works.before, by), spread(works.after, by),
+        entrain::least_spread(std::move(samples), static_cast<int>(works.after.size()))};
   };
   PlannedWork work;
   work.planner = name(layout.planner);

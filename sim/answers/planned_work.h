@@ -13,8 +13,7 @@ PlannedWork planned_work(const Scenario& scenario, const Layout& layout, const P
                          const Batch& batch);
 
 // Of the layout without its planner, and with it.
-std::vector<PlannedWork::Microbatches> microbatch_work(const Plan& plan,
-                                                       const Prediction& unplanned,
-                                                       const Prediction& planned);
+std::vector<MicrobatchWork> microbatch_work(const Plan& plan, const Prediction& unplanned,
+                                            const Prediction& planned);
 
 }  // namespace polyphony::sim

@@ -60,18 +60,20 @@ traces::Figure memories(const PlanAnswer& answer) {
       "Predicted peak of each stage's worst rank, with all that the rank holds.");
 }
 
-// Seconds of a module's microbatches, before and after.
-traces::Figure microbatch_figure(const PlannedWork::Microbatches& work) {
+// Seconds of a module's microbatches, before and after; where planning cuts them, over the same width.
+traces::Figure microbatch_figure(const MicrobatchWork& work, bool searched) {
   double most = 0;
   for (const auto* list : {&work.unplanned, &work.planned})
     for (const double seconds : *list) most = std::max(most, seconds);
   const auto [unit, second] = traces::time_unit(most);
-  const auto series = [second = second](const std::string& name, const std::vector<double>& list) {
+  const auto width = static_cast<double>(work.unplanned.size());
+  const auto series = [second = second, width](const std::string& name,
+                                               const std::vector<double>& list) {
     traces::Series line{name, {}, true};
+    const double each = width / std::max(1.0, static_cast<double>(list.size()));
     for (std::size_t i = 0; i < list.size(); ++i)
-      line.points.emplace_back(static_cast<double>(i), list[i] / second);
-    if (!list.empty())
-      line.points.emplace_back(static_cast<double>(list.size()), list.back() / second);
+      line.points.emplace_back(static_cast<double>(i) * each, list[i] / second);
+    if (!list.empty()) line.points.emplace_back(width, list.back() / second);
     return line;
   };
   traces::ChartOptions options;
@@ -82,17 +84,22 @@ traces::Figure microbatch_figure(const PlannedWork::Microbatches& work) {
   options.y_label = unit;
   traces::Series before = series("in the order of the batch", work.unplanned);
   before.broad = true;
-  return {traces::line_chart({before, series("planned", work.planned)}, options), ""};
+  const bool cut = searched && work.planned.size() > work.unplanned.size();
+  traces::Series after = series(cut        ? "sub-microbatches as they run"
+                                : searched ? "as they run"
+                                           : "planned",
+                                work.planned);
+  return {traces::line_chart({before, after}, options), ""};
 }
 
-void add_work(const PlanAnswer& answer, traces::Section& section) {
+void add_work(const std::vector<MicrobatchWork>& works, const std::string& about,
+              const std::string& text, bool searched, traces::Section& section) {
   traces::SideBySide modules;
-  for (const PlannedWork::Microbatches& module : answer.work->microbatches)
-    modules.figures.push_back(microbatch_figure(module));
-  section.blocks.emplace_back(traces::Paragraph{
-      "What each microbatch computes, forward and backward, before and after planning."});
+  for (const MicrobatchWork& module : works)
+    modules.figures.push_back(microbatch_figure(module, searched));
+  section.blocks.emplace_back(traces::Paragraph{about});
   section.blocks.emplace_back(std::move(modules));
-  std::istringstream lines(work_text(*answer.work, answer.global_batch));
+  std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     section.blocks.emplace_back(traces::Paragraph{line});
 }
@@ -115,7 +122,16 @@ traces::Section plan_section(const PlanAnswer& answer) {
       table.note += "; " + line;
     section.blocks.emplace_back(std::move(table));
   }
-  if (answer.work) add_work(answer, section);
+  if (answer.work)
+    add_work(answer.work->microbatches,
+             "What each microbatch computes, forward and backward, before and after planning.",
+             work_text(*answer.work, answer.global_batch), false, section);
+  if (answer.order)
+    add_work(
+        answer.order->microbatches,
+        "What each microbatch computes, forward, backward and what is computed again, before and "
+        "after planning: encoders' are cut, all run in an order that was searched.",
+        order_text(*answer.order), true, section);
   return section;
 }
 

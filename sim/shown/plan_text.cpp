@@ -122,13 +122,15 @@ std::string order_text(const SearchedOrder& order) {
 
 std::string work_text(const PlannedWork& work, int global_batch) {
   const auto spread = [](const PlannedWork::Spread& of) {
-    return percent_text(of.planned) + " (" + percent_text(of.unplanned) + ")";
+    return percent_text(of.planned) + " (" + percent_text(of.unplanned) +
+           " in the order of the batch, no dealing below " + percent_text(of.least) + ")";
   };
   std::string text = "planner " + work.planner + ": " + std::to_string(work.deferred) + " of " +
                      std::to_string(work.samples) +
-                     " samples wait for the next microbatch; work of microbatches spreads by " +
-                     spread(work.encoder) + " for encoders, " + spread(work.language) +
-                     " for the language module (in the order of the batch)\n";
+                     " samples wait for the next microbatch; work of microbatches spreads, for "
+                     "encoders, by " +
+                     spread(work.encoder) + ", for the language module by " +
+                     spread(work.language) + "\n";
   text += "estimated step " + seconds_text(work.step) + ", without it " +
           seconds_text(work.unplanned) + (work.pays() ? "" : ": it does not pay, leave it out") +
           "\n";

@@ -127,6 +127,33 @@ TEST_SUITE("entrain") {
     }
   }
 
+  // 6, 1, 1 over two: 6 and 2 around 4, half of it both; (1.5 − 1)/√1. 4 and four 1s over three: 4, 2, 2 around
+  // 8/3: (1.5 − 1)/√2. Four alike over four: none.
+  TEST_CASE("no dealing spreads less than the largest samples make it") {
+    CHECK(entrain::least_spread({6, 1, 1}, 2) == doctest::Approx(0.5));
+    CHECK(entrain::least_spread({1, 1, 4, 1, 1}, 3) == doctest::Approx(0.5 / std::sqrt(2.0)));
+    CHECK(entrain::least_spread({2, 2, 2, 2}, 4) == 0);
+    CHECK(entrain::least_spread({0, 0}, 2) == 0);
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {  // six samples over three: all 729 dealings
+      std::vector<double> samples;
+      double sum = 0;
+      for (std::uint64_t i = 0; i < 6; ++i) {
+        samples.push_back(std::exp(2 * random_normal(seed, i)));
+        sum += samples.back();
+      }
+      double best = 1e9;
+      for (int dealing = 0; dealing < 729; ++dealing) {
+        double works[3] = {0, 0, 0};
+        for (int i = 0, code = dealing; i < 6; ++i, code /= 3)
+          works[code % 3] += samples[static_cast<std::size_t>(i)];
+        double squares = 0;
+        for (const double work : works) squares += std::pow(3 * work / sum - 1, 2);
+        best = std::min(best, std::sqrt(squares / 3));
+      }
+      CHECK(entrain::least_spread(samples, 3) <= best + 1e-12);
+    }
+  }
+
   TEST_CASE("subset sums come as near as any subset does, but for rounding") {
     Draws random{3};
     for (int i = 0; i < 200; ++i) {

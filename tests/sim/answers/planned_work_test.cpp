@@ -66,12 +66,16 @@ TEST_CASE("a plan says what its planner gains where samples differ") {
   CHECK(work.deferred > 0);
   CHECK(work.encoder.planned < work.encoder.unplanned / 3);
   CHECK(work.language.planned < work.language.unplanned / 3);
+  for (const PlannedWork::Spread& spread : {work.encoder, work.language}) {
+    CHECK(spread.least >= 0);
+    CHECK(spread.least <= spread.planned);
+  }
   CHECK(work.pays());
   CHECK(work.ranks == std::vector<int>{1, 2});
   // A lane of eight microbatches; the same work, but for constants of ops, dealt more evenly.
   REQUIRE(work.microbatches.size() == 2);
   CHECK(work.microbatches[0].module == "vision");
-  for (const PlannedWork::Microbatches& module : work.microbatches) {
+  for (const MicrobatchWork& module : work.microbatches) {
     const auto sum = [](const std::vector<double>& list) {
       return std::accumulate(list.begin(), list.end(), 0.0);
     };
@@ -112,6 +116,14 @@ TEST_CASE("a plan says what a searched order gains, and how near it is to what n
   CHECK(order.forwards[0] + order.forwards[1] == 2 * (16 + 8));  // stages · works
   CHECK(order.gap() >= 0);
   CHECK(order.pays());
+  // Eight microbatches, of the encoder cut into two parts each.
+  REQUIRE(order.microbatches.size() == 2);
+  CHECK(order.microbatches[0].unplanned.size() == 8);
+  CHECK(order.microbatches[0].planned.size() == 16);
+  CHECK(order.microbatches[1].planned.size() == 8);
+  CHECK(
+      traces::to_html(plan_page(answer, "question")).find("sub-microbatches as they run</text>") !=
+      std::string::npos);
   const std::string text = order_text(order);
   CHECK(text.find("planner dip: " + std::to_string(order.filled) +
                   " of 16 sub-microbatches hold items of encoders\n") == 0);
