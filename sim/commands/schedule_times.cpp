@@ -8,6 +8,7 @@
 #include "sim/commands/command.h"
 #include "sim/commands/schedule_times.h"
 #include "sim/console/console.h"
+#include "sim/schedules/module_turns.h"
 #include "sim/schedules/stage_times.h"
 #include "traces/report/svg.h"
 
@@ -139,7 +140,10 @@ void compare_times(const Arguments& args) {
   else if (args.has("order") && !named)
     own = args.text("order");
   if (!own.empty()) {
-    options.own = read_orders(read_file(own), own);
+    const std::string text = read_file(own);
+    options.own_by_module = names_modules(text, times);
+    options.own =
+        options.own_by_module ? read_module_turns(text, own, times) : read_orders(text, own);
     if (options.own.size() != static_cast<std::size_t>(options.ranks))
       throw InputError(own, "", "has turns of " + std::to_string(options.own.size()) + " ranks",
                        "--ranks says " + std::to_string(options.ranks));
@@ -148,8 +152,11 @@ void compare_times(const Arguments& args) {
   for (const ComparedSchedule& row : comparison.rows)
     if (row.name == kOwn && !row.refusal.empty())
       throw InputError(own, "", row.refusal,
-                       "a row a rank, from rank 0 on; stages of all modules "
-                       "in one chain, each microbatch once in each");
+                       options.own_by_module
+                           ? "a row a rank, from rank 0 on; each microbatch once in each stage of "
+                             "each module"
+                           : "a row a rank, from rank 0 on; stages of all modules "
+                             "in one chain, each microbatch once in each");
   if (args.has("gantt")) write_file(args.text("gantt"), drawing(comparison));
   if (args.json())
     std::cout << comparison_json(comparison) << "\n";

@@ -109,6 +109,7 @@ int schedules_command(int argc, char** argv) {
           "  own: --schedule FILE, turns on stages of all modules in one chain, in one of the "
           "forms "
           "above;\n"
+          "  or on stages of each module: a CSV whose cells name it, vision 0F3, language 1B0\n"
           "  searched: the stages of each row, turns searched from its own, weight parts apart\n"
           "  above its bound: what no order of these stages goes below; above any: nor any stages",
       "ORDER, or --times CSV --ranks N",

@@ -18,6 +18,7 @@
 #include "sim/shown/sweep_csv.h"
 #include "sim/shown/sweep_page.h"
 #include "sim/shown/sweep_text.h"
+#include "sim/sweep/written_layout.h"
 
 namespace polyphony::sim {
 namespace {
@@ -122,6 +123,22 @@ GoalSweep sweep_shown(const Arguments& args, const Scenario& scenario,
   return answer;
 }
 
+// The scenario's layout alone, nothing searched.
+GoalSweep layout_shown(const Arguments& args, const Scenario& scenario,
+                       const HardwareProfile& profile) {
+  if (!(scenario.goal == Goal{}))
+    throw InputError(scenario.file, "/goal", "of layouts that --vary names, steps are ranked",
+                     "leave the goal out, or vary something else");
+  SweepOptions options;
+  options.memory = free_memory();
+  if (args.has("estimate")) options.predictor = Predictor::estimate;
+  GoalSweep answer;
+  answer.sweeps.push_back(
+      {{}, scenario, scenario.cluster.device.memory, written_layout(scenario, profile, options)});
+  answer.stopped = SignalCounter::seen() > 0;
+  return answer;
+}
+
 // The best layout of the scenario as it is written: another one, perhaps; once stopped, not asked.
 Unchanged best_unchanged(const Arguments& args) {
   if (SignalCounter::seen() > 0) return {{}, "stopped before it was asked for", ""};
@@ -191,7 +208,11 @@ int sweep_command(int argc, char** argv) {
       "nodes", "how many may be taken: 8,16,48 or 8..64 (doubling)", cxxopts::value<std::string>())(
       "tokens", "language tokens to train on, of days and dollars: 1e12",
       cxxopts::value<std::string>())(
-      "vary", "ask for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable",
+      "vary",
+      "ask for each of several values: PATH=A,B,C or PATH=A..B (doubling); repeatable. Where a "
+      "PATH "
+      "is the layout's, that layout is not searched but simulated with each: "
+      "layout.planner=none,entrain,dip",
       cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
       "report", "also write the answer as one HTML page to a file", cxxopts::value<std::string>())(
       "json-out", "also write the answer as JSON to a file", cxxopts::value<std::string>())(
@@ -204,11 +225,14 @@ int sweep_command(int argc, char** argv) {
   if (args.parse(argc, argv)) return 0;
   // One for all questions that are asked: who stops the first wants no second.
   const SignalCounter interrupts({SIGINT}, SignalCounter::Second::ends);
-  if (args.has("vary"))
+  if (args.has("vary")) {
+    const bool layouts = varies_layout(args.repeated("vary"));
     return vary(args, args.require("scenario"), args.repeated("vary"), goal_overrides(args),
                 [&](const Scenario& scenario, const HardwareProfile& profile) {
-                  return sweep_shown(args, scenario, profile, "sweep");
+                  return layouts ? layout_shown(args, scenario, profile)
+                                 : sweep_shown(args, scenario, profile, "sweep");
                 });
+  }
   const std::vector<Override> overrides = args.overrides();
   std::vector<Override> all = goal_overrides(args);
   all.insert(all.end(), overrides.begin(), overrides.end());

@@ -1,7 +1,9 @@
 #include "sim/commands/vary.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 
 #include "sim/answers/answers_json.h"
 #include "sim/console/console.h"
@@ -40,23 +42,37 @@ std::vector<std::string> range_of(const std::string& text, const std::string& fr
   return values;
 }
 
-void print_table(const std::vector<Asked>& all, const std::vector<Variation>& variations) {
+Seconds step_of(const Asked& asked) {
+  if (asked.answer.ranked.empty()) return Seconds(std::numeric_limits<double>::infinity());
+  return asked.answer.ranked.front().figures.step;
+}
+
+// `layouts`: what is varied is the layout, so that rows are ranked.
+void print_table(const std::vector<Asked>& all, const std::vector<Variation>& variations,
+                 bool layouts) {
   std::vector<std::string> header;
   for (const Variation& variation : variations) header.push_back(variation.path);
-  for (const char* column : {"step", "vs homogeneous", "memory", "layout"})
+  for (const char* column :
+       {"step", layouts ? "vs the quickest" : "vs homogeneous", "memory", "layout"})
     header.push_back(column);
   Table table(header);
-  for (const Asked& asked : all) {
-    std::vector<std::string> row = asked.values;
-    if (asked.answer.ranked.empty()) {
-      row.insert(row.end(), {"-", "", "", asked.why_not});
+  std::vector<const Asked*> rows;
+  for (const Asked& asked : all) rows.push_back(&asked);
+  if (layouts)
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const Asked* a, const Asked* b) { return step_of(*a) < step_of(*b); });
+  for (const Asked* asked : rows) {
+    std::vector<std::string> row = asked->values;
+    if (asked->answer.ranked.empty()) {
+      row.insert(row.end(), {"-", "", "", asked->why_not});
     } else {
-      const Candidate& best = asked.answer.ranked.front();
-      const Candidate* one = best_of(asked.answer, Placement::homogeneous);
+      const Candidate& best = asked->answer.ranked.front();
+      const Candidate* one = layouts ? &rows.front()->answer.ranked.front()
+                                     : best_of(asked->answer, Placement::homogeneous);
       row.insert(row.end(),
                  {seconds_text(best.figures.step),
                   one ? percent_text(best.figures.step / one->figures.step - 1, 1) : "",
-                  bytes_text(best.figures.peak_memory), brief(asked.model, best.layout)});
+                  bytes_text(best.figures.peak_memory), brief(asked->model, best.layout)});
     }
     table.add(row);
   }
@@ -80,6 +96,11 @@ void print_map(const std::vector<Asked>& all, const std::vector<Variation>& vari
 }
 
 }  // namespace
+
+bool varies_layout(const std::vector<std::string>& texts) {
+  return std::any_of(texts.begin(), texts.end(),
+                     [](const std::string& text) { return text.starts_with("layout."); });
+}
 
 Variation parse_variation(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -126,6 +147,7 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
       refuse(text, "makes more than " + std::to_string(kMostQuestions) + " questions");
   }
   std::vector<Asked>& all = varied.asked;
+  const bool layouts = varies_layout(texts);
   bool any = false;
   for (const std::vector<std::string>& values : combinations(variations)) {
     std::vector<Override> overrides = goal;
@@ -133,14 +155,22 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
     for (std::size_t i = 0; i < values.size(); ++i)
       overrides.push_back(parse_override(variations[i].path + "=" + values[i]));
     Asked asked{values, "", {}, {}};
-    Scenario scenario = read_scenario_file(path, overrides);
-    read_samples(scenario);
-    asked.model = scenario.model;
-    const GoalSweep found = answer(scenario, load_profile(scenario, args.profile(), overrides));
-    asked.answer = found.best().sweep;
-    if (asked.answer.ranked.empty()) asked.why_not = "no layout fits";
+    bool stopped = false;
+    try {
+      Scenario scenario = read_scenario_file(path, overrides);
+      read_samples(scenario);
+      asked.model = scenario.model;
+      const GoalSweep found = answer(scenario, load_profile(scenario, args.profile(), overrides));
+      asked.answer = found.best().sweep;
+      stopped = found.stopped;
+      if (asked.answer.ranked.empty())
+        asked.why_not = layouts && !asked.answer.failed.empty() ? asked.answer.failed.front()
+                                                                : "no layout fits";
+    } catch (const InputError& error) {
+      if (!layouts) throw;
+      asked.why_not = error.what();  // one of the layouts is not legal: others may be
+    }
     any = any || !asked.answer.ranked.empty();
-    const bool stopped = found.stopped;
     all.push_back(std::move(asked));
     if (stopped) {
       std::cerr << "stopped after " << all.size() << " of " << questions << " questions\n";
@@ -155,8 +185,8 @@ int vary(const Arguments& args, const std::string& path, const std::vector<std::
   } else if (args.csv()) {
     std::cout << csv_text(varied);
   } else {
-    print_table(all, variations);
-    if (all.size() == questions) print_map(all, variations);
+    print_table(all, variations, layouts);
+    if (all.size() == questions && !layouts) print_map(all, variations);
   }
   if (all.size() < questions) return static_cast<int>(ExitCode::failed);
   return static_cast<int>(any ? ExitCode::ok : ExitCode::infeasible);

@@ -13,6 +13,9 @@
 
 namespace polyphony::sim {
 
+// Whether one of them names a value of the layout: then each layout is asked for, nothing is searched, and one that
+// is not legal is a row that says so.
+bool varies_layout(const std::vector<std::string>& texts);
 // Errors: InputError names what is wrong with the text.
 Variation parse_variation(const std::string& text);
 // Every combination of values, the last variation fastest.

@@ -14,7 +14,7 @@
 //                           anew, some encoded one early (shared/planner/entrain.h)
 //     dip                   every rank has stages of every module; shared/planner/order_search.h, backwards
 //                           whole or in two parts
-//     own                   turns of a file, on stages of the one chain
+//     own                   turns of a file, on stages of the one chain, or of each module
 //     searched              the stages of each of the rows above, orders searched from theirs: never slower
 //   Each at its best setting: the quickest that fits, or, where none does, the one that keeps least.
 //   What others do is ours in their manner: none of their code is run.
@@ -65,9 +65,11 @@ struct CompareOptions {
   int ranks = 1;
   std::optional<Bytes> memory{};  // of a rank, for what forwards keep
   std::vector<Turns> own{};       // empty: none
-  std::string only{};             // one schedule's name; empty: all
-  int draws = 0;                  // batches of as many microbatches, drawn from those given
-  int placements = 400;           // of dip's search, each setting
+  bool own_by_module =
+      false;             // they are on stages of each module (module_turns.h), not of the one chain
+  std::string only{};    // one schedule's name; empty: all
+  int draws = 0;         // batches of as many microbatches, drawn from those given
+  int placements = 400;  // of dip's search, each setting
 };
 std::vector<std::string> scheme_names(const StageTimes& times, const CompareOptions& options);
 ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptions& options);

@@ -119,6 +119,46 @@ Scheme own(const CompareOptions& options) {
                   }}}};
 }
 
+// The same on stages of each module: a microbatch's parts one after another.
+Scheme own_by_module(const CompareOptions& options) {
+  return {kOwn, {{"", [&options](const StageTimes& of) {
+                    const std::size_t last = of.modules.size() - 1;
+                    Arranged made{{options.ranks, of.microbatches, {}, {}}, {}, {}};
+                    std::vector<std::vector<int>> ranks_of(of.modules.size());
+                    for (std::size_t p = 0; p < options.own.size(); ++p) {
+                      Turns& turns = made.orders.emplace_back();
+                      for (Turn turn : options.own[p]) {
+                        std::vector<int>& ranks = ranks_of[turn.branch];
+                        if (turn.stage >= ranks.size()) ranks.resize(turn.stage + std::size_t{1});
+                        ranks[turn.stage] = static_cast<int>(p);
+                        if (turn.work >= of.microbatches)
+                          return Arranged{{},
+                                          {},
+                                          "has a turn of microbatch " + std::to_string(turn.work) +
+                                              ", there are " + std::to_string(of.microbatches)};
+                        const auto slots = slots_of(of.modules[turn.branch], {turn.work});
+                        for (const int work : slots.front()) {
+                          turn.work = work;
+                          turns.push_back(turn);
+                        }
+                      }
+                    }
+                    for (std::size_t m = 0; m <= last; ++m) {
+                      const ModuleTimes& module = of.modules[m];
+                      const auto stages = static_cast<int>(ranks_of[m].size());
+                      if (stages < 1 || stages > module.pieces)
+                        return Arranged{{},
+                                        {},
+                                        "has turns of " + std::to_string(stages) + " stages of " +
+                                            module.name + ", which has " +
+                                            std::to_string(module.pieces) + " pieces"};
+                      made.costs.branches.push_back(split(module, ranks_of[m]));
+                      if (m < last) made.costs.branches.back().feeds = last;
+                    }
+                    return made;
+                  }}}};
+}
+
 }  // namespace
 
 std::vector<Scheme> schemes(const StageTimes& times, const CompareOptions& options) {
@@ -132,7 +172,8 @@ std::vector<Scheme> schemes(const StageTimes& times, const CompareOptions& optio
     if (times.modules.size() > 2) result.push_back(beside_each_other(times, options.ranks));
   }
   result.push_back(dip(times, options));
-  if (!options.own.empty()) result.push_back(own(options));
+  if (!options.own.empty())
+    result.push_back(options.own_by_module ? own_by_module(options) : own(options));
   return result;
 }
 

@@ -113,6 +113,19 @@ class Sweep(harness.SystemTest):
         self.assertEqual(rows[-1]["best"]["step_seconds"], alone["ranked"][0]["step_seconds"])
         self.assertLess(rows[4]["best"]["step_seconds"], rows[0]["best"]["step_seconds"])  # a quicker fabric
 
+    def test_layouts_that_are_written_down(self):
+        path, planner = SCENARIOS / "varying/tiny_clips.json", "layout.planner"
+        rows = self.assert_answered(self.sweep(path, "--vary", f"{planner}=none,dip,entrain"))["questions"]
+        self.assertEqual([row["set"][planner] for row in rows], ["none", "dip", "entrain"])
+        for row in rows[:2]:  # each as simulate has it
+            alone = run(POLYPHONY, "simulate", path, "--estimate", "--format", "json", "--set", f"{planner}={row['set'][planner]}")
+            self.assertEqual(row["best"]["step_seconds"], self.assert_answered(alone)["step_seconds"])
+        self.assertIsNone(rows[2]["best"])
+        self.assertIn("entrain", rows[2]["why_not"])  # it takes no diffusion module
+        lines = run(POLYPHONY, "sweep", path, "--estimate", "--vary", f"{planner}=none,dip,entrain").stdout.splitlines()
+        self.assertIn("vs the quickest", lines[0])
+        self.assertTrue(lines[-1].startswith("entrain"))  # ranked, what has no answer last
+
     def table(self, done):
         self.assertEqual(done.returncode, 0, done.stderr)
         return list(csv.DictReader(io.StringIO(done.stdout), strict=True))

@@ -8,6 +8,7 @@
 
 #include "shared/random.h"
 #include "shared/schedule/schedule.h"
+#include "sim/schedules/module_turns.h"
 #include "sim/schedules/stage_times.h"
 
 namespace polyphony::tests {
@@ -190,6 +191,49 @@ TEST_SUITE("compared schedules") {
     options.own[3].pop_back();
     CHECK(row(compare_schedules(equal(4, 8), options), "own").refusal ==
           "no rank runs B of work 7 of stage 3 of language");
+  }
+
+  // An encoder and a language module of a stage each, on a rank each, everything one second: F0 F1 beside each other,
+  // 0 at first alone. The encoder's backward of 1 ends last: forwards 2 + backwards (two seconds each)
+  //   rank 0: F0 0-1, F1 1-2, B0 4-6, B1 7-9   rank 1: F0 1-2, B0 2-4, F1 4-5, B1 5-7
+  // so that 9 s. Microbatch 1 has two parts of half a second each in the encoder.
+  TEST_CASE("a user's own order by module") {
+    const std::string file =
+        "module,stage,microbatch,forward,backward_input,backward_weight,bytes\n"
+        "vision,0,0,1s,1s,1s,1\nvision,0,1.0,0.5s,0.5s,0.5s,1\nvision,0,1.1,0.5s,0.5s,0.5s,1\n"
+        "language,0,all,1s,1s,1s,1\n";
+    const StageTimes times = sim::read_stage_times(file, "t.csv", 2);
+    const std::string own =
+        "vision 0F0,vision 0F1,,vision 0B0,vision 0B1\n,\"language 0F0\",language "
+        "0B0,language 0F1,language 0B1\n";
+    CHECK(sim::names_modules(own, times));
+    CHECK_FALSE(sim::names_modules("0F0,0B0\n", times));
+    CompareOptions options{.ranks = 2, .placements = 50};
+    options.own = sim::read_module_turns(own, "own.csv", times);
+    options.own_by_module = true;
+    const auto result = compare_schedules(times, options);
+    CHECK(row(result, "own").refusal == "");
+    CHECK(row(result, "own").table.makespan == Seconds(9));
+    const auto refused = [&](const std::string& cell) {
+      try {
+        sim::read_module_turns("vision 0F0," + cell + "\n", "own.csv", times);
+      } catch (const InputError& wrong) {
+        return std::string(wrong.what());
+      }
+      return std::string("read");
+    };
+    CHECK(refused("audio 0F1")
+              .starts_with(
+                  "own.csv: line 1: \"audio 0F1\" names a module that the times do not have"));
+    CHECK(refused("0F1").starts_with("own.csv: line 1: \"0F1\" names no module"));
+    CHECK(refused("vision 0F1.1").find("is a part of a microbatch") != std::string::npos);
+    CHECK(refused("vision 0X1").find("is not a turn") != std::string::npos);
+    options.own[0].pop_back();
+    CHECK(row(compare_schedules(times, options), "own").refusal ==
+          "no rank runs B of work 1 of stage 0 of vision");
+    options.own[0].push_back({TurnKind::backward, false, 0, 0, 7, Recipe::layout});
+    CHECK(row(compare_schedules(times, options), "own").refusal ==
+          "has a turn of microbatch 7, there are 2");
   }
 
   // Microbatches of 0 to 3 images; the encoder's parts, one an image.

@@ -1,0 +1,94 @@
+#include "sim/schedules/module_turns.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "shared/error.h"
+#include "shared/schedule/turn_text.h"
+
+namespace polyphony::sim {
+namespace {
+
+constexpr const char* kBlanks = " \t\r\"";
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+// "vision 0F3": "vision" and "0F3"; no name: the first is empty.
+std::pair<std::string, std::string> name_and_turn(const std::string& cell) {
+  const std::size_t blank = cell.find_last_of(" \t");
+  if (blank == std::string::npos) return {"", cell};
+  return {trimmed(cell.substr(0, blank)), cell.substr(blank + 1)};
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  std::istringstream row(line);
+  for (std::string cell; std::getline(row, cell, ',');)
+    if (cell = trimmed(cell); !cell.empty()) cells.push_back(cell);
+  return cells;
+}
+
+std::optional<std::uint16_t> module_at(const std::string& name, const StageTimes& times) {
+  for (std::size_t m = 0; m < times.modules.size(); ++m)
+    if (times.modules[m].name == name) return static_cast<std::uint16_t>(m);
+  return {};
+}
+
+// "0F3" in the form that is read turn by turn, "F0.3".
+std::string turned(const std::string& turn) {
+  const std::size_t at = turn.find_first_of("FBIW");
+  if (at == std::string::npos) return turn;
+  return turn[at] + turn.substr(0, at) + "." + turn.substr(at + 1);
+}
+
+}  // namespace
+
+bool names_modules(const std::string& text, const StageTimes& times) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    for (const std::string& cell : cells_of(line))
+      if (module_at(name_and_turn(cell).first, times)) return true;
+  return false;
+}
+
+std::vector<Turns> read_module_turns(const std::string& text, const std::string& file,
+                                     const StageTimes& times) {
+  std::string names;
+  for (const ModuleTimes& module : times.modules)
+    names += (names.empty() ? "" : ", ") + module.name;
+  std::vector<Turns> orders;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::string where = "line " + std::to_string(++number);
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.empty()) continue;
+    Turns& turns = orders.emplace_back();
+    for (const std::string& cell : cells) {
+      const auto refuse = [&](const std::string& what, const std::string& how) {
+        throw InputError(file, where, "\"" + cell.substr(0, 40) + "\" " + what, how);
+      };
+      if (cell.front() == '(')
+        refuse("is a pair of turns", "write them one after the other: every turn names its module");
+      const auto [name, turn] = name_and_turn(cell);
+      const auto module = module_at(name, times);
+      if (!module)
+        refuse(name.empty() ? "names no module" : "names a module that the times do not have",
+               "MODULE and its turn, such as \"" + times.modules.front().name +
+                   " 0F3\"; modules: " + names);
+      if (turn.find('.') != std::string::npos)
+        refuse("is a part of a microbatch",
+               "leave the part out: all that a microbatch has of a module runs in one turn");
+      Turns read = read_turns(turned(turn), file, where);
+      read.front().branch = *module;
+      turns.push_back(read.front());
+    }
+  }
+  return orders;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,44 @@
+#include "sim/sweep/written_layout.h"
+
+#include "shared/cost/layer_costs.h"
+#include "shared/plan/plan.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/text/figure_text.h"
+
+namespace polyphony::sim {
+
+Sweep written_layout(const Scenario& scenario, const HardwareProfile& profile,
+                     const SweepOptions& options) {
+  Sweep result;
+  result.profile = profile.name;
+  result.stack = profile.stack.name;
+  result.stated_error = profile.step_error;
+  result.footing = profile.certainty.footing;
+  const Layout& layout = require_layout(scenario);
+  const Batch batch = typical_batch(scenario);
+  const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
+  Candidate candidate;
+  candidate.layout = layout;
+  candidate.text = describe(scenario.model, layout);
+  read_answer(examine_candidate({scenario, profile, batch, sizes}, options.predictor, layout,
+                                options.memory),
+              candidate);
+  if (!candidate.why_not.empty()) {
+    result.failed.push_back(candidate.why_not);
+    return result;
+  }
+  if (!candidate.figures.fits()) {
+    result.failed.push_back("needs " + bytes_text(candidate.figures.peak_memory) +
+                            " of a device's " + bytes_text(candidate.figures.device_memory));
+    return result;
+  }
+  candidate.belief = make_belief(candidate.figures.step, candidate.effects, profile);
+  result.combinations = 1;
+  result.legal = 1;
+  result.simulated = candidate.simulated ? 1 : 0;
+  result.estimated = 1;
+  result.ranked.push_back(std::move(candidate));
+  return result;
+}
+
+}  // namespace polyphony::sim
