@@ -136,6 +136,12 @@ const JsonKeys<StreamOf>& stream_keys() {
        false},
       {"step", schema_of(step_keys(), "seconds"), "a batch's",
        [](const Of& o) { return object_of(step_keys(), o.stream.sorted_steps()); }},
+      {"batch_seconds", list_of(a("number")), "of each batch's step, in their order",
+       [](const Of& o) {
+         json seconds = json::array();
+         for (const StreamBatch& batch : o.stream.batches) seconds.push_back(batch.step.count());
+         return seconds;
+       }},
       {"bubbles", schema_of(bubble_keys(), "a batch's"),
        "shares of the step in which compute streams have nothing to do",
        [](const Of& o) { return object_of(bubble_keys(), o.stream); }},
