@@ -15,6 +15,7 @@ std::string plan_schema();      // of `polyphony plan`
 std::string joint_schema();     // of `polyphony plan --stages`
 std::string stream_schema();    // of `polyphony simulate --batches`
 std::string segments_schema();  // of `polyphony plan --segments`
+std::string trace_schema();     // of `polyphony trace`
 
 // What the schemas are put together from.
 std::string schema_document(const std::string& title, const nlohmann::json& root,

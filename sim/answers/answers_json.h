@@ -18,6 +18,7 @@
 #include "sim/sweep/vary.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/compare/shared_cores.h"
+#include "traces/kineto/ranks.h"
 
 namespace polyphony::sim {
 
@@ -37,6 +38,7 @@ nlohmann::json to_json(const BatchStream& stream, int steps);
 // `bar`: see traces::Comparison::within().
 nlohmann::json to_json(const std::vector<RunComparison>& runs, double bar);
 nlohmann::json to_json(const traces::Calibration& fitted);
+nlohmann::json to_json(const traces::RankSet& ranks);
 // Keys that stand beside those of the changed answer.
 nlohmann::json to_json(const WhatIf& what_if);
 

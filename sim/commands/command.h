@@ -30,6 +30,7 @@ int report_command(int argc, char** argv);
 int validate_command(int argc, char** argv);
 int schedules_command(int argc, char** argv);
 int scan_command(int argc, char** argv);
+int trace_command(int argc, char** argv);
 int schema_command(int argc, char** argv);
 int why_command(int argc, char** argv);
 

@@ -17,6 +17,7 @@ constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + 
                                    {"joint", joint_schema},
                                    {"stream", stream_schema},
                                    {"segments", segments_schema},
+                                   {"trace", trace_schema},
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
                                    {"replay", replay_schema},

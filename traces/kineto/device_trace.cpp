@@ -28,6 +28,8 @@ const char* name(KernelClass kind) {
       return "sort";
     case KernelClass::optimizer:
       return "optimizer";
+    case KernelClass::layers:
+      return "layers";
     case KernelClass::unknown:
       return "unknown";
     case KernelClass::collective:

@@ -32,6 +32,7 @@ enum class KernelClass : std::uint8_t {
   data_movement,  // inside a device, by kernels: gathers, concatenations, transposed copies
   sort,
   optimizer,
+  layers,  // a whole op of our own executor's, of many kernels
   unknown,
   collective,  // sends and receives, too
   to_device,   // copies

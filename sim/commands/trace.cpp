@@ -1,0 +1,65 @@
+// polyphony trace: where the time of recorded devices goes.
+#include <iostream>
+
+#include "shared/files/pieces.h"
+#include "sim/answers/answers_json.h"
+#include "sim/commands/command.h"
+#include "sim/console/console.h"
+#include "sim/shown/trace_text.h"
+#include "traces/kineto/kineto.h"
+
+namespace polyphony::sim {
+namespace {
+
+traces::DeviceTrace read_trace_file(const std::string& path, const traces::KinetoOptions& options) {
+  FilePieces file(path, "a trace of PyTorch's profiler, .json or .json.gz");
+  return traces::read_kineto([&](char* into, std::size_t most) { return file.read(into, most); },
+                             path, options);
+}
+
+}  // namespace
+
+int trace_command(int argc, char** argv) {
+  Arguments args(
+      "trace",
+      "Where the time of recorded devices goes: traces of PyTorch's profiler (Kineto's JSON, plain "
+      "or .gz), "
+      "one or several ranks of a job. By rank and step: compute, communication and what of it "
+      "computation "
+      "hides, copies, idle; time by class of kernel; collectives with their bus bandwidth; matrix "
+      "products; "
+      "kernels that no table knows; which rank is slow.",
+      "TRACE...",
+      "  polyphony trace rank0.pt.trace.json.gz\n  polyphony trace rank-*.json.gz --format json\n"
+      "Record with torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), call "
+      "profiler.step() once a step,\nand export_chrome_trace(f\"rank-{rank}.json.gz\") on a few "
+      "ranks.");
+  args.add()("trace", "files, one of each rank", cxxopts::value<std::vector<std::string>>())(
+      "step", "annotations whose names begin so are the steps",
+      cxxopts::value<std::string>()->default_value("ProfilerStep#"));
+  args.add_csv();
+  args.positional({"trace"});
+  if (args.parse(argc, argv)) return 0;
+  if (!args.has("trace"))
+    throw InputError("polyphony trace", "", "no file is named", "polyphony trace --help");
+  std::vector<traces::DeviceTrace> found;
+  {
+    const std::vector<std::string> files = args.repeated("trace");
+    Progress progress("trace");
+    for (const std::string& file : files) {
+      progress.show(static_cast<double>(found.size()) / static_cast<double>(files.size()), file);
+      found.push_back(read_trace_file(file, {args.text("step")}));
+    }
+  }
+  const traces::RankSet ranks = traces::rank_set(std::move(found));
+  if (args.json())
+    std::cout << to_json(ranks).dump(2) << "\n";
+  else
+    std::cout << (args.csv() ? trace_csv(ranks) : trace_text(ranks));
+  for (const traces::DeviceTrace& trace : ranks.traces)
+    for (const std::string& note : trace.notes) std::cerr << trace.file << ": " << note << "\n";
+  for (const std::string& note : ranks.notes) std::cerr << note << "\n";
+  return 0;
+}
+
+}  // namespace polyphony::sim

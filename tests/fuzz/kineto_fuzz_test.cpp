@@ -1,0 +1,104 @@
+// Mutations of others' traces (traces/samples): some tens of events of each with everything in them; whole
+// files now and then, plain and packed.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/fuzz/fuzz.h"
+#include "tests/shared/support/scenario_files.h"
+#include "traces/kineto/kineto.h"
+#include "traces/kineto/summary.h"
+
+namespace polyphony {
+namespace {
+
+using namespace traces;
+
+constexpr const char* kSamples[] = {"nccl_data", "sampled_rank-0", "sampled_rank-1",
+                                    "llama_8b_eager", "qwen3_30b_eager"};
+
+std::string packed_sample(const std::string& name) {
+  return test::file_text("traces/samples/" + name + ".json.gz");
+}
+std::string plain(const std::string& packed) {
+  const ByteSource source = unpacked(bytes_of(packed), "sample");
+  std::string text, block(1 << 16, '\0');
+  while (const std::size_t count = source(block.data(), block.size())) text.append(block, 0, count);
+  return text;
+}
+
+// Of every category and phase the first two events, of collectives four, and whoever belongs to them by
+// correlation.
+std::string cut(const std::string& text) {
+  nlohmann::json whole = nlohmann::json::parse(text), kept = nlohmann::json::array();
+  std::map<std::string, int> seen;
+  std::vector<std::int64_t> wanted;
+  const auto correlation = [](const nlohmann::json& event) {
+    return event.value("args", nlohmann::json::object()).value("correlation", std::int64_t{-1});
+  };
+  for (const auto& event : whole["traceEvents"]) {
+    const std::string name = event.value("name", "");
+    const bool collective = name.find("nccl") != std::string::npos;
+    const std::string kind = event.value("ph", "") + event.value("cat", "") +
+                             (collective                     ? "nccl"
+                              : name.starts_with("Profiler") ? "step"
+                                                             : "");
+    if (++seen[kind] > (collective ? 4 : 2)) continue;
+    if (event.value("cat", "").find("cuda_") != 0) wanted.push_back(correlation(event));
+    kept.push_back(event);
+  }
+  for (const auto& event : whole["traceEvents"])
+    if (event.value("cat", "").starts_with("cuda_") &&
+        std::find(wanted.begin(), wanted.end(), correlation(event)) != wanted.end() &&
+        correlation(event) >= 0)
+      kept.push_back(event);
+  whole["traceEvents"] = kept;
+  whole.erase("INFO");
+  return whole.dump(1);
+}
+
+void read_all(const std::string& text) {
+  RankSet ranks = rank_set({read_kineto(bytes_of(text), "t.json")});
+  collective_rows(ranks);
+  product_rows(ranks);
+  kernel_rows(ranks);
+  const auto check_adds_up = [](const DeviceTimes& times) {
+    Nanoseconds sum = times.idle;
+    for (const ClassTime& time : times.classes) sum += time.wall;
+    CHECK(sum == times.span);
+  };
+  check_adds_up(ranks.times[0].whole);
+  for (const StepTimes& step : ranks.times[0].steps) check_adds_up(step.times);
+}
+
+}  // namespace
+
+TEST_CASE("fuzz: profilers' traces") {
+  std::vector<std::string> originals;
+  for (const char* name : kSamples) originals.push_back(cut(plain(packed_sample(name))));
+  fuzz::check_reader(
+      [&](std::uint64_t seed) {
+        const std::string& original = originals[seed % originals.size()];
+        return seed % 4 == 0 ? test::mutated_lines(seed, original, " :,\"[]{}")
+                             : test::mutated_json(seed, original);
+      },
+      read_all);
+}
+
+TEST_CASE("fuzz: profilers' traces, whole") {
+  std::vector<std::string> packed;
+  for (const char* name : kSamples) packed.push_back(packed_sample(name));
+  const std::string text = plain(packed[1]);
+  for (std::uint64_t seed = 0; seed < std::max<std::uint64_t>(fuzz::rounds() / 50, 10); ++seed) {
+    for (const std::string& damaged :
+         {test::mutated_lines(seed, text, " :,\"[]{}"),
+          test::mutated_lines(seed, packed[seed % packed.size()], " ")}) {
+      try {
+        read_all(damaged);
+      } catch (const InputError& error) {
+        CHECK(std::string(error.what()).find('\n') == std::string::npos);
+      }
+    }
+  }
+}
+
+}  // namespace polyphony

@@ -1,0 +1,109 @@
+#include "traces/kineto/ranks.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/error.h"
+#include "tests/traces/kineto/made.h"
+#include "traces/kineto/summary.h"
+
+using namespace polyphony;
+using namespace polyphony::traces;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* kSum =
+    R"(, "Collective name": "allreduce", "In msg nelems": 1000000, "Out msg nelems": 1000000,
+       "Group size": 2, "dtype": "Float", "Process Group Description": "dp", "Process Group Ranks": "[0, 1]")";
+
+// Two steps of 1,000 us, in each a product of `busy` us and an all-reduce that ends at 800 (us of the step, plus
+// `late`) on both ranks.
+std::string rank_file(int rank, double busy, double late, int first_step = 5, int world = 2,
+                      const std::string& base = "1700000000000000000") {
+  std::vector<std::string> events;
+  for (int step = 0; step < 2; ++step) {
+    const double at = 1000.0 * step;
+    events.push_back(made::step(first_step + step, at, 1000));
+    events.push_back(made::kernel("nvjet", at + 1, at + 50, busy, 7, 10 * step + 1));
+    const double begin = at + 50 + busy;
+    events.push_back(made::kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL()", at + 5, begin + late,
+                                  at + 800 - begin, 20, 10 * step + 2, kSum));
+  }
+  return made::file(events, made::head(rank, world, base));
+}
+DeviceTrace trace(int rank, double busy, double late = 0) {
+  return made::read(rank_file(rank, busy, late), "rank-" + std::to_string(rank) + ".json");
+}
+
+void check_refused(std::vector<DeviceTrace> traces, const std::string& wanted) {
+  try {
+    rank_set(std::move(traces));
+    FAIL_CHECK("put together: " << wanted);
+  } catch (const InputError& error) {
+    CHECK_MESSAGE(std::string(error.what()).find(wanted) != std::string::npos, error.what());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the slow rank: most to do, and the one that others wait for in collectives") {
+  const RankSet ranks = rank_set({trace(1, 700), trace(0, 400)});
+  CHECK(ranks.traces[0].rank == 0);
+  CHECK(ranks.matched == 2);
+  CHECK(ranks.last_in == std::vector<std::int64_t>{0, 2});
+  const auto slow = slow_rank(ranks);
+  REQUIRE(slow);
+  CHECK(slow->rank == 1);
+  CHECK(slow->busy == 700us);
+  CHECK(slow->median == 400us);
+  CHECK(ranks.notes.empty());
+  CHECK_FALSE(slow_rank(rank_set({trace(0, 400)})));
+}
+
+// From the last event of a step, at 800, to the next one's first, at 1,050.
+TEST_CASE("the gap between steps") {
+  const RankSet ranks = rank_set({trace(0, 400)});
+  REQUIRE(ranks.times[0].steps.size() == 2);
+  CHECK(ranks.times[0].steps[0].gap == 250us);
+  CHECK_FALSE(ranks.times[0].steps[1].gap);
+}
+
+// 4 MB among 2: of the median, 350 us, 11.4 GB/s, times 2 · 1/2 on the bus; of the shortest, 50 us, 80.
+TEST_CASE("bus bandwidth of a collective, of the median and of who waited least") {
+  const RankSet ranks = rank_set({trace(0, 400), trace(1, 700)});
+  const auto rows = collective_rows(ranks);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].count == 4);
+  CHECK(rows[0].median == 350us);
+  CHECK(rows[0].bus->value == doctest::Approx(4e6 / 350e-6));
+  CHECK(rows[0].best_bus->value == doctest::Approx(4e6 / 50e-6));
+}
+
+TEST_CASE("a clock that runs ahead is told by collectives that end together, and moved") {
+  const RankSet ranks = rank_set({trace(0, 400), trace(1, 700, 2500)});
+  // Its origin, the first step's annotation, is where it was: the kernels alone are late. On one clock the
+  // ends agree: 800 us after rank 0's origin.
+  CHECK(ranks.clocks[1].moved);
+  CHECK(ranks.clocks[1].matched == 2);
+  const auto end = [&](std::size_t rank) {
+    Nanoseconds last{};
+    for (const DeviceEvent& event : ranks.traces[rank].events)
+      last = std::max(last, event.end() + ranks.clocks[rank].shift);
+    return last;
+  };
+  CHECK(end(0) == end(1));
+  REQUIRE(ranks.notes.size() == 1);
+  CHECK(ranks.notes[0].find("rank 1 is 2.50 ms ahead of that of rank 0") != std::string::npos);
+}
+
+TEST_CASE("files that do not belong together are refused") {
+  check_refused({trace(0, 400), trace(0, 500)}, "rank 0 is also in");
+  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 4))}, "of a job of 4 ranks");
+  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 50))}, "step 50 and the others");
+  check_refused({trace(0, 400), made::read(rank_file(1, 400, 0, 5, 2, "1700090000000000000"))},
+                "was recorded");
+  check_refused({made::read(rank_file(2, 400, 0))}, "rank 2 does not exist among 2");
+  DeviceTrace nobody = trace(1, 400);
+  nobody.rank.reset();
+  check_refused({trace(0, 400), nobody}, "which rank it is of");
+}

@@ -1,0 +1,117 @@
+#include "traces/kineto/bytes.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "shared/error.h"
+
+namespace polyphony::traces {
+namespace {
+
+constexpr std::size_t kBlock = std::size_t{1} << 16;
+constexpr const char* kHint = "copy or record the file again; gzip -t checks it";
+
+class Unpacker {
+ public:
+  Unpacker(ByteSource packed, std::string file) : packed_(std::move(packed)), file_(file) {}
+  ~Unpacker() {
+    if (state_ == State::packed) ::inflateEnd(&stream_);
+  }
+  Unpacker(const Unpacker&) = delete;
+  Unpacker& operator=(const Unpacker&) = delete;
+
+  std::size_t read(char* into, std::size_t most) {
+    if (state_ == State::unknown) begin();
+    if (state_ == State::plain) return plain(into, most);
+    return unpack(into, most);
+  }
+
+ private:
+  enum class State { unknown, plain, packed };
+
+  // Until two bytes are there, or the end.
+  void begin() {
+    while (left_ < 2) {
+      const std::size_t count = packed_(block_ + left_, kBlock - left_);
+      if (count == 0) break;
+      left_ += count;
+    }
+    const bool packed = left_ >= 2 && block_[0] == '\x1f' && block_[1] == '\x8b';
+    state_ = packed ? State::packed : State::plain;
+    // 16: a gzip head is wanted.
+    if (packed) POLYPHONY_CHECK(::inflateInit2(&stream_, 15 + 16) == Z_OK, "zlib");
+  }
+
+  std::size_t plain(char* into, std::size_t most) {
+    if (left_ == 0) return packed_(into, most);
+    const std::size_t count = std::min(most, left_);
+    std::memcpy(into, block_ + at_, count);
+    at_ += count;
+    left_ -= count;
+    return count;
+  }
+
+  bool more() {
+    if (left_ > 0) return true;
+    at_ = 0;
+    left_ = packed_(block_, kBlock);
+    return left_ > 0;
+  }
+
+  [[noreturn]] void fail(const char* what) const { throw InputError(file_, "", what, kHint); }
+
+  std::size_t unpack(char* into, std::size_t most) {
+    const std::size_t wanted = std::min<std::size_t>(most, 1U << 30);
+    stream_.next_out = reinterpret_cast<Bytef*>(into);
+    stream_.avail_out = static_cast<uInt>(wanted);
+    while (stream_.avail_out == wanted) {
+      if (!more()) {
+        if (!ended_) fail("the packed file ends in the middle");
+        return 0;
+      }
+      if (ended_) {  // the next member: gzip files may be joined
+        if (::inflateReset(&stream_) != Z_OK) fail("the packed file is damaged");
+        ended_ = false;
+      }
+      stream_.next_in = reinterpret_cast<Bytef*>(block_ + at_);
+      stream_.avail_in = static_cast<uInt>(left_);
+      const int status = ::inflate(&stream_, Z_NO_FLUSH);
+      at_ += left_ - stream_.avail_in;
+      left_ = stream_.avail_in;
+      if (status == Z_STREAM_END)
+        ended_ = true;
+      else if (status != Z_OK && status != Z_BUF_ERROR)
+        fail("the packed file is damaged");
+    }
+    return wanted - stream_.avail_out;
+  }
+
+  ByteSource packed_;
+  std::string file_;
+  State state_ = State::unknown;
+  z_stream stream_{};
+  bool ended_ = false;
+  std::size_t at_ = 0, left_ = 0;  // of the block
+  char block_[kBlock];
+};
+
+}  // namespace
+
+ByteSource bytes_of(std::string_view text) {
+  return [text, at = std::size_t{0}](char* into, std::size_t most) mutable {
+    const std::size_t count = std::min(most, text.size() - at);
+    std::memcpy(into, text.data() + at, count);
+    at += count;
+    return count;
+  };
+}
+
+ByteSource unpacked(ByteSource bytes, const std::string& file) {
+  const auto unpacker = std::make_shared<Unpacker>(std::move(bytes), file);
+  return [unpacker](char* into, std::size_t most) { return unpacker->read(into, most); };
+}
+
+}  // namespace polyphony::traces

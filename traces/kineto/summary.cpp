@@ -1,0 +1,88 @@
+#include "traces/kineto/summary.h"
+
+#include <algorithm>
+#include <map>
+
+namespace polyphony::traces {
+namespace {
+
+template <class Row>
+void longest_first(std::vector<Row>& rows) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.total > b.total; });
+}
+
+BytesPerSecond rate(Bytes bytes, Nanoseconds time) {
+  return BytesPerSecond(static_cast<double>(bytes.value) / Seconds(time).count());
+}
+
+}  // namespace
+
+std::vector<CollectiveRow> collective_rows(const RankSet& ranks) {
+  std::map<CollectiveShape, std::vector<Nanoseconds>> times;
+  for (const DeviceTrace& trace : ranks.traces)
+    for (const DeviceEvent& event : trace.events)
+      if (event.kind == KernelClass::collective && event.detail != kNone)
+        times[trace.collectives[event.detail]].push_back(event.duration);
+  std::vector<CollectiveRow> rows;
+  for (auto& [shape, durations] : times) {
+    std::sort(durations.begin(), durations.end());
+    CollectiveRow row{.shape = shape,
+                      .count = static_cast<std::int64_t>(durations.size()),
+                      .median = durations[durations.size() / 2],
+                      .shortest = durations.front()};
+    for (const Nanoseconds duration : durations) row.total += duration;
+    if (shape.bytes && row.shortest.count() > 0) {
+      row.algorithm = rate(*shape.bytes, row.median);
+      const bool told = shape.ranks > 0 && shape.call != CollectiveCall::other;
+      if (told) row.bus = *row.algorithm * bus_factor(shape.call, shape.ranks);
+      if (told)
+        row.best_bus = rate(*shape.bytes, row.shortest) * bus_factor(shape.call, shape.ranks);
+    }
+    rows.push_back(std::move(row));
+  }
+  longest_first(rows);
+  return rows;
+}
+
+std::vector<ProductRow> product_rows(const RankSet& ranks) {
+  std::map<MatrixProduct, ProductRow> rows;
+  for (const DeviceTrace& trace : ranks.traces)
+    for (const DeviceEvent& event : trace.events) {
+      if (event.kind != KernelClass::gemm || event.detail == kNone) continue;
+      ProductRow& row = rows[trace.products[event.detail]];
+      ++row.count;
+      row.total += event.duration;
+    }
+  std::vector<ProductRow> result;
+  for (auto& [product, row] : rows) {
+    row.product = product;
+    const double flops = 2.0 * static_cast<double>(product.batch) * static_cast<double>(product.m) *
+                         static_cast<double>(product.n) * static_cast<double>(product.k) *
+                         static_cast<double>(row.count);
+    if (row.total.count() > 0) row.rate = FlopsPerSecond(flops / Seconds(row.total).count());
+    result.push_back(row);
+  }
+  longest_first(result);
+  return result;
+}
+
+std::vector<KernelRow> kernel_rows(const RankSet& ranks) {
+  std::map<std::pair<std::string, KernelClass>, KernelRow> rows;
+  for (const DeviceTrace& trace : ranks.traces)
+    for (const DeviceEvent& event : trace.events) {
+      KernelRow& row = rows[{trace.names[event.name], event.kind}];
+      ++row.count;
+      row.total += event.duration;
+    }
+  std::vector<KernelRow> result;
+  for (auto& [key, row] : rows) {
+    row.name = key.first;
+    row.kind = key.second;
+    result.push_back(std::move(row));
+  }
+  longest_first(result);
+  return result;
+}
+
+}  // namespace polyphony::traces
