@@ -1,104 +1,18 @@
 #include "traces/format/chrome_json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cinttypes>
 #include <cmath>
-#include <concepts>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 
 #include "shared/error.h"
+#include "traces/format/op_args.h"
 
 namespace polyphony::traces {
 namespace {
 
 std::int64_t nanoseconds(Seconds time) { return std::llround(time.count() * 1e9); }
-
-// Text that grows at its end: traces have hundreds of megabytes.
-class Text {
- public:
-  void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
-  Text& operator<<(std::string_view text) {
-    bytes_.append(text);
-    return *this;
-  }
-  template <std::integral Integer>
-  Text& operator<<(Integer value) {
-    char digits[24];
-    bytes_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
-    return *this;
-  }
-  Text& quoted(const std::string& text) {
-    const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
-      return c >= ' ' && c <= '~' && c != '"' && c != '\\';
-    });
-    if (plain) return *this << "\"" << text << "\"";
-    return *this << nlohmann::json(text).dump(-1, ' ', false,
-                                              nlohmann::json::error_handler_t::replace);
-  }
-  // Exact: never through a double.
-  Text& microseconds(std::int64_t ns) {
-    const std::int64_t size = ns < 0 ? -ns : ns, rest = size % 1000;
-    return *this << (ns < 0 ? "-" : "") << size / 1000
-                 << (rest < 10    ? ".00"
-                     : rest < 100 ? ".0"
-                                  : ".")
-                 << rest;
-  }
-  bool ends_with(std::string_view text) const { return bytes_.ends_with(text); }
-  void drop(std::size_t bytes) { bytes_.resize(bytes_.size() - bytes); }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
-void write_layers(LayerRange layers, Text& text) {
-  text << ", \"layers\": \"[" << layers.begin << "," << layers.end << ")\"";
-}
-
-Bytes bytes_of(const Program& program, const Exchange& exchange) {
-  Bytes sum{};
-  for (auto i = exchange.messages.begin; i < exchange.messages.end; ++i) {
-    sum += program.messages[program.exchange_messages[i].value].bytes;
-  }
-  return sum;
-}
-
-// The fields of "args" after the op id, each led by a comma.
-struct ArgsOf {
-  const Program& program;
-  Text& text;
-  void operator()(const Compute& op) const {
-    text << ", \"module\": ";
-    text.quoted(program.model.modules[op.module.value].name);
-    write_layers(op.layers, text);
-    text << ", \"phase\": \"" << polyphony::name(op.phase) << "\", \"work\": " << op.work.value;
-  }
-  void operator()(const Exchange& op) const {
-    text << ", \"phase\": \"" << (op.sends ? "send" : "receive")
-         << "\", \"messages\": " << op.messages.size()
-         << ", \"bytes\": " << bytes_of(program, op).value;
-  }
-  void operator()(const Collective& op) const {
-    text << ", \"phase\": \"" << polyphony::name(op.kind) << "\"";
-    if (op.params.valid()) {
-      const ParamGroup& params = program.params[op.params.value];
-      text << ", \"module\": ";
-      text.quoted(program.model.modules[params.module.value].name);
-      write_layers(params.layers, text);
-    }
-    text << ", \"bytes\": " << op.bytes.value;
-  }
-  void operator()(const Update& op) const {
-    Bytes sum{};
-    for (auto i = op.params.begin; i < op.params.end; ++i) sum += program.params[i].bytes;
-    text << ", \"phase\": \"optimizer\", \"bytes\": " << sum.value;
-  }
-};
 
 class Writer {
  public:
@@ -106,7 +20,7 @@ class Writer {
       : program_(program), timeline_(timeline), notes_(notes) {}
 
   std::string write(TraceKind kind, std::uint64_t step) {
-    constexpr std::size_t kOpBytes = 240, kFlowBytes = 130;  // as seen, of one event
+    constexpr std::size_t kOpBytes = 520, kFlowBytes = 130;  // as seen, of one event
     std::size_t flows = 0;
     std::set<Rank> ranks;
     Rank last;
@@ -119,7 +33,9 @@ class Writer {
     write_head(kind, step, ranks);
     write_names(ranks);
     if (notes_.data && ranks.size() == 1) write_data(*notes_.data, *ranks.begin());
+    if (ranks.size() == 1) write_step(step, *ranks.begin());
     for (const OpTime& time : timeline_.ops) write_op(time);
+    if (ranks.size() == 1) write_launches(*ranks.begin());
     write_flows();
     if (text_.ends_with(",\n")) text_.drop(2);
     text_ << "\n]\n}\n";
@@ -129,7 +45,7 @@ class Writer {
  private:
   Rank rank_of(OpId op) const { return program_.rank_of(program_.ops[op.value]); }
 
-  Text& where(StreamId stream) {
+  JsonText& where(StreamId stream) {
     return text_ << "\"pid\": " << program_.streams[stream.value].rank.value + 1
                  << ", \"tid\": " << program_.ranks + 1 + stream.value;
   }
@@ -141,7 +57,7 @@ class Writer {
     if (ranks.size() == 1)
       text_ << "\"distributedInfo\": {\"rank\": " << ranks.begin()->value
             << ", \"world_size\": " << program_.ranks << "},\n";
-    text_ << "\"polyphony\": {\"format\": 1, \"kind\": \"" << name(kind) << "\", \"program\": \""
+    text_ << "\"polyphony\": {\"format\": 2, \"kind\": \"" << name(kind) << "\", \"program\": \""
           << hash_text << "\", \"step\": " << step << ", \"ranks\": " << program_.ranks
           << (notes_.late_plan ? ", \"late_plan\": true" : "");
     if (notes_.clock)
@@ -153,7 +69,7 @@ class Writer {
           << "\"traceEvents\": [\n";
   }
 
-  Text& begin_meta(std::string_view what) {
+  JsonText& begin_meta(std::string_view what) {
     return text_ << "{\"ph\": \"M\", \"name\": \"" << what << "\", ";
   }
 
@@ -180,7 +96,7 @@ class Writer {
   }
 
   void write_data(const DataWait& wait, Rank rank) {
-    const auto at = [&]() -> Text& {
+    const auto at = [&]() -> JsonText& {
       return text_ << "\"pid\": " << rank.value + 1
                    << ", \"tid\": " << program_.ranks + 1 + program_.streams.size() + rank.value;
     };
@@ -192,12 +108,31 @@ class Writer {
     text_.microseconds(nanoseconds(wait.end) - nanoseconds(wait.start)) << ", \"args\": {}},\n";
   }
 
+  // As torch.profiler marks steps; a nanosecond longer, so that an op of no length at its end is inside.
+  void write_step(std::uint64_t step, Rank rank) {
+    std::int64_t first = nanoseconds(timeline_.ops.front().start), last = first;
+    for (const OpTime& time : timeline_.ops) {
+      first = std::min(first, nanoseconds(time.start));
+      last = std::max(last, nanoseconds(time.end));
+    }
+    const auto at = [&]() -> JsonText& {
+      return text_ << "\"pid\": " << rank.value + 1 << ", \"tid\": "
+                   << 2 * program_.ranks + 1 + program_.streams.size() + rank.value;
+    };
+    begin_meta("thread_name");
+    at() << ", \"args\": {\"name\": \"step\"}},\n";
+    text_ << "{\"ph\": \"X\", \"name\": \"ProfilerStep#" << step << "\", \"cat\": \""
+          << kStepCategory << "\", ";
+    at() << ", \"ts\": ";
+    text_.microseconds(first) << ", \"dur\": ";
+    text_.microseconds(last + 1 - first) << ", \"args\": {}},\n";
+  }
+
   void write_op(const OpTime& time) {
     const Op& op = program_.ops[time.op.value];
     const std::int64_t start = nanoseconds(time.start);
     text_ << "{\"ph\": \"X\", \"name\": ";
-    text_.quoted(describe(program_, time.op))
-        << ", \"cat\": \"" << polyphony::name(program_.streams[op.stream.value].kind) << "\", ";
+    text_.quoted(event_name(program_, time.op)) << ", \"cat\": \"" << kOpCategory << "\", ";
     where(op.stream) << ", \"ts\": ";
     text_.microseconds(start) << ", \"dur\": ";
     text_.microseconds(nanoseconds(time.end) - start);
@@ -205,9 +140,28 @@ class Writer {
       text_ << ", \"tdur\": ";
       text_.microseconds(nanoseconds(time.processor));
     }
-    text_ << ", \"args\": {\"op\": " << time.op.value;
-    std::visit(ArgsOf{program_, text_}, op.what);
+    // Streams from 1 on: to some readers 0 is none. Correlation: an op is its own launch.
+    text_ << ", \"args\": {\"op\": " << time.op.value << ", \"stream\": " << op.stream.value + 1
+          << ", \"correlation\": " << time.op.value + 1;
+    write_args(program_, op, text_);
     text_ << "}},\n";
+  }
+
+  // To HolisticTraceAnalysis a kernel's step is that of its launch, which correlation names. Ours is the
+  // op's start.
+  void write_launches(Rank rank) {
+    const auto at = [&]() -> JsonText& {
+      return text_ << "\"pid\": " << rank.value + 1 << ", \"tid\": "
+                   << 3 * program_.ranks + 1 + program_.streams.size() + rank.value;
+    };
+    begin_meta("thread_name");
+    at() << ", \"args\": {\"name\": \"launches\"}},\n";
+    for (const OpTime& time : timeline_.ops) {
+      text_ << "{\"ph\": \"X\", \"name\": \"launch\", \"cat\": \"" << kLaunchCategory << "\", ";
+      at() << ", \"ts\": ";
+      text_.microseconds(nanoseconds(time.start))
+          << ", \"dur\": 0.000, \"args\": {\"correlation\": " << time.op.value + 1 << "}},\n";
+    }
   }
 
   // A flow leaves the send at its start and lands in the receive when both have started (but inside
@@ -247,7 +201,7 @@ class Writer {
   const Program& program_;
   const Timeline& timeline_;
   const TraceNotes& notes_;
-  Text text_;
+  JsonText text_;
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A Timeline as a Chrome trace JSON file (ui.perfetto.dev opens it), and back. Predicted and
 // measured Timelines take the same form.
 //   A process per rank (pid = rank + 1), a thread per stream (tid = ranks + 1 + stream: unique in
-//   the world, never a pid), one "X" event per op named by describe(), a flow ("s" to "f") per
-//   message; in a measured file of one rank also its wait for the step's data ("X" without an op, on
+//   the world, never a pid), one "X" event per op, named as op_args.h
+//   says, a flow ("s" to "f") per message; in a file of one rank its step as torch.profiler marks it; in a measured file of one rank also its wait for the step's data ("X" without an op, on
 //   the track after all streams' of the world). Times are whole nanoseconds, written in microseconds, so that ops of one stream never
 //   overlap by rounding; what is read back is therefore within half a nanosecond of what was
 //   written. A file of one rank carries "rank": N with the blank that HolisticTraceAnalysis looks
@@ -52,7 +52,10 @@ struct TraceInfo {
   bool operator==(const TraceInfo&) const = default;
 };
 
-// Category of what is no op of the Program.
+// Categories: of ops, and of what is none.
+inline constexpr const char* kOpCategory = "kernel";
+inline constexpr const char* kStepCategory = "user_annotation";
+inline constexpr const char* kLaunchCategory = "cuda_runtime";
 inline constexpr const char* kDataCategory = "data";
 
 struct Trace {

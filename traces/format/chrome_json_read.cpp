@@ -32,9 +32,10 @@ class Reader {
 
   TraceInfo info() const {
     const json& head = object(root_, "", "polyphony");
-    if (integer(head, "/polyphony", "format") != 1) {
+    // 1 differs in names, categories and arguments that nobody here reads.
+    if (const auto format = integer(head, "/polyphony", "format"); format != 1 && format != 2) {
       fail("/polyphony/format", "trace format " + head.at("format").dump() + " is not known",
-           "this version reads format 1");
+           "this version reads formats 1 and 2");
     }
     TraceInfo info;
     const std::string kind = string(head, "/polyphony", "kind");
@@ -86,7 +87,10 @@ class Reader {
     for (std::size_t i = 0; i < events.size(); ++i) {
       const std::string at = "/traceEvents/" + std::to_string(i);
       const std::string ph = string(events[i], at, "ph");
-      if (ph == "X" && events[i].value("cat", json()) == kDataCategory) continue;
+      const json category = events[i].value("cat", json());
+      if (ph == "X" &&
+          (category == kDataCategory || category == kStepCategory || category == kLaunchCategory))
+        continue;
       if (ph == "X") {
         trace.timeline.ops.push_back(op_time(events[i], at, program, trace.info));
       } else if (ph != "M" && ph != "s" && ph != "f") {

@@ -1,0 +1,72 @@
+// Our own trace files are read as others' are.
+#include <doctest/doctest.h>
+
+#include "shared/error.h"
+#include "tests/shared/support/hand_made.h"
+#include "tests/traces/kineto/made.h"
+#include "traces/format/chrome_json.h"
+#include "traces/kineto/summary.h"
+
+using namespace polyphony;
+using namespace polyphony::traces;
+
+namespace {
+
+// Two stages of two lanes, two microbatches: F 1 s, B 2 s, messages 0.25 s, collectives 0.5 s.
+struct Ran {
+  Program program = hand_made::pipeline({.stages = 2, .microbatches = 2, .lanes = 2});
+  Timeline timeline;
+  Ran() {
+    const Compiled compiled = hand_made::compile_sound(program);
+    const auto costs = hand_made::fixed_costs(
+        program, compiled, {Seconds(1), Seconds(2), Seconds(0.25), Seconds(0.5)});
+    timeline = estimate(program, compiled, costs).timeline;
+  }
+  std::string file(Rank rank) const {
+    Timeline part{{}, timeline.makespan};
+    for (const OpTime& time : timeline.ops)
+      if (program.rank_of(program.ops[time.op.value]) == rank) part.ops.push_back(time);
+    return write_trace(program, part, TraceKind::measured, 7);
+  }
+};
+
+}  // namespace
+
+// A rank's two forwards and two backwards of 1 and 2 s: 6 s of computation without its update. Its step is what
+// torch.profiler would call ProfilerStep#7.
+TEST_CASE("trace files of a run import like a profiler's") {
+  const Ran run;
+  std::vector<DeviceTrace> traces;
+  for (std::size_t rank = 0; rank < run.program.ranks; ++rank)
+    traces.push_back(made::read(run.file(Rank(rank)), std::to_string(rank)));
+  const RankSet ranks = rank_set(std::move(traces));
+  REQUIRE(ranks.traces.size() == 4);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    const DeviceTrace& trace = ranks.traces[rank];
+    CHECK(trace.rank == static_cast<int>(rank));
+    CHECK(trace.world == 4);
+    CHECK(trace.notes.empty());
+    REQUIRE(trace.steps.size() == 1);
+    CHECK(trace.steps[0].number == 7);
+    REQUIRE(ranks.times[rank].steps.size() == 1);
+    const DeviceTimes& times = ranks.times[rank].steps[0].times;
+    CHECK(times == ranks.times[rank].whole);  // every op belongs to the step
+    CHECK(Seconds(times.of(KernelClass::layers).kernels).count() == doctest::Approx(6));
+    CHECK(times.of(KernelClass::unknown).count == 0);
+    CHECK(times.of(KernelClass::optimizer).count == 1);
+    CHECK(times.of(KernelClass::collective).count > 0);
+  }
+  CHECK(ranks.matched > 0);
+  CHECK_FALSE(ranks.clocks[1].moved);
+  const auto rows = collective_rows(ranks);
+  const bool sums = std::any_of(rows.begin(), rows.end(), [](const CollectiveRow& row) {
+    return row.shape.call == CollectiveCall::all_reduce && row.shape.ranks == 2 && row.bus;
+  });
+  CHECK(sums);
+}
+
+TEST_CASE("a file of several ranks is not one rank's trace") {
+  const Ran run;
+  const std::string text = write_trace(run.program, run.timeline, TraceKind::measured, 7);
+  CHECK_THROWS_WITH_AS(made::read(text), doctest::Contains("a file of several ranks"), InputError);
+}

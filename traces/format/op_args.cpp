@@ -1,0 +1,139 @@
+#include "traces/format/op_args.h"
+
+#include "shared/error.h"
+
+namespace polyphony::traces {
+namespace {
+
+constexpr std::int64_t kMostListed = 64;  // members of a group: PyTorch, too, cuts long lists
+
+const char* group_name(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tensor:
+      return "tensor";
+    case GroupKind::context:
+      return "context";
+    case GroupKind::expert:
+      return "expert";
+    case GroupKind::cell:
+      return "cell";
+    case GroupKind::data:
+      return "data";
+    case GroupKind::world:
+      return "world";
+  }
+  POLYPHONY_CHECK(false, "no such kind");
+}
+
+// torch.distributed's names.
+const char* call_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_reduce_max:
+      return "allreduce";
+    case CollectiveKind::all_gather:
+      return "allgather";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_to_all:
+      return "all_to_all";
+  }
+  POLYPHONY_CHECK(false, "no such kind");
+}
+
+// NCCL's of the kernel.
+const char* kernel_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_reduce_max:
+      return "ncclDevKernel_AllReduce ";
+    case CollectiveKind::all_gather:
+      return "ncclDevKernel_AllGather ";
+    case CollectiveKind::reduce_scatter:
+      return "ncclDevKernel_ReduceScatter ";
+    case CollectiveKind::all_to_all:
+      return "ncclDevKernel_SendRecv ";
+  }
+  POLYPHONY_CHECK(false, "no such kind");
+}
+
+void write_layers(LayerRange layers, JsonText& text) {
+  text << ", \"layers\": \"[" << layers.begin << "," << layers.end << ")\"";
+}
+
+Bytes bytes_of(const Program& program, const Exchange& exchange) {
+  Bytes sum{};
+  for (auto i = exchange.messages.begin; i < exchange.messages.end; ++i) {
+    sum += program.messages[program.exchange_messages[i].value].bytes;
+  }
+  return sum;
+}
+
+// The fields of "args" after the op id, each led by a comma.
+struct ArgsOf {
+  const Program& program;
+  JsonText& text;
+  void operator()(const Compute& op) const {
+    text << ", \"module\": ";
+    text.quoted(program.model.modules[op.module.value].name);
+    write_layers(op.layers, text);
+    text << ", \"phase\": \"" << polyphony::name(op.phase) << "\", \"work\": " << op.work.value;
+  }
+  void operator()(const Exchange& op) const {
+    const Bytes bytes = bytes_of(program, op);
+    text << ", \"phase\": \"" << (op.sends ? "send" : "receive")
+         << "\", \"messages\": " << op.messages.size() << ", \"bytes\": " << bytes.value;
+    write_moved(op.sends ? "send" : "recv", bytes, bytes);
+  }
+  void operator()(const Collective& op) const {
+    text << ", \"phase\": \"" << polyphony::name(op.kind) << "\"";
+    if (op.params.valid()) {
+      const ParamGroup& params = program.params[op.params.value];
+      text << ", \"module\": ";
+      text.quoted(program.model.modules[params.module.value].name);
+      write_layers(params.layers, text);
+    }
+    text << ", \"bytes\": " << op.bytes.value;
+    const Group& group = program.groups[op.group.value];
+    const auto ranks = static_cast<std::int64_t>(group.members.size());
+    const Bytes part = op.bytes / ranks;
+    write_moved(call_name(op.kind), op.kind == CollectiveKind::all_gather ? part : op.bytes,
+                op.kind == CollectiveKind::reduce_scatter ? part : op.bytes);
+    text << ", \"Group size\": " << ranks << ", \"Process Group Name\": \"" << op.group.value
+         << "\", \"Process Group Description\": \"" << group_name(group.kind) << "\"";
+    if (ranks <= kMostListed) {
+      const char* between = ", \"Process Group Ranks\": \"[";
+      for (const Rank rank : group.members) {
+        text << between << rank.value;
+        between = ", ";
+      }
+      text << "]\"";
+    }
+  }
+  void write_moved(const char* call, Bytes in, Bytes out) const {
+    text << ", \"Collective name\": \"" << call << "\", \"In msg nelems\": " << in.value
+         << ", \"Out msg nelems\": " << out.value << ", \"dtype\": \"Byte\"";
+  }
+  void operator()(const Update& op) const {
+    Bytes sum{};
+    for (auto i = op.params.begin; i < op.params.end; ++i) sum += program.params[i].bytes;
+    text << ", \"phase\": \"optimizer\", \"bytes\": " << sum.value;
+  }
+};
+
+}  // namespace
+
+std::string event_name(const Program& program, OpId op) {
+  const auto& what = program.ops[op.value].what;
+  std::string kernel;
+  if (const auto* collective = std::get_if<Collective>(&what))
+    kernel = kernel_name(collective->kind);
+  if (std::holds_alternative<Exchange>(what)) kernel = "ncclDevKernel_SendRecv ";
+  return kernel + describe(program, op);
+}
+
+void write_args(const Program& program, const Op& op, JsonText& text) {
+  std::visit(ArgsOf{program, text}, op.what);
+}
+
+}  // namespace polyphony::traces
