@@ -102,6 +102,9 @@ ReplayAnswer ask(const Replaying& question, const std::vector<Override>& given) 
       before = question.prior;
       change.profile = load_profile(scenario, question.args.profile());
     }
+    require_memory(
+        scenario, *scenario.layout,
+        {.predictor = Predictor::estimate, .copies = static_cast<int>(measured.steps.size())});
     change.profile = overridden(change.profile, overrides);
     change.scenario = std::move(scenario);
   }

@@ -22,11 +22,14 @@ Bytes largest(const std::vector<RankMemory>& memory) {
   return most;
 }
 
-// Without what was read of a data set.
-Data data_as_written(const Scenario& scenario) {
-  Data data = scenario.data;
-  data.samples.clear();
-  return data;
+// Whether a step's batch is the run's own: the same data, and items as large.
+bool same_batches(const Scenario& a, const Scenario& b) {
+  Data first = a.data, second = b.data;
+  first.samples.clear();  // read or not, they are the same files'
+  second.samples.clear();
+  if (first != second) return false;
+  return !std::holds_alternative<SyntheticData>(first.source) ||
+         typical_batch(a) == typical_batch(b);
 }
 
 traces::Machine moved_machine(const traces::Machine& machine, const Moved& moved) {
@@ -58,9 +61,9 @@ std::variant<std::vector<PlayedProgram>, Infeasible> Replayer::changed_programs(
   std::vector<PlayedProgram> result;
   if (!change.scenario) return programs_;
   const Scenario& scenario = *change.scenario;
-  const bool same_data = data_as_written(scenario) == data_as_written(measured_.scenario);
+  const bool same = same_batches(scenario, measured_.scenario);
   for (std::size_t s = 0; s < steps(); ++s) {
-    const Batch batch = same_data ? programs_[s].program.batch : batch_of_step(scenario, s);
+    const Batch batch = same ? programs_[s].program.batch : batch_of_step(scenario, s);
     auto outcome = predict(scenario, *scenario.layout, batch, change.profile, Predictor::estimate,
                            changed_machine(change).pace);
     if (auto* no = std::get_if<Infeasible>(&outcome)) return std::move(*no);

@@ -101,6 +101,11 @@ TEST_CASE("changes whose truth is known are replayed exactly") {
       [](Scenario& s) { s.layout->schedule = ScheduleKind::gpipe; },
       [](Scenario& s) { s.model.modules[0].trainable = Trainable::frozen; },
       [](Scenario& s) { s.cluster.node_link.rate = 0.1 * s.cluster.node_link.rate; },
+      [](Scenario& s) {  // images of 32 x 32 in place of 16 x 16 pixels
+        for (Module& module : s.model.modules)
+          if (module.kind == ModuleKind::vision) module.image_size = 32;
+        s.data.sequence = 0;
+      },
       [](Scenario& s) { s.cluster.degraded = {{.rank = 1, .device = 0.5, .nic_of = {}}}; },
       [](Scenario& s) {
         for (ModuleLayout& grid : s.layout->modules) grid.recompute = Recompute::full;
