@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "exec/runner/idle_thread.h"
 #include "exec/runner/plan_file.h"
+#include "exec/runner/plan_making.h"
 #include "exec/runner/plan_ring.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
-#include "shared/plan/assign.h"
-#include "shared/plan/searched_step.h"
 
 namespace polyphony::exec {
 namespace {
@@ -173,9 +173,7 @@ class OwnPlans : public LivePlans {
   // On the planner's thread.
   Planned make(std::uint64_t step) const {
     const Batch batch = run_.dataset.batch(step);
-    const StepRecord record =
-        replays() ? replayed(run_.scenario.model, run_.plan, options_.replayed, step, batch)
-                  : plan(step, batch);
+    const StepRecord record = replays() ? replay(step, batch) : plan(step, batch);
     if (record.late) return {record, {}, letters_of(StepLetter::Kind::late, step), {}};
     const StepParts parts(run_.scenario.model, run_.plan, record.plan, batch);
     Planned planned{record, parts.of(Rank(0)), {""}, {}};
@@ -190,7 +188,21 @@ class OwnPlans : public LivePlans {
     const auto over = [&] {
       return steady_now() - start >= options_.budget || halted() || decided_ > step;
     };
-    return {step, digest(StepPlan{}, batch), false, options_.make(step, batch, over)};
+    StepRecord record{step, digest(StepPlan{}, batch), false, options_.make(step, batch, over)};
+    const std::string no = refusal_of(run_, record.plan, batch, options_.too_large);
+    if (no.empty()) return record;
+    std::cerr << "polyphony-worker: the plan of step " << step << " gives way: " << no << "\n";
+    return {step, record.batch, true, {}};
+  }
+
+  StepRecord replay(std::uint64_t step, const Batch& batch) const {
+    StepRecord record = replayed(run_.scenario.model, run_.plan, options_.replayed, step, batch);
+    const std::string no =
+        record.late ? "" : refusal_of(run_, record.plan, batch, options_.too_large);
+    if (!no.empty())
+      throw InputError("--plans", "", "the plan of step " + std::to_string(step) + ": " + no,
+                       "make the plans anew: --planning live --plans FILE");
+    return record;
   }
 
   std::vector<std::string> letters_of(StepLetter::Kind kind, std::uint64_t step) const {
@@ -263,18 +275,6 @@ class OwnPlans : public LivePlans {
   IdleThread planner_;   // of the decider's thread
   std::thread decider_;  // last: starts when the rest is there
 };
-
-// As make_step_plan(), but that a search ends when it is told to.
-StepPlan plan_until(const PlannedRun& run, const Batch& batch, const std::function<bool()>& stop) {
-  if (run.layout.planner != Planning::dip)
-    return make_step_plan(run.scenario, run.layout, run.plan, batch);
-  StepPlan step = make_orders(run.layout, run.plan);
-  step.works = assign_work(run.scenario.model, run.plan, batch);
-  step.totals = totals_of(batch);
-  search_orders(run.scenario.model, run.plan, batch,
-                {.placements = run.layout.placements, .stop = stop}, step);
-  return step;
-}
 
 }  // namespace
 

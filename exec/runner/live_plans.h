@@ -8,6 +8,9 @@
 //             decides, once, and tells the others through exec/runner/plan_ring.h. Training never
 //             waits; but the first step of a run, which nothing hides, waits for a plan's time, and
 //             replayed plans are waited for.
+//   proof     up to kProveWhole ranks a plan's whole Program is verified, and looked at for memory, on the
+//             planner's thread: one that cannot run gives way as a late one does, and says why; a replayed
+//             one is refused.
 //   What making a plan throws is thrown to who asks for the step.
 #pragma once
 
@@ -28,11 +31,18 @@ namespace polyphony::exec {
 using MakePlan = std::function<StepPlan(std::uint64_t step, const Batch& batch,
                                         const std::function<bool()>& stop)>;
 
+// Up to so many ranks, whole Programs are proven before they run (verify()).
+inline constexpr int kProveWhole = 128;
+
+// Why a Program needs more memory than there is; empty: it does not.
+using TooLarge = std::function<std::string(const Program&)>;
+
 struct LiveOptions {
   Seconds budget{1};                 // for a plan
   std::string save;                  // file of plans that is written on rank 0; empty: none
   std::vector<StepRecord> replayed;  // in place of planning, if any; on rank 0
   MakePlan make;                     // absent: what the layout says
+  TooLarge too_large;                // absent: memory is not looked at
 };
 
 // What a run's plans are for. All must outlive it.

@@ -161,16 +161,26 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     std::cerr << no->reason << std::endl;
     return static_cast<int>(ExitCode::infeasible);
   }
-  const auto& [scenario, dataset] = std::get<Prepared>(outcome);
+  const Prepared& prepared = std::get<Prepared>(outcome);
+  const Scenario& scenario = prepared.scenario;
   const Layout& layout = *scenario.layout;
   TrainOptions options = train_options(args, scenario, launch.rank);
   options.device = device;
+  if (options.planner == Planner::live) {
+    if (const auto no = check_late_plan(prepared, args["scenario"].as<std::string>())) {
+      std::cerr << no->reason << std::endl;
+      return static_cast<int>(ExitCode::infeasible);
+    }
+    options.live.too_large = [&prepared](const Program& program) {
+      return prepared.room.too_small_for(program);
+    };
+  }
   std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
   if (options.send_rate)
     transport = std::make_unique<LimitedTransport>(std::move(transport), *options.send_rate);
   const Tells tells(*transport);
   try {
-    const TrainResult result = train(*transport, scenario, layout, *dataset, options);
+    const TrainResult result = train(*transport, scenario, layout, *prepared.dataset, options);
     all_saved();
     if (launch.rank.value == 0) {
       nlohmann::json summary{{"steps", result.steps},

@@ -5,6 +5,7 @@
 #include "exec/checkpoint/checkpoint.h"
 #include "shared/cost/cost_model.h"
 #include "shared/plan/lower.h"
+#include "shared/plan/step_record.h"
 #include "shared/program/compile.h"
 #include "shared/program/memory.h"
 #include "shared/program/stage_name.h"
@@ -41,31 +42,41 @@ std::vector<RankMemory> step_memory(const Program& program, const Cluster& clust
   return predict_memory(program, estimate(program, graph, costs).timeline);
 }
 
-// Why the step needs more than a rank has, or nothing.
-std::optional<Infeasible> check_memory(const Scenario& scenario, const Batch& batch,
-                                       const HardwareProfile& profile, Bytes memory,
-                                       const std::string& file) {
-  const Layout& layout = *scenario.layout;
-  const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
-  const std::vector<RankMemory> need = step_memory(program, scenario.cluster, profile);
-  const auto worst =
-      std::max_element(need.begin(), need.end(),
-                       [](const RankMemory& a, const RankMemory& b) { return a.peak < b.peak; });
-  if (worst == need.end() || worst->peak <= memory) return {};
-  const Rank rank(static_cast<std::size_t>(worst - need.begin()));
+std::optional<Infeasible> check_memory(const Scenario& scenario, const Layout& layout,
+                                       const Batch& batch, const RankRoom& room,
+                                       const std::string& file, const std::string& when = "") {
+  const std::string no =
+      room.too_small_for(lower(scenario, layout, make_plan(scenario, layout), batch));
+  if (no.empty()) return {};
   return Infeasible{InputError::line(
-      file, "/layout",
-      stage_name(program, rank) + " needs " + bytes_text(worst->peak) + ", this machine has " +
-          bytes_text(memory) + " for each of its ranks",
+      file, "/layout", when + no,
       "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
 }
 
 }  // namespace
 
+std::string RankRoom::too_small_for(const Program& program) const {
+  const std::vector<RankMemory> need = step_memory(program, cluster, profile);
+  const auto worst =
+      std::max_element(need.begin(), need.end(),
+                       [](const RankMemory& a, const RankMemory& b) { return a.peak < b.peak; });
+  if (worst == need.end() || worst->peak <= memory) return "";
+  const Rank rank(static_cast<std::size_t>(worst - need.begin()));
+  return stage_name(program, rank) + " needs " + bytes_text(worst->peak) + ", this machine has " +
+         bytes_text(memory) + " for each of its ranks";
+}
+
+std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::string& file) {
+  const Layout plain = without_planner(*prepared.scenario.layout);
+  if (plain == *prepared.scenario.layout) return {};
+  return check_memory(prepared.scenario, plain, prepared.dataset->batch(0), prepared.room, file,
+                      "where a plan comes too late, ");
+}
+
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory, const std::string& checkpoints) {
-  Prepared result{read_scenario(load(file), file, load), nullptr};
+  Prepared result{read_scenario(load(file), file, load), nullptr, {}};
   const Scenario& scenario = result.scenario;
   if (!scenario.layout)
     throw InputError(file, "/layout", "is missing",
@@ -81,7 +92,9 @@ std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadTe
   result.scenario.data.samples = result.dataset->training();
   const HardwareProfile profile = scenario_profile(scenario, load);
   result.scenario.layout = split(scenario, profile, checkpoints);
-  if (auto no = check_memory(scenario, result.dataset->batch(0), profile, memory, file))
+  result.room = {scenario.cluster, profile, memory};
+  if (auto no =
+          check_memory(scenario, *scenario.layout, result.dataset->batch(0), result.room, file))
     return std::move(*no);
   return result;
 }

@@ -4,29 +4,45 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "exec/data/dataset.h"
 #include "exec/system/launch_env.h"
 #include "shared/error.h"
+#include "shared/hardware/hardware.h"
+#include "shared/program/program.h"
 #include "shared/scenario/scenario_json.h"
 
 namespace polyphony::exec {
+
+// What this machine has for each rank, and how a Program's need is foreseen: its buffers in the order of the
+// estimate (shared/cost/cost.h) with the scenario's profile.
+struct RankRoom {
+  Cluster cluster;
+  HardwareProfile profile;
+  Bytes memory{};
+  // Which stage needs more, and how much there is; empty: none does.
+  std::string too_small_for(const Program& program) const;
+};
 
 struct Prepared {
   // With the samples of its data set; its layout is legal, runnable, of as many ranks as started.
   Scenario scenario;
   std::unique_ptr<Dataset> dataset;
+  RankRoom room;
 };
 
 // `data_path`: of downloaded data sets. `memory`: what a rank can have. The Program of the first
-// batch must fit, its buffers in the order of the estimate (shared/cost/cost.h) with the scenario's
-// profile: what `polyphony simulate --estimate` says of that batch. `checkpoints`: folder of those
+// batch must fit: what `polyphony simulate --estimate` says of that batch. `checkpoints`: folder of those
 // that are continued; empty: none. Errors: InputError. Infeasible: right, but this program or
 // machine cannot run it.
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory, const std::string& checkpoints = "");
+
+// Of a run that is planned while it trains: what it takes where a plan comes too late must fit, too.
+std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::string& file);
 
 }  // namespace polyphony::exec

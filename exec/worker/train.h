@@ -29,8 +29,6 @@ namespace polyphony::exec {
 
 // From so many ranks on, one plans for all: what a rank spends on planning grows with the world.
 inline constexpr int kPlanForAll = 128;
-// Up to so many ranks, the whole Program of the first step is proven before training (verify()).
-inline constexpr int kProveWhole = 128;
 
 struct TrainOptions {
   torch::Device device = torch::kCPU;

@@ -185,6 +185,44 @@ TEST_CASE("what planning throws ends the run by name; plans of other data are re
         "earlier one)");
 }
 
+TEST_CASE("a plan that needs too much memory gives way, and is refused when replayed") {
+  const Question question;
+  const TempFolder folder;
+  TrainOptions options = options_of(Planner::live, 6);
+  options.live.save = folder.path() + "/plans";
+  const Batch third = question.dataset->batch(2);
+  options.live.too_large = [third](const Program& program) {
+    return program.batch == third ? "rank 1 needs all" : "";
+  };
+  const PlayedRun run = play(question, options);
+  CHECK(run.late[2]);
+  TrainOptions again = options_of(Planner::live, 6);
+  again.live.replayed = parse_plans(slurp(options.live.save), "plans");
+  CHECK(play(question, again).losses == run.losses);
+  again.live.too_large = [](const Program&) { return "rank 1 needs all"; };
+  CHECK(
+      refusal([&] { play(question, again); }) ==
+      "--plans: the plan of step 0: rank 1 needs all (make the plans anew: --planning live --plans "
+      "FILE)");
+}
+
+// The second stage wants microbatch 1 before 0, the first sends 0 before 1.
+TEST_CASE("a replayed plan whose ranks would wait for each other is refused") {
+  const Question question;
+  const TempFolder folder;
+  TrainOptions options = options_of(Planner::live, 2);
+  options.live.save = folder.path() + "/plans";
+  options.live.make = dawdling(question, [](std::uint64_t) { return false; });
+  play(question, options);
+  TrainOptions again = options_of(Planner::live, 2);
+  again.live.replayed = parse_plans(slurp(options.live.save), "plans");
+  StepPlan& plan = again.live.replayed.front().plan;
+  REQUIRE_FALSE(again.live.replayed.front().late);
+  for (Turn& turn : plan.orders[plan.order_of[2]])
+    if (turn.work < 2) turn.work = 1 - turn.work;
+  CHECK(refusal([&] { play(question, again); }).starts_with("--plans: the plan of step 0: "));
+}
+
 TEST_CASE("a run that stops and goes on plans on from there") {
   const Question question;
   const TempFolder folder;

@@ -68,7 +68,7 @@ TEST_CASE(
     CAPTURE(path);
     const int ranks = world_size(*polyphony::test::scenario_at(path).layout);
     const auto outcome = prepare_file(path, ranks);
-    const auto& [scenario, dataset] = std::get<Prepared>(outcome);  // its stages split
+    const auto& [scenario, dataset, room] = std::get<Prepared>(outcome);  // its stages split
     const Layout& layout = *scenario.layout;
     const Batch batch = dataset->batch(0);
     const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
@@ -80,10 +80,37 @@ TEST_CASE(
          predict_memory(program, estimate(program, compiled, costs).timeline))
       peak = std::max(peak, rank.peak);
     CHECK(std::holds_alternative<Prepared>(prepare_file(path, ranks, peak)));
+    CHECK(room.too_small_for(program).empty());
+    CHECK_FALSE(
+        RankRoom{room.cluster, room.profile, peak - Bytes(1)}.too_small_for(program).empty());
     const auto refused = prepare_file(path, ranks, peak - Bytes(1));
     REQUIRE(std::holds_alternative<Infeasible>(refused));
     CHECK(std::get<Infeasible>(refused).reason.find(" stage ") != std::string::npos);
   }
+}
+
+// Its planner's step may be smaller than the layout's own.
+TEST_CASE("what a run takes where a live plan comes too late must fit, too") {
+  auto outcome = prepare_file("scenarios/tiny_non_colocated.json", 3);
+  auto& prepared = std::get<Prepared>(outcome);
+  const Program own =
+      lower(prepared.scenario, *prepared.scenario.layout,
+            make_plan(prepared.scenario, *prepared.scenario.layout), prepared.dataset->batch(0));
+  const auto fits = [&](Bytes memory) {
+    prepared.room.memory = memory;
+    return prepared.room.too_small_for(own).empty();
+  };
+  std::int64_t least = 0, enough = kMemory.value;  // the peak, by halves
+  while (enough - least > 1)
+    (fits(Bytes((least + enough) / 2)) ? enough : least) = (least + enough) / 2;
+  prepared.room.memory = Bytes(least);
+  CHECK_FALSE(check_late_plan(prepared, "s.json").has_value());  // nothing is planned
+  prepared.scenario.layout->planner = Planning::entrain;
+  const auto no = check_late_plan(prepared, "s.json");
+  REQUIRE(no.has_value());
+  CHECK(no->reason.starts_with("s.json: /layout: where a plan comes too late, "));
+  prepared.room.memory = Bytes(enough);
+  CHECK_FALSE(check_late_plan(prepared, "s.json").has_value());
 }
 
 TEST_CASE("2,000 mutations of valid scenarios are prepared or refused, never anything else") {
