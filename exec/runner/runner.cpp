@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <thread>
 
 #include "exec/network/device.h"
@@ -61,6 +62,7 @@ struct Runner::Impl {
   void backward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
   void exchange(const Op& op, const Exchange& what);
   void collective(const Collective& what);
+  void host_copy(const Op& op, const HostCopy& what);
   void update();
   torch::Tensor step_scalars();
   void take_scalars(const torch::Tensor& values);
@@ -129,6 +131,7 @@ void Runner::Impl::perform(OpId id, const Op& op) {
   if (const auto* what = std::get_if<Compute>(&op.what)) return compute(id, op, *what);
   if (const auto* what = std::get_if<Exchange>(&op.what)) return exchange(op, *what);
   if (const auto* what = std::get_if<Collective>(&op.what)) return collective(*what);
+  if (const auto* what = std::get_if<HostCopy>(&op.what)) return host_copy(op, *what);
   update();
 }
 
@@ -217,7 +220,11 @@ void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk
     if (language) predictions[what.work] = held.chunk->predict(arrived, data);
     return;
   }
+  HostTape* const away = evaluating ? nullptr : state->away(op);
+  std::optional<TapeWatch> watch;
+  if (away) watch.emplace();
   const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data, what.recipe);
+  if (away) *away = watch->tape(output);
   if (evaluating || !needs_backward(state->program().model, what.module))
     held.chunk->drop(what.work.value);
   if (!evaluating) check_finite(id, output);
@@ -273,6 +280,14 @@ void Runner::Impl::exchange(const Op& op, const Exchange& what) {
                          what.sends});
   }
   transport.exchange(transfers);
+}
+
+void Runner::Impl::host_copy(const Op& op, const HostCopy& what) {
+  each_use(op, what.to_host ? Use::write : Use::read, BufferKind::host,
+           [&](BufferId buffer, const Buffer&) {
+             HostTape& tape = state->host_tape(buffer);
+             what.to_host ? tape.to_host() : tape.to_device();
+           });
 }
 
 torch::Tensor Runner::Impl::step_scalars() {

@@ -1,5 +1,6 @@
 // Runs one rank's part of a Program: the same ops, in the same per-stream order, that the simulator
 // plays.
+//   Tapes that go to the host and back: exec/runner/host_tape.h.
 //   A thread per stream; the compute stream runs on the caller's thread. An op starts when its
 //   stream reaches it and all of waits_for have ended; exchanges and collectives block only their
 //   own stream. Chunks (parameters and layers) are made once from the rank's parameter groups and

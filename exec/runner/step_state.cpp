@@ -22,7 +22,29 @@ StepState::StepState(const Program& program, Rank rank)
       if (kind == BufferKind::boundary || kind == BufferKind::boundary_gradient)
         tensors_.try_emplace(buffer.value);
     }
+    if (const auto* copy = std::get_if<HostCopy>(&op.what); copy && copy->to_host) add_away(op);
   }
+}
+
+void StepState::add_away(const Op& op) {
+  std::uint32_t host = 0, tape = 0;
+  for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
+    const BufferUse& use = program_.buffer_uses[u];
+    if (use.use == Use::write) host = use.buffer.value;
+    if (use.use == Use::read) tape = use.buffer.value;  // any: a forward writes all of its parts
+  }
+  host_tapes_.try_emplace(host);
+  away_of_[tape] = host;
+}
+
+HostTape& StepState::host_tape(BufferId buffer) { return host_tapes_.at(buffer.value); }
+
+HostTape* StepState::away(const Op& forward) {
+  for (std::uint32_t u = forward.buffers.begin; u < forward.buffers.end; ++u)
+    if (const auto found = away_of_.find(program_.buffer_uses[u].buffer.value);
+        found != away_of_.end())
+      return &host_tapes_.at(found->second);
+  return nullptr;
 }
 
 void StepState::wait_for(const Op& op) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "exec/runner/host_tape.h"
 #include "exec/torch_pch.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
@@ -41,9 +42,15 @@ class StepState {
   std::uint64_t tag(MessageId message) const { return tags_[message.value]; }
   // The boundary tensor of a buffer of this rank; empty until written.
   torch::Tensor& tensor(BufferId buffer);
+  // Of a buffer of the host's.
+  HostTape& host_tape(BufferId buffer);
+  // Where what the forward keeps goes; null: it stays.
+  HostTape* away(const Op& forward);
   std::vector<OpTime> take_times();
 
  private:
+  void add_away(const Op& op);
+
   const Program& program_;
   std::uint32_t first_op_;
   std::map<std::string, std::vector<OpId>> streams_;
@@ -54,6 +61,8 @@ class StepState {
   std::vector<OpTime> times_;  // by local op; each entry written by its own stream only
   std::unordered_map<std::uint32_t, torch::Tensor>
       tensors_;  // shape fixed after construction; entries ordered by the ops' waits
+  std::unordered_map<std::uint32_t, HostTape> host_tapes_;    // likewise
+  std::unordered_map<std::uint32_t, std::uint32_t> away_of_;  // by tape, of those that go to a host
   std::atomic<bool> failed_{false};
   std::mutex error_mutex_;
   std::exception_ptr error_;  // protected by error_mutex_

@@ -12,6 +12,7 @@ namespace {
 ActivityKind kind_of(NodeKind kind) {
   switch (kind) {
     case NodeKind::message:
+    case NodeKind::copy:
       return ActivityKind::message;
     case NodeKind::collective:
       return ActivityKind::collective;

@@ -33,7 +33,7 @@ class Pricer {
     rings_.resize(program_.groups.size());
     for (const ParamGroup& params : program_.params)
       if (params_of_[params.rank.value] == nullptr) params_of_[params.rank.value] = &params;
-    table_.network = make_network(cluster_, program_.ranks);
+    table_.network = make_network(cluster_, program_.ranks, host_copies());
     table_.nodes.reserve(compiled_.nodes.size());
     for (const Node& node : compiled_.nodes) {
       const auto begin = static_cast<std::uint32_t>(table_.flows.size());
@@ -46,6 +46,16 @@ class Pricer {
   }
 
  private:
+  HostCopies host_copies() const {
+    if (std::none_of(compiled_.nodes.begin(), compiled_.nodes.end(),
+                     [](const Node& node) { return node.kind == NodeKind::copy; }))
+      return HostCopies::none;
+    const bool folded =
+        !program_.only.valid() && std::any_of(program_.rank_ops.begin(), program_.rank_ops.end(),
+                                              [](const Range& ops) { return ops.size() == 0; });
+    return folded ? HostCopies::folded : HostCopies::all;
+  }
+
   NodeCost price_node(const Node& node) {
     switch (node.kind) {
       case NodeKind::join:
@@ -54,6 +64,8 @@ class Pricer {
         return {.duration = compute(OpId(node.what)), .delay = {}, .flows = {}};
       case NodeKind::message:
         return {.duration = {}, .delay = message(program_.messages[node.what]), .flows = {}};
+      case NodeKind::copy:
+        return {.duration = {}, .delay = host_copy(program_.ops[node.what]), .flows = {}};
       case NodeKind::collective:
         return {.duration = {}, .delay = collective(program_.ops[node.what]), .flows = {}};
     }
@@ -136,6 +148,15 @@ class Pricer {
     table_.flows.push_back(
         {message.source, message.destination, scaled(message.bytes, efficiency * gather.parts)});
     return message_delay(cluster_, profile_, message.source, message.destination) + gather.time;
+  }
+
+  Seconds host_copy(const Op& op) {
+    if (cluster_.free_links) return {};
+    const auto& copy = std::get<HostCopy>(op.what);
+    const Rank rank = program_.rank_of(op), host = table_.network.host(rank);
+    table_.flows.push_back({copy.to_host ? rank : host, copy.to_host ? host : rank,
+                            scaled(copy.bytes, profile_.host_efficiency)});
+    return profile_.host_latency + cluster_.host_link.latency;
   }
 
   // Of rows that a message brings as one of `parts`.

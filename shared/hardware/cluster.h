@@ -69,8 +69,10 @@ struct Cluster {
   Link fabric_link;  // per NIC, between nodes
   int domain = 0;    // ranks that node_link joins; 0: those of a node
   Link bus{};        // between domains of one node, and to the NIC; zero: no such link counts
-  int nics = 0;      // of a node; 0: one for each rank
-  BytesPerSecond connection{};  // of a NIC; zero: all of it
+  Link host_link{};  // an accelerator's, to its node's memory; a stated bus takes its place
+  BytesPerSecond host_memory{};  // of a node's memory, reads and writes together; zero: never short
+  int nics = 0;                  // of a node; 0: one for each rank
+  BytesPerSecond connection{};   // of a NIC; zero: all of it
   Leaf leaf{};
   bool free_links = false;
   std::vector<Degraded> degraded{};  // by rank, rising

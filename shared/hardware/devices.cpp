@@ -22,6 +22,11 @@ using namespace literals;
 //   [prof]        citsjtu2020/LLM-Prof, hardware_spec.md (H800, H20, B200); DIP's clusters: H800 with
 //                 NVLink 200 GB/s and 200 Gb/s a GPU
 //   [fp32]        data sheets, vector units (tf32 must be asked for by name)
+// Links to the host's memory, one direction: PCI Express 4.0 and 5.0 base specifications, 16 lanes of 16 and
+// 32 GT/s, 128 of 130 bits: 31.5 and 63.0 GB/s; Grace, NVLink-C2C's 450 GB/s for two accelerators. Shares of
+// the host's memory, an eighth of two sockets of eight channels: DDR4-3200 (DGX A100 data sheet; A40 and L40S
+// assumed alike), DDR5-4800 (DGX H100; other Hoppers assumed alike), DDR5-5600 (DGX B200); half of Grace's 512
+// GB/s. A core's copy reads and writes its own memory.
 // Latencies of links: NVLink 0.94 us, ASTRA-sim's HGX-H100 file; fabric 5 us, NCCL
 // src/graph/tuning.cc, tree hop over a network; PCIe 2 us and shared memory 20 us: assumed.
 constexpr Seconds kNvlinkLatency{0.94e-6};
@@ -34,16 +39,26 @@ constexpr FlopsPerSecond kNotSupported{};
 // Assumed; parked devices draw a tenth.
 constexpr double kIdleShare = 0.3;
 
+// As an accelerator has it.
+struct Host {
+  Link link;
+  BytesPerSecond memory;
+};
+
 ShippedDevice device(const char* name, FlopsPerSecond fp32, FlopsPerSecond bf16, FlopsPerSecond fp8,
                      BytesPerSecond memory_rate, Bytes memory, int processors, Link node_link,
-                     Link fabric_link, double watts, FittedOn fitted, const char* source) {
+                     Link fabric_link, const Host& host, double watts, FittedOn fitted,
+                     const char* source) {
   return {{name, fp32, bf16, fp8, memory_rate, memory, processors},
           node_link,
           fabric_link,
           fitted,
           source,
           Watts(watts),
-          Watts(watts) * kIdleShare};
+          Watts(watts) * kIdleShare,
+          0,
+          host.link,
+          host.memory};
 }
 
 // Watts: thermal design power of a device (NVIDIA data sheets).
@@ -58,39 +73,42 @@ std::vector<ShippedDevice> make_devices() {
       nvlink5{900_GBps, kNvlinkLatency};
   const Link nic50{50_Gbps, kFabricLatency}, nic200{200_Gbps, kFabricLatency};
   const Link nic400{400_Gbps, kFabricLatency}, nic800{800_Gbps, kFabricLatency};
+  const Link pcie5{BytesPerSecond(63e9), kPcieLatency};
+  const Host ddr4{pcie, BytesPerSecond(51.2e9)}, ddr5{pcie5, BytesPerSecond(76.8e9)},
+      ddr5_5600{pcie5, BytesPerSecond(89.6e9)}, grace{{225_GBps, kNvlinkLatency}, 256_GBps};
   const FlopsPerSecond fp32_a40(37.4e12), fp32_a100(19.5e12), bf16_a40(149.7e12);
   ShippedDevice gb200 =
       device("GB200", 80_TFLOPs, 2500_TFLOPs, 5000_TFLOPs, 8000_GBps, 185_GiB - kContext, 148,
-             nvlink5, nic800, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
+             nvlink5, nic800, grace, 1200, FittedOn::gb200, "[torchtitan] [aic] [fp32]");
   gb200.domain = 72;  // NVL72: 18 trays of 4
   return {
       device("A40", fp32_a40, bf16_a40, kNotSupported, 696_GBps, 48_GiB - kDriver, 84, pcie, nic50,
-             300, FittedOn::a100, "[a40] [fp32]"),
+             ddr4, 300, FittedOn::a100, "[a40] [fp32]"),
       device("L40S", FlopsPerSecond(91.6e12), 362_TFLOPs, 733_TFLOPs, 864_GBps, 48_GiB - kDriver,
-             142, pcie, nic50, 350, FittedOn::a100, "[l40s]"),
+             142, pcie, nic50, ddr4, 350, FittedOn::a100, "[l40s]"),
       device("A100-40", fp32_a100, 312_TFLOPs, kNotSupported, 1555_GBps, 40_GiB - kDriver, 108,
-             nvlink3, nic200, 400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
+             nvlink3, nic200, ddr4, 400, FittedOn::a100, "[torchtitan] [a100] [fp32]"),
       device("A100-80", fp32_a100, 312_TFLOPs, kNotSupported, 2039_GBps, 80_GiB - kDriver, 108,
-             nvlink3, nic200, 400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
+             nvlink3, nic200, ddr4, 400, FittedOn::a100, "[torchtitan] [aic] [fp32]"),
       device("H100", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver, 132, nvlink4,
-             nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
+             nic400, ddr5, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
       device("H800", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 3350_GBps, 80_GiB - kDriver, 132,
-             {200_GBps, kNvlinkLatency}, nic200, 700, FittedOn::h100, "[prof] [fp32]"),
+             {200_GBps, kNvlinkLatency}, nic200, ddr5, 700, FittedOn::h100, "[prof] [fp32]"),
       device("H200", 67_TFLOPs, 989_TFLOPs, 1978_TFLOPs, 4800_GBps, Bytes(149'518'548'992), 132,
-             nvlink4, nic400, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
+             nvlink4, nic400, ddr5, 700, FittedOn::h100, "[torchtitan] [aic] [fp32]"),
       device("H20", 44_TFLOPs, 148_TFLOPs, 296_TFLOPs, 4000_GBps, 96_GiB - kDriver, 78, nvlink4,
-             nic200, 400, FittedOn::h100, "[prof] [fp32]"),
+             nic200, ddr5, 400, FittedOn::h100, "[prof] [fp32]"),
       device("B200", 80_TFLOPs, 2250_TFLOPs, 4500_TFLOPs, 8000_GBps,
-             Bytes(191'555'541'401) - kContext, 148, nvlink5, nic400, 1000, FittedOn::b200,
-             "[torchtitan] [prof] [fp32]"),
+             Bytes(191'555'541'401) - kContext, 148, nvlink5, nic400, ddr5_5600, 1000,
+             FittedOn::b200, "[torchtitan] [prof] [fp32]"),
       gb200,
       // One core of an unknown x86 machine: AVX2, two fused multiply-adds of 8 lanes a cycle at 2.5
       // GHz = 80 GFLOP/s; its share of the memory channels 8 GB/s; processes exchange through
       // shared memory or the loop-back device at 2 GB/s, machines at 10 Gb/s. Without instructions
       // for bf16, numbers are widened to fp32 and back: half as fast, assumed.
       device("cpu-core", FlopsPerSecond(80e9), FlopsPerSecond(40e9), kNotSupported, 8_GBps, 4_GiB,
-             1, {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)}, 0, FittedOn::nothing,
-             "assumed, deliberately slow"),
+             1, {2_GBps, kSharedMemoryLatency}, {10_Gbps, Seconds(30e-6)},
+             {{4_GBps, Seconds(0)}, 4_GBps}, 0, FittedOn::nothing, "assumed, deliberately slow"),
   };
 }
 
@@ -102,6 +120,8 @@ std::string lower_case(std::string text) {
 // What is not fitted to steps, and where it comes from; kernels: shared/hardware/fits.cpp.
 //
 // NVLink: collectives 0.74 (SimuMax, B200 all-reduce), 0.65 (Calculon); fabric 0.9 (Calculon).
+// Copies to and from the host: 55.2 of PCIe's 63.0 GB/s either way, pinned (scenarios/measured, an H100 and
+// an H200; other devices assumed alike), 10 us each as messages.
 // Messages as collectives, and 10 us each (aiconfigurator); collectives by NCCL's protocols
 // (shared/cost/collectives.h).
 //
@@ -135,6 +155,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
   profile.nccl = true;
   profile.counts_on_device = shipped.domain > 0;
   profile.fabric_efficiency = 0.9;
+  profile.host_latency = Seconds(10e-6);
   profile.optimizer_overhead = Seconds(100e-6);
   profile.optimizer_bytes_efficiency = fit.optimizer_efficiency;
   // Two sites with one A100 layout differ by 2 to 6 %, and rows that no fit saw miss by two to
@@ -164,6 +185,7 @@ HardwareProfile cpu_profile(const Device& device) {
   profile.collective_latency = Seconds(100e-6);
   profile.collective_efficiency = 0.4;
   profile.fabric_efficiency = 0.5;
+  profile.host_efficiency = 0.8;  // as the memory
   profile.optimizer_overhead = Seconds(1e-3);
   profile.optimizer_bytes_efficiency = 0.5;
   profile.step_error = 0.5;

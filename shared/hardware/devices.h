@@ -1,9 +1,10 @@
 // The devices and hardware profiles that ship with the program, found by name (upper and lower case
 // alike).
-//   A device "H100" brings default links (one direction, per accelerator): inside its node, and its
-//   share of the node's NICs. Every device has a roofline profile of its own, "h100-roofline":
-//   peaks from data sheets, efficiencies from published kernel tables, nothing fitted on the user's
-//   machine. "cpu-core" is one core of an unknown x86 machine, deliberately slow.
+//   A device "H100" brings default links (one direction, per accelerator): inside its node, its share of
+//   the node's NICs, to its host's memory, and its share of that memory's rate. Every device has a
+//   roofline profile of its own, "h100-roofline": peaks from data sheets, efficiencies from published
+//   kernel tables, nothing fitted on the user's machine. "cpu-core" is one core of an unknown x86 machine,
+//   deliberately slow.
 // Sources: shared/hardware/devices.cpp, row by row.
 #pragma once
 
@@ -27,7 +28,9 @@ struct ShippedDevice {
   FittedOn fitted = FittedOn::nothing;
   std::string source;
   Watts busy_power{}, idle_power{};
-  int domain = 0;  // accelerators that node_link joins where that is more than a node
+  int domain = 0;                // accelerators that node_link joins where that is more than a node
+  Link host_link{};              // to the host's memory
+  BytesPerSecond host_memory{};  // its share of the node's memory, reads and writes together
 };
 
 const std::vector<ShippedDevice>& shipped_devices();

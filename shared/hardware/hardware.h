@@ -10,7 +10,8 @@
 //                 (w / 128)^(1/3) · K / (K + attention_half_keys), neither where that is 0; backward
 //                 attention_backward of it, and twice the half
 //   transfers     collectives and messages: latency + bytes / (link rate · link_efficiency);
-//                 message_efficiency and collective_efficiency inside a node, fabric_efficiency between
+//                 message_efficiency and collective_efficiency inside a node, fabric_efficiency between,
+//                 host_efficiency to and from the host's memory
 //   corrections   measured ÷ modelled time by (layer kind, phase), from calibration; 1 where absent
 //   layer_times   measured times of modules' layers, in place of their kernels'
 //   stack         what the software adds (shared/hardware/software.h)
@@ -58,7 +59,9 @@ struct HardwareProfile {
       0;  // of what all-reduces in the switch could gain; 0: there are none
   double fabric_efficiency =
       0.9;  // of the fabric link rate between nodes, messages and collectives alike
-  Seconds optimizer_overhead{};  // per update op
+  double host_efficiency = 0.876;  // of the host link, copies of activations
+  Seconds host_latency{};          // per such copy
+  Seconds optimizer_overhead{};    // per update op
   double optimizer_bytes_efficiency =
       0.8;  // of the memory rate, over parameters + gradients + moments read and written
   double step_error = 0.25;

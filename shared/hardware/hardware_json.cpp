@@ -49,6 +49,8 @@ constexpr NumberKey kNumbers[] = {
      "of what reduction in the switch gains over a ring; 0: none"},
     {"fabric_efficiency", &HardwareProfile::fabric_efficiency, kLeastEfficiency, kMostOfAssumedLink,
      "of the fabric link"},
+    {"host_efficiency", &HardwareProfile::host_efficiency, kLeastEfficiency, 1,
+     "of the link to the host's memory"},
     {"optimizer_bytes_efficiency", &HardwareProfile::optimizer_bytes_efficiency, kLeastEfficiency,
      1, "of the memory rate, optimizer"},
     {"step_error", &HardwareProfile::step_error, 0, 10, "relative error of a predicted step time"},
@@ -58,6 +60,7 @@ constexpr TimeKey kTimes[] = {
     {"op_overhead", &HardwareProfile::op_overhead, overhead_form, "per compute op"},
     {"message_latency", &HardwareProfile::message_latency, latency_form, "per message"},
     {"collective_latency", &HardwareProfile::collective_latency, latency_form, "per ring hop"},
+    {"host_latency", &HardwareProfile::host_latency, latency_form, "per copy to or from the host"},
     {"optimizer_overhead", &HardwareProfile::optimizer_overhead, overhead_form,
      "per optimizer step"},
 };

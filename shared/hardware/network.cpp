@@ -8,6 +8,12 @@ Crossing Network::shaped_crossing(Rank a, Rank b) const {
   const auto ranks = static_cast<std::uint32_t>(node_of.size());
   const Way taken = way(a, b);
   if (taken == Way::bus) return {{2 * (2 * ranks + a.value), 2 * (2 * ranks + b.value) + 1}, 2};
+  if (taken == Way::host) {  // up through the rank's link into the memory, or down
+    const std::uint32_t memory = 6 * ranks + 2 * leaves;
+    const auto of = [&](Rank host) { return memory + 2 * (host.value - ranks); };
+    if (is_host(b)) return {{2 * (2 * ranks + a.value), of(b)}, 2};
+    return {{of(a), 2 * (2 * ranks + b.value) + 1}, 2};
+  }
   Crossing path;
   const auto add = [&](std::uint32_t link) { path.links[path.count++] = link; };
   const bool by_bus = bus_rate.value > 0;
@@ -27,7 +33,8 @@ BytesPerSecond Network::capacity(std::uint32_t link) const {
   const std::uint32_t end = link / 2;
   if (end < ranks) return shaped ? node_rate * node_factor[end] : node_rate;
   if (end < 2 * ranks) return shaped ? fabric_rate * nic_factor[end - ranks] : fabric_rate;
-  return end < 3 * ranks ? bus_rate : leaf_rate;
+  if (end < 3 * ranks) return bus_rate.value > 0 ? bus_rate : host_rate;
+  return end < 3 * ranks + leaves ? leaf_rate : host_memory_rate;
 }
 
 BytesPerSecond Network::slowest(Rank a, Rank b) const {
@@ -44,11 +51,29 @@ BytesPerSecond leaf_rate(const Cluster& cluster) {
   return cluster.fabric_link.rate * (joined / cluster.leaf.oversubscription);
 }
 
-Network make_network(const Cluster& cluster, std::uint32_t ranks) {
+namespace {
+
+void add_hosts(const Cluster& cluster, HostCopies copies, Network& network) {
+  const auto ranks = static_cast<std::uint32_t>(network.node_of.size());
+  const bool folded = copies == HostCopies::folded;
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    network.host_of.push_back(folded ? r : static_cast<std::uint32_t>(cluster.node_of(Rank(r))));
+  network.hosts = ranks == 0 ? 0 : network.host_of.back() + 1;
+  network.host_rate = cluster.host_link.rate;
+  // Of a memory that is never short as much as all links bring together.
+  const BytesPerSecond of_node = cluster.host_memory.value > 0
+                                     ? cluster.host_memory
+                                     : cluster.host_link.rate * (2.0 * cluster.ranks_per_node);
+  network.host_memory_rate = folded ? of_node / cluster.ranks_per_node : of_node;
+}
+
+}  // namespace
+
+Network make_network(const Cluster& cluster, std::uint32_t ranks, HostCopies copies) {
   Network network;
   network.node_rate = cluster.node_link.rate;
   network.fabric_rate = cluster.fabric_link.rate;
-  network.shaped = !cluster.flat();
+  network.shaped = copies != HostCopies::none || !cluster.flat();
   const auto number = [](int value) { return static_cast<std::uint32_t>(value); };
   for (std::uint32_t r = 0; r < ranks; ++r) {
     network.node_of.push_back(number(cluster.domain_of(Rank(r))));
@@ -58,6 +83,7 @@ Network make_network(const Cluster& cluster, std::uint32_t ranks) {
     network.leaf_of.push_back(number(cluster.leaf_of(Rank(r))));
   }
   if (!network.shaped) return network;
+  if (copies != HostCopies::none) add_hosts(cluster, copies, network);
   network.bus_rate = cluster.bus.rate;
   network.connection = cluster.connection;
   if (cluster.leaf.nodes > 0) {

@@ -4,6 +4,8 @@
 //   between nodes         sender's bus link up where buses are stated, its NIC up, receiver's NIC
 //                         and bus link down; under different leaf switches between them the
 //                         uplinks of the sender's leaf and the downlinks of the receiver's
+//   to the host's memory  the rank's bus link (host link where no buses are stated) up, the memory of
+//                         its node; back, down. A memory is one link for both ways, of all its ranks
 // A NIC may be several ranks'. A flow alone goes at the rate of the slowest link that it crosses, and
 // between nodes at no more than a connection's.
 // Rates in bytes a second and per direction; a link that has failed has none.
@@ -29,7 +31,7 @@ struct Crossing {
 };
 
 struct Network {
-  enum class Way : std::uint8_t { domain, bus, leaf, spine };
+  enum class Way : std::uint8_t { domain, bus, host, leaf, spine };
 
   std::vector<std::uint32_t> node_of;  // by rank: its domain
   BytesPerSecond node_rate{};
@@ -44,9 +46,20 @@ struct Network {
   BytesPerSecond connection{};                      // of one flow between nodes; zero: not limited
   BytesPerSecond leaf_rate{};                       // of a leaf's uplinks together
   std::vector<double> node_factor{}, nic_factor{};  // by rank, by NIC
+  // Where activations are copied to hosts: by rank, whose memory. Hosts are ends of flows, numbered after
+  // the ranks.
+  std::vector<std::uint32_t> host_of{};
+  std::uint32_t hosts = 0;
+  BytesPerSecond host_rate{};         // of a rank's link where there is no bus
+  BytesPerSecond host_memory_rate{};  // of a memory
+
+  std::uint32_t ends() const { return static_cast<std::uint32_t>(node_of.size()) + hosts; }
+  bool is_host(Rank end) const { return end.value >= node_of.size(); }
+  Rank host(Rank rank) const { return Rank(node_of.size() + host_of[rank.value]); }
 
   bool same_node(Rank a, Rank b) const { return node_of[a.value] == node_of[b.value]; }
   Way way(Rank a, Rank b) const {
+    if (hosts > 0 && (is_host(a) || is_host(b))) return Way::host;
     if (same_node(a, b)) return Way::domain;
     if (!shaped) return Way::leaf;
     if (bus_of[a.value] == bus_of[b.value]) return Way::bus;
@@ -60,16 +73,17 @@ struct Network {
     return slowest(a, b);
   }
 
-  // Links: by rank its switch link, by NIC, by rank its bus link, by leaf; up even, down odd.
+  // Links: by rank its switch link, by NIC, by rank its bus link, by leaf; up even, down odd. Then by host
+  // its memory, even.
   Crossing crossing(Rank a, Rank b) const {
     const auto ranks = static_cast<std::uint32_t>(node_of.size());
-    if (same_node(a, b)) return {{2 * a.value, 2 * b.value + 1}, 2};
+    if (way(a, b) == Way::domain) return {{2 * a.value, 2 * b.value + 1}, 2};
     if (!shaped) return {{2 * (ranks + a.value), 2 * (ranks + b.value) + 1}, 2};
     return shaped_crossing(a, b);
   }
   std::uint32_t links() const {
     const auto ranks = static_cast<std::uint32_t>(node_of.size());
-    return shaped ? 6 * ranks + 2 * leaves : 4 * ranks;
+    return shaped ? 6 * ranks + 2 * leaves + 2 * hosts : 4 * ranks;
   }
   BytesPerSecond capacity(std::uint32_t link) const;
 
@@ -78,8 +92,12 @@ struct Network {
   Crossing shaped_crossing(Rank a, Rank b) const;
 };
 
+// Whether there are copies to hosts: of all ranks, or of those that stand for all others of their node
+// (folded), which have as much of its memory as each of them would.
+enum class HostCopies : std::uint8_t { none, all, folded };
 // Of the cluster's first ranks.
-Network make_network(const Cluster& cluster, std::uint32_t ranks);
+Network make_network(const Cluster& cluster, std::uint32_t ranks,
+                     HostCopies copies = HostCopies::none);
 // A leaf's uplinks together: the rate of its NICs ÷ oversubscription.
 BytesPerSecond leaf_rate(const Cluster& cluster);
 

@@ -54,6 +54,7 @@ std::optional<Recompute> recompute_of(Recipe recipe) {
     case Recipe::layout:
       return {};
     case Recipe::none:
+    case Recipe::offload:
       return Recompute::none;
     case Recipe::selective:
       return Recompute::selective;
@@ -61,6 +62,10 @@ std::optional<Recompute> recompute_of(Recipe recipe) {
       return Recompute::full;
   }
   return {};
+}
+
+bool offloads(const ModuleLayout& layout, Recipe recipe) {
+  return recipe == Recipe::offload || (recipe == Recipe::layout && layout.offload_activations);
 }
 
 const char* name(Recompute recompute) {
@@ -204,6 +209,7 @@ std::string describe(const ModuleLayout& layout) {
   if (layout.shard_ranks > 0) text += " over " + std::to_string(layout.shard_ranks);
   if (layout.recompute != Recompute::none)
     text += std::string(" recompute ") + name(layout.recompute) + range_text(layout);
+  if (layout.offload_activations) text += " offload activations";
   if (layout.ahead > 0) text += " ahead " + std::to_string(layout.ahead);
   if (!layout.blocks.empty()) text += " blocks " + runs_text(layout.blocks);
   return text;
@@ -226,6 +232,7 @@ std::string brief(const ModuleLayout& layout) {
   if (layout.recompute != Recompute::none)
     text += layout.recompute == Recompute::full ? " rc" : " sel";
   if (!layout.recompute_blocks.empty()) text += range_text(layout).substr(3);
+  if (layout.offload_activations) text += " off";
   if (!layout.blocks.empty()) text += "*";
   if (layout.ahead > 0) text += "+" + std::to_string(layout.ahead);
   return text;

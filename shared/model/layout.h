@@ -86,9 +86,10 @@ struct WorkCurve {
 };
 // What a work costs each rank of a stage: seconds of its forward, of its backward (of the input, of the
 // weights) and of its message to the next stage; bytes that it keeps in between, and from the first part of
-// a backward to the second.
+// a backward to the second; of those kept in between, bytes that go to the host and back, and the seconds of
+// either copy.
 struct StageCurves {
-  WorkCurve forward, input, weight, message, kept, held;
+  WorkCurve forward, input, weight, message, kept, held, moved{}, copy{};
   bool operator==(const StageCurves&) const = default;
 };
 // By what planner dip orders the turns of a branch (shared/plan/searched_step.h).
@@ -114,7 +115,9 @@ struct ModuleLayout {
   int shard_ranks = 0;  // HSDP: ranks a shard group spans; 0: the whole dp group
   Recompute recompute = Recompute::none;
   std::vector<int> recompute_blocks;  // first and last+1 of the blocks it holds for; empty: all
-  int expert_tp = 0;                  // 0: tp
+  // Tapes wait for their backwards in the host's memory, but for those wanted soon (shared/plan/lower.h).
+  bool offload_activations = false;
+  int expert_tp = 0;  // 0: tp
   TokenAssignment tokens = TokenAssignment::contiguous;
   ContextAttention cp_attention = ContextAttention::all_gather;
   // Key/value heads of a tensor-parallel rank that all-gather brings at a time, the next of them beside the
@@ -185,6 +188,7 @@ const char* name(Shard shard);
 const char* name(Recompute recompute);
 // What a forward's recipe says; empty: what the layout does.
 std::optional<Recompute> recompute_of(Recipe recipe);
+bool offloads(const ModuleLayout& layout, Recipe recipe);
 const char* name(TokenAssignment tokens);
 const char* name(ContextAttention attention);
 const char* name(Spread spread);
@@ -200,7 +204,8 @@ std::string describe(const ModuleLayout& layout);
 std::string describe(const Model& model, const Layout& layout);
 // The same in few words, for tables: "apart  64:TP4s PP2 Z1 | TP8s PP7 Z1 1f1b x128". s: sequence
 // parallelism; V: virtual stages; Z1, Z2, Z3: shard optimizer, gradients, full (ZeRO's stages), /8:
-// over 8 ranks; rc, sel: recompute full, selective; *: blocks of its own; 64: ranks of its own; x128/4: microbatches,
+// over 8 ranks; rc, sel: recompute full, selective; off: activations
+// offloaded; *: blocks of its own; 64: ranks of its own; x128/4: microbatches,
 // encoder work items, ph, il: encoder order phases, interleaved; +4: ahead.
 std::string brief(const Model& model, const Layout& layout);
 

@@ -19,6 +19,30 @@ std::string checks::nearest_divisors(std::int64_t value, std::int64_t asked) {
   return std::to_string(below) + (above ? " or " + std::to_string(above) : "");
 }
 
+namespace {
+
+Verdict check_offload(const Scenario& scenario, const Layout& layout) {
+  const Model& model = scenario.model;
+  bool moves = false;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (!layout.modules[m].offload_activations) continue;
+    moves = true;
+    const bool own = layout.placement != Placement::homogeneous &&
+                     model.modules[m].kind != ModuleKind::projector;
+    if (own && !needs_backward(model, ModuleId(m)))
+      return refuse(model.modules[m].name +
+                    ": offload_activations, but it has no backward to keep any for; leave it out");
+  }
+  for (const Turns& turns : layout.turns)
+    for (const Turn& turn : turns) moves = moves || turn.recipe == Recipe::offload;
+  if (!moves || scenario.cluster.host_link.rate.value > 0 || scenario.cluster.free_links) return {};
+  return refuse(
+      "offload_activations: the cluster does not say how fast an accelerator reaches its host's "
+      "memory; give it \"host_link\", such as \"63GBps\"");
+}
+
+}  // namespace
+
 std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout) {
   const Model& model = scenario.model;
   if (layout.modules.size() != model.modules.size())
@@ -43,6 +67,7 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   if (Verdict verdict = checks::check_placement(model, layout, scenario.cluster.ranks()))
     return verdict;
   if (Verdict verdict = checks::check_work(scenario, layout)) return verdict;
+  if (Verdict verdict = check_offload(scenario, layout)) return verdict;
   return checks::check_own_turns(scenario, layout);
 }
 

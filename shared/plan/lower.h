@@ -9,6 +9,11 @@
 //   divided gradients are summed after every backward. Step tail of a rank: what is left of the
 //   gradient sums, chunk by chunk, the world's step scalars, one update, gathers of what the update
 //   changed.
+//   Tapes that wait in the host's memory (ModuleLayout::offload_activations, Recipe::offload): of forwards
+//   whose backward is at least three turns on, since a turn passes beside either copy. Out, on a stream of
+//   its own, right after the forward; a turn begins when the tapes of all turns but the one before it
+//   have left, so that a slow link makes a step longer and not larger. Back, on another, while the turn
+//   before the backward runs. A chunk's inputs stay: the ranks before may still be sending them.
 // Evaluation: the forwards alone, nothing kept, no tail.
 // Buffers are as large as the executor's own; where a prediction is about another software stack,
 // as large as that one's (shared/plan/stack_sizes.h). Nothing else in a Program depends on it.

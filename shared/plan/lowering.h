@@ -162,8 +162,11 @@ struct ChunkState {
   OpId last_gradient;    // the last op that adds to its gradients
   OpId last_scatter;     // the last reduce-scatter of them, when it follows every backward
   std::vector<OpId> forwards, backwards;  // in their order, for receive slots
-  // By microbatch; held: what the weight part needs, kept: that is in the tape already.
-  std::vector<BufferId> tapes, held, kept;
+  // By microbatch; held: what the weight part needs, kept: that is in the tape already; away: the tape
+  // in the host's memory.
+  std::vector<BufferId> tapes, held, kept, away;
+  std::vector<OpId> offloads, fetches;         // likewise: what takes it there, what brings it back
+  std::vector<bool> moves;                     // likewise: whether it goes there
   std::vector<std::vector<BufferId>> arrived;  // likewise: inputs, kept until the backward
   std::vector<ChunkBytes> bytes;               // by microbatch, once it is known
   std::size_t sized = 0;                       // the microbatch of the last one made
@@ -183,6 +186,7 @@ struct Task {
   std::size_t role = 0, chunk = 0;
   TurnKind turn = TurnKind::forward;
   int microbatch = 0;
+  int order = 0;  // of its turn
   int after_sent =
       -1;  // a forward: the microbatch whose rows have to have left the stage before it
 };
@@ -207,6 +211,14 @@ class RankLowering {
   OpId slot_after(const std::vector<OpId>& turns) const;
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Task> tasks();
+  // Which tapes wait in the host's memory for the backward turn `order`.
+  void find_moves(std::size_t role, int microbatch, int order);
+  // At the first task of a turn: what comes back for the next one; what it waits for.
+  void begin_turn(const Task& task);
+  void offload(const Role& role, ChunkState& chunk, int microbatch, OpId after);
+  void fetch(const Role& role, ChunkState& chunk, int microbatch, OpId left);
+  OpId add_copy(const Role& role, const ChunkState& chunk, int microbatch, bool to_host,
+                const std::vector<OpId>& waits, const std::vector<BufferUse>& uses);
 
   void forward(Role& role, ChunkState& chunk, int microbatch, int after_sent);
   void backward(Role& role, ChunkState& chunk, int microbatch);
@@ -280,6 +292,15 @@ class RankLowering {
   OpId scatters_[2];  // of whole gradients: the last but one chunk's, and the last's
   std::vector<BufferId> freed_after_;  // gathered values that the op in hand uses last
   OpId last_compute_;
+  struct Move {
+    std::size_t role = 0, chunk = 0;
+    int microbatch = 0;
+  };
+  std::map<int, std::vector<Move>> fetches_;  // by the turn of the backward
+  std::map<std::pair<std::size_t, int>, int>
+      made_;                                    // by role and microbatch: the turn of the forward
+  int turn_ = -1;                               // in hand
+  std::vector<std::pair<int, OpId>> offloads_;  // by turn, rising
   std::vector<OpId> sent_;   // forward, since the last compute op, where that blocks
   std::vector<OpId> waits_;  // of the compute op in hand
   std::vector<BufferUse> uses_;

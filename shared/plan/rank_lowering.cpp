@@ -1,5 +1,5 @@
-// One rank's roles, how much their chunks keep, and the order of its compute ops. The ops themselves: rank_ops.cpp; after the
-// last of them: rank_tail.cpp.
+// One rank's roles, how much their chunks keep, and the order of its compute ops. The ops themselves: rank_ops.cpp, copies to
+// the host: rank_copies.cpp; after the last of them: rank_tail.cpp.
 #include "shared/plan/lowering.h"
 
 #include <algorithm>
@@ -17,6 +17,7 @@ void RankLowering::emit() {
     if (i == 0) gather_for(list, 0);
     if (i + 1 < list.size()) gather_for(list, i + 1);  // one ahead of its use
     const Task& task = list[i];
+    if (task.order != turn_) begin_turn(task);
     Role& role = roles_[task.role];
     ChunkState& chunk = role.chunks[task.chunk];
     freed_after_.clear();
@@ -72,6 +73,10 @@ void RankLowering::add_role(std::size_t branch, int place, std::size_t stage) {
     state.tapes.resize(microbatches);
     state.held.resize(microbatches);
     state.kept.resize(microbatches);
+    state.away.resize(microbatches);
+    state.offloads.resize(microbatches);
+    state.fetches.resize(microbatches);
+    state.moves.resize(microbatches);
     state.arrived.resize(microbatches);
     state.bytes.resize(microbatches);
     role.chunks.push_back(std::move(state));
@@ -257,6 +262,7 @@ std::vector<Task> RankLowering::tasks() {
     while (roles_[r].branch != turn.branch || roles_[r].stage != turn.stage) ++r;
     return r;
   };
+  int order = 0;
   for (const Turn& turn : b_.step_.turns(rank_)) {
     const std::size_t r = role_of(turn);
     Role& role = roles_[r];
@@ -264,14 +270,18 @@ std::vector<Task> RankLowering::tasks() {
     if (turn.kind == TurnKind::forward) {
       role.recipes[static_cast<std::size_t>(turn.work)] = turn.recipe;
       for (std::size_t c = 0; c < role.chunks.size(); ++c)
-        list.push_back({r, c, TurnKind::forward, microbatch, c == 0 ? last_sent[r] : -1});
+        list.push_back({r, c, TurnKind::forward, microbatch, order, c == 0 ? last_sent[r] : -1});
+      made_[{r, microbatch}] = order++;
       continue;
     }
     if (!b_.training_) continue;
     if (turn.kind == TurnKind::backward_input) role.splits[turn.work] = true;
+    const std::size_t before = list.size();
     for (std::size_t c = role.chunks.size(); c-- > 0;)
       if (returns_gradient(turn) ? role.chunks[c].visited : role.chunks[c].trained)
-        list.push_back({r, c, turn.kind, microbatch});
+        list.push_back({r, c, turn.kind, microbatch, order});
+    if (returns_gradient(turn)) find_moves(r, microbatch, order);
+    if (list.size() > before) ++order;
     if (returns_gradient(turn) && none_visited(role)) last_sent[r] = microbatch;
   }
   return list;

@@ -216,6 +216,7 @@ void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch, int af
   for (Port* port : chunk.outputs) leave(role, *port, false, microbatch, uses);
   chunk.forwards.push_back(add_compute(role, chunk, Phase::forward, microbatch, received, uses));
   for (Port* port : chunk.outputs) depart(role, *port, false, microbatch, chunk.forwards.back());
+  if (chunk.moves[m]) offload(role, chunk, microbatch, chunk.forwards.back());
 }
 
 void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
@@ -228,6 +229,7 @@ void RankLowering::backward(Role& role, ChunkState& chunk, int microbatch) {
   for (Port* port : chunk.outputs)
     if (port->link->input.gradient)
       received.push_back(arrive(role, *port, true, microbatch, slot, uses, nullptr));
+  received.push_back(chunk.fetches[m]);
   uses.push_back({chunk.tapes[m], Use::read});
   uses.push_back({chunk.tapes[m], Use::free});
   for (const BufferId input : chunk.arrived[m]) uses.push_back({input, Use::free});

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "shared/planner/bubble_filling.h"
+#include "shared/planner/host_copies.h"
 #include "shared/planner/memory_choice.h"
 #include "shared/planner/timetable.h"
 #include "shared/program/work.h"
@@ -27,9 +28,13 @@ StageCost cost_of(const StageCurves& stage, const WorkSize& size, bool apart) {
            curve.linear * static_cast<double>(size.tokens) + curve.constant;
   };
   const auto seconds = [&](const WorkCurve& curve) { return Seconds(at(curve)); };
-  return {seconds(stage.forward), seconds(stage.input), seconds(stage.weight),
+  return {seconds(stage.forward),
+          seconds(stage.input),
+          seconds(stage.weight),
           Bytes(std::llround(apart ? std::max(at(stage.kept), at(stage.held)) : at(stage.kept))),
-          seconds(stage.message)};
+          seconds(stage.message),
+          Bytes(std::llround(at(stage.moved))),
+          seconds(stage.copy)};
 }
 
 void take_larger(StageCost& most, const StageCost& other) {
@@ -38,6 +43,8 @@ void take_larger(StageCost& most, const StageCost& other) {
   most.weight = std::max(most.weight, other.weight);
   most.kept = std::max(most.kept, other.kept);
   most.message = std::max(most.message, other.message);
+  most.moved = std::max(most.moved, other.moved);
+  most.copy = std::max(most.copy, other.copy);
 }
 
 bool has_parts(const std::vector<Turns>& orders) {
@@ -135,15 +142,17 @@ StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
     for (const Turn& turn : turns)
       if (is_forward(turn))
         recipes[{turn.branch, turn.stage, static_cast<std::uint32_t>(turn.work)}] = turn.recipe;
-  return price_works(model, plan, batch, step, has_parts(step.orders),
-                     [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
-                       const auto& ways = plan.branches[branch].grid.stage_costs->ways;
-                       const Recipe recipe = recipes.at({branch, stage, work});
-                       const auto way =
-                           std::find_if(ways.begin(), ways.end(),
-                                        [&](const auto& one) { return one.recipe == recipe; });
-                       return (way == ways.end() ? ways.front() : *way).stages[stage];
-                     });
+  StepCosts costs = price_works(
+      model, plan, batch, step, has_parts(step.orders),
+      [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
+        const auto& ways = plan.branches[branch].grid.stage_costs->ways;
+        const Recipe recipe = recipes.at({branch, stage, work});
+        const auto way = std::find_if(ways.begin(), ways.end(),
+                                      [&](const auto& one) { return one.recipe == recipe; });
+        return (way == ways.end() ? ways.front() : *way).stages[stage];
+      });
+  pay_for_copies(step.orders, costs);
+  return costs;
 }
 
 namespace {
@@ -158,7 +167,7 @@ std::optional<Candidate> fitted(const Plan& plan, const std::vector<StepCosts>& 
                                 std::vector<Turns> orders) {
   const auto memory = choose_memory(ways, orders);
   if (!memory) return {};
-  const auto timed = timetable(chosen(ways, *memory), orders);
+  const auto timed = timetable(chosen(ways, *memory, orders), orders);
   const auto* table = std::get_if<Timetable>(&timed);
   if (!table) return {};
   for (Turns& turns : orders)

@@ -6,8 +6,9 @@
 //   Encoders' works are sub-microbatches where there are more of them than microbatches
 //   (shared/plan/assign.h); they are joined where the language module takes the microbatch.
 //   Backwards are whole or all in two parts, whichever is quicker.
-//   What a turn recomputes is the least that fits: of the ways that stage_costs has, which are those up to the
-//   module's `recompute` (shared/planner/memory_choice.h).
+//   What a turn recomputes, or sends to the host and back, is what takes the least time that fits: of the ways
+//   that stage_costs has, which are those up to the module's `recompute` and, with `offload_activations`,
+//   that one (shared/planner/memory_choice.h).
 // Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2), sections 4 and 5; own code.
 #pragma once
 

@@ -72,7 +72,7 @@ std::string wrong_orders(const Plan& plan, const StepPlan& step) {
     if (order >= step.orders.size()) return "there is no order " + std::to_string(order);
   for (const Turns& turns : step.orders)
     for (const Turn& turn : turns)
-      if (turn.kind > TurnKind::backward_weight || turn.recipe > Recipe::full || turn.work < 0)
+      if (turn.kind > TurnKind::backward_weight || turn.recipe > last_of(Recipe{}) || turn.work < 0)
         return "there is no such turn";
   if (step.receive_slots < 1) return "a message has nowhere to be received";
   return "";

@@ -2,47 +2,51 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <tuple>
+
+#include "shared/planner/host_copies.h"
 
 namespace polyphony {
 namespace {
 
 constexpr int kSteps = 200;  // of the prices
 
-// A (stage, work) on a rank: in flight at its forwards [first, last) of the rank.
+// A (stage, work) on a rank: in flight at moments [first, last) of the rank, and of those in [left, back) of
+// ways that move it without what moves.
 struct Held {
   std::size_t branch = 0, at = 0;
-  std::size_t first = 0, last = 0;
-  std::vector<double> seconds, bytes;  // by way
+  std::size_t first = 0, last = 0, left = 0, back = 0;
+  std::vector<double> seconds, bytes, moved;  // by way; moved: of bytes
+
+  double at_moment(std::size_t moment, std::size_t way) const {
+    return bytes[way] - (moment >= left && moment < back ? moved[way] : 0);
+  }
 };
 
 class RankChoice {
  public:
-  RankChoice(std::vector<Held> held, std::size_t forwards, double room)
-      : held_(std::move(held)), forwards_(forwards), room_(room) {}
+  RankChoice(std::vector<Held> held, std::size_t moments, double room)
+      : held_(std::move(held)), moments_(moments), room_(room) {}
 
   // False: not even the leanest ways fit.
   bool run() {
     std::vector<int> lean(held_.size());
-    for (std::size_t h = 0; h < held_.size(); ++h)
-      lean[h] = static_cast<int>(std::min_element(held_[h].bytes.begin(), held_[h].bytes.end()) -
-                                 held_[h].bytes.begin());
-    if (!fits(lean)) return false;
+    for (std::size_t h = 0; h < held_.size(); ++h) lean[h] = leanest(held_[h]);
+    if (!fits(lean) && !mend_lean(lean)) return false;
     lean_ = lean;
     best_ = mended(lean);
     seconds_ = sum(best_);
     bound_ = 0;
     for (const Held& held : held_)
       bound_ += *std::min_element(held.seconds.begin(), held.seconds.end());
-    std::vector<double> prices(forwards_, 0.0);
+    std::vector<double> prices(moments_, 0.0);
     double stretch = 1;
     for (int step = 0; step < kSteps && seconds_ > bound_ * (1 + 1e-9); ++step) {
       const std::vector<int> relaxed = cheapest(prices);
       const std::vector<double> used = usage(relaxed);
       double value = sum(relaxed), squares = 0;
-      for (std::size_t f = 0; f < forwards_; ++f) {
+      for (std::size_t f = 0; f < moments_; ++f) {
         value += prices[f] * (used[f] - room_);
         const double over = used[f] - room_;
         if (over > 0 || prices[f] > 0) squares += over * over;
@@ -57,7 +61,7 @@ class RankChoice {
       }
       if (squares == 0) break;  // the relaxed choice fits
       const double by = stretch * (seconds_ - value) / squares;
-      for (std::size_t f = 0; f < forwards_; ++f)
+      for (std::size_t f = 0; f < moments_; ++f)
         prices[f] = std::max(0.0, prices[f] + by * (used[f] - room_));
     }
     bound_ = std::min(bound_, seconds_);
@@ -71,15 +75,45 @@ class RankChoice {
 
  private:
   std::vector<double> usage(const std::vector<int>& ways) const {
-    std::vector<double> change(forwards_ + 1, 0.0);
+    std::vector<double> change(moments_ + 1, 0.0);
     for (std::size_t h = 0; h < held_.size(); ++h) {
-      const double bytes = held_[h].bytes[std::size_t(ways[h])];
-      change[held_[h].first] += bytes;
-      change[held_[h].last] -= bytes;
+      const auto way = std::size_t(ways[h]);
+      change[held_[h].first] += held_[h].bytes[way];
+      change[held_[h].last] -= held_[h].bytes[way];
+      change[held_[h].left] -= held_[h].moved[way];
+      change[held_[h].back] += held_[h].moved[way];
     }
     std::partial_sum(change.begin(), change.end(), change.begin());
     change.pop_back();
     return change;
+  }
+  // Bytes times moments.
+  static double area(const Held& held, std::size_t way) {
+    return held.bytes[way] * static_cast<double>(held.last - held.first) -
+           held.moved[way] * static_cast<double>(held.back - held.left);
+  }
+  static int leanest(const Held& held) {
+    std::size_t best = 0;
+    for (std::size_t j = 1; j < held.bytes.size(); ++j)
+      if (area(held, j) < area(held, best)) best = j;
+    return static_cast<int>(best);
+  }
+  // No way is the leanest at all moments where some move: those that are too much at some moment take the
+  // way that has the least there.
+  bool mend_lean(std::vector<int>& ways) const {
+    for (std::size_t f = 0; f < moments_; ++f) {
+      std::vector<double> used = usage(ways);
+      for (std::size_t h = 0; h < held_.size() && used[f] > room_; ++h) {
+        const Held& held = held_[h];
+        if (f < held.first || f >= held.last) continue;
+        const auto now = std::size_t(ways[h]);
+        for (std::size_t j = 0; j < held.bytes.size(); ++j)
+          if (held.at_moment(f, j) < held.at_moment(f, std::size_t(ways[h])))
+            ways[h] = static_cast<int>(j);
+        used[f] += held.at_moment(f, std::size_t(ways[h])) - held.at_moment(f, now);
+      }
+    }
+    return fits(ways);
   }
   // Sums of bytes below 2^53 are exact.
   bool fits(const std::vector<int>& ways) const {
@@ -94,16 +128,18 @@ class RankChoice {
   }
 
   std::vector<int> cheapest(const std::vector<double>& prices) const {
-    std::vector<double> before(forwards_ + 1, 0.0);
+    std::vector<double> before(moments_ + 1, 0.0);
     std::partial_sum(prices.begin(), prices.end(), before.begin() + 1);
     std::vector<int> ways;
     for (const Held& held : held_) {
-      const double price = before[held.last] - before[held.first];
+      const double price = before[held.last] - before[held.first],
+                   away = before[held.back] - before[held.left];
+      const auto priced = [&](std::size_t j) {
+        return held.seconds[j] + price * held.bytes[j] - away * held.moved[j];
+      };
       int best = 0;
       for (std::size_t j = 1; j < held.seconds.size(); ++j)
-        if (held.seconds[j] + price * held.bytes[j] <
-            held.seconds[std::size_t(best)] + price * held.bytes[std::size_t(best)])
-          best = static_cast<int>(j);
+        if (priced(j) < priced(std::size_t(best))) best = static_cast<int>(j);
       ways.push_back(best);
     }
     return ways;
@@ -111,14 +147,16 @@ class RankChoice {
 
   // Those of `wanted` that fit, the greatest gain a byte and moment first, then whatever else does.
   std::vector<int> mended(const std::vector<int>& wanted) const {
-    std::vector<int> ways = lean_;
+    std::vector<int> ways = fits(wanted) ? wanted : lean_;
     std::vector<double> used = usage(ways);
     const auto take = [&](std::size_t h, int way) {
       const Held& held = held_[h];
-      const double more = held.bytes[std::size_t(way)] - held.bytes[std::size_t(ways[h])];
+      const auto more = [&](std::size_t f) {
+        return held.at_moment(f, std::size_t(way)) - held.at_moment(f, std::size_t(ways[h]));
+      };
       for (std::size_t f = held.first; f < held.last; ++f)
-        if (used[f] + more > room_) return;
-      for (std::size_t f = held.first; f < held.last; ++f) used[f] += more;
+        if (more(f) > 0 && used[f] + more(f) > room_) return;
+      for (std::size_t f = held.first; f < held.last; ++f) used[f] += more(f);
       ways[h] = way;
     };
     struct Upgrade {
@@ -133,8 +171,7 @@ class RankChoice {
         const Held& held = held_[h];
         const auto lean = std::size_t(lean_[h]);
         const double gain = held.seconds[lean] - held.seconds[j],
-                     more = (held.bytes[j] - held.bytes[lean]) *
-                            static_cast<double>(held.last - held.first);
+                     more = area(held, j) - area(held, lean);
         if (gain > 0)
           upgrades.push_back({wanted[h] == static_cast<int>(j),
                               more > 0 ? gain / more : std::numeric_limits<double>::infinity(), h,
@@ -151,7 +188,7 @@ class RankChoice {
   }
 
   std::vector<Held> held_;
-  std::size_t forwards_;
+  std::size_t moments_;
   double room_;
   std::vector<int> lean_, best_;
   double seconds_ = 0, bound_ = 0;
@@ -162,36 +199,49 @@ class RankChoice {
 std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
                                           const std::vector<Turns>& orders) {
   const StepCosts& first = ways.front();
+  StepCosts quickest = first;  // of each turn
+  bool moves = false;
   MemoryChoice choice;
-  for (const BranchCosts& branch : first.branches) choice.way.emplace_back(branch.costs.size(), 0);
+  for (std::size_t b = 0; b < first.branches.size(); ++b) {
+    std::vector<StageCost>& costs = quickest.branches[b].costs;
+    choice.way.emplace_back(costs.size(), 0);
+    for (const StepCosts& way : ways)
+      for (std::size_t at = 0; at < costs.size(); ++at) {
+        const StageCost& cost = way.branches[b].costs[at];
+        moves = moves || cost.moved > Bytes(0);
+        costs[at].forward = std::min(costs[at].forward, cost.forward);
+        costs[at].input = std::min(costs[at].input, cost.input);
+        costs[at].weight = std::min(costs[at].weight, cost.weight);
+      }
+  }
   double seconds = 0, bound = 0;
   for (std::size_t r = 0; r < orders.size(); ++r) {
+    // Of each turn: how many moments come before it.
+    std::vector<std::size_t> before{0};
+    for (const Turn& turn : orders[r])
+      before.push_back(before.back() + (moves || is_forward(turn) ? 1 : 0));
+    const std::size_t moments = before.back();
+    const auto moment = [&](int position) { return before[static_cast<std::size_t>(position)]; };
     std::vector<Held> held;
-    std::map<std::tuple<int, int, int>, std::size_t> open;
-    std::size_t forwards = 0;
-    for (const Turn& turn : orders[r]) {
-      const std::tuple key(turn.branch, turn.stage, turn.work);
-      if (is_forward(turn)) {
-        const BranchCosts& branch = first.branches[turn.branch];
-        const auto at = static_cast<std::size_t>(turn.stage) * branch.microbatch_of.size() +
-                        static_cast<std::size_t>(turn.work);
-        Held one{turn.branch, at, forwards++, 0, {}, {}};
-        for (const StepCosts& way : ways) {
-          const StageCost& cost = way.branches[turn.branch].costs[at];
-          one.seconds.push_back((cost.forward + cost.input + cost.weight).count());
-          one.bytes.push_back(branch.learns ? static_cast<double>(cost.kept.value) : 0);
-        }
-        open[key] = held.size();
-        held.push_back(std::move(one));
-      } else if (const auto of = open.find(key); of != open.end()) {
-        held[of->second].last = forwards;  // of a backward in two parts the second
+    for (const Trip& trip : find_trips(quickest, orders[r])) {
+      const bool learns = first.branches[trip.branch].learns;
+      Held one{trip.branch, trip.at, moment(trip.forward), moment(trip.last + 1), 0, 0, {}, {}, {}};
+      if (trip.backward < 0) one.last = learns ? moments : one.first + 1;
+      if (trip.goes()) one.left = moment(trip.forward + 2), one.back = moment(trip.backward - 1);
+      for (const StepCosts& way : ways) {
+        const StageCost& cost = way.branches[trip.branch].costs[trip.at];
+        const bool leaves = cost.moved > Bytes(0);
+        Seconds time = cost.forward + cost.input + cost.weight;
+        if (leaves) time += trip.paid_out(cost.copy) + trip.paid_back(cost.copy);
+        one.seconds.push_back(time.count());
+        one.bytes.push_back(learns ? static_cast<double>((cost.kept + cost.moved).value) : 0);
+        one.moved.push_back(learns ? static_cast<double>(cost.moved.value) : 0);
       }
+      held.push_back(std::move(one));
     }
-    for (Held& one : held)
-      if (one.last == 0) one.last = first.branches[one.branch].learns ? forwards : one.first + 1;
     const double room = first.capacity.empty() ? std::numeric_limits<double>::max()
                                                : static_cast<double>(first.capacity[r].value);
-    RankChoice rank(std::move(held), forwards, room);
+    RankChoice rank(std::move(held), moments, room);
     if (!rank.run()) return {};
     for (std::size_t h = 0; h < rank.held().size(); ++h)
       choice.way[rank.held()[h].branch][rank.held()[h].at] = rank.best()[h];
@@ -203,11 +253,13 @@ std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
   return choice;
 }
 
-StepCosts chosen(const std::vector<StepCosts>& ways, const MemoryChoice& choice) {
+StepCosts chosen(const std::vector<StepCosts>& ways, const MemoryChoice& choice,
+                 const std::vector<Turns>& orders) {
   StepCosts costs = ways.front();
   for (std::size_t b = 0; b < costs.branches.size(); ++b)
     for (std::size_t at = 0; at < costs.branches[b].costs.size(); ++at)
       costs.branches[b].costs[at] = ways[std::size_t(choice.way[b][at])].branches[b].costs[at];
+  pay_for_copies(orders, costs);
   return costs;
 }
 

@@ -1,9 +1,11 @@
-// What every turn recomputes, once the order of turns stands: the least time that fits, of several ways
-// to run each (stage, work) that take time for memory.
-//   minimise   Σ seconds of the chosen ways, forwards and backwards
-//   such that  on every rank, whenever a forward starts, what the works in flight keep is no more than
-//              the rank has room for
-// Ranks are apart: a multiple-choice knapsack with one constraint a forward, solved by prices of memory
+// What every turn recomputes, or sends to the host and back, once the order of turns stands: the least time
+// that fits, of several ways to run each (stage, work) that take time for memory.
+//   minimise   Σ seconds of the chosen ways, forwards, backwards, and of copies what they take longer than
+//              the quickest turns beside which they run (shared/planner/host_copies.h)
+//   such that  on every rank, at every moment, what the works in flight keep is no more than the rank has
+//              room for. Moments are starts of forwards; where tapes may move, of all turns: these are there
+//              with the forward and the turn behind it, and with the backward and the turn before
+// Ranks are apart: a multiple-choice knapsack with one constraint a moment, solved by prices of memory
 // (Lagrangian multipliers, subgradient steps) with a greedy mending of each relaxed choice. The relaxed sums
 // are bounds below, so that the gap is known; 0 proves the choice. Shorter turns in the same order never end later.
 // Source of the problem: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2), §5.3, which gives it to an
@@ -30,7 +32,8 @@ struct MemoryChoice {
 std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
                                           const std::vector<Turns>& orders);
 
-// The step with these choices.
-StepCosts chosen(const std::vector<StepCosts>& ways, const MemoryChoice& choice);
+// The step with these choices, copies paid for.
+StepCosts chosen(const std::vector<StepCosts>& ways, const MemoryChoice& choice,
+                 const std::vector<Turns>& orders);
 
 }  // namespace polyphony

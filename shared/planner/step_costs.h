@@ -20,6 +20,8 @@ struct StageCost {
   Seconds forward{}, input{}, weight{};  // a whole backward lasts input + weight
   Bytes kept{};                          // from the forward's start to the backward's end
   Seconds message{};  // to the next stage, and of its gradient back, where ranks differ
+  Bytes moved{};      // kept besides, to go to the host and back where the order has room
+  Seconds copy{};     // of them, either way (shared/planner/host_copies.h)
   bool operator==(const StageCost&) const = default;
 };
 struct BranchCosts {

@@ -54,7 +54,8 @@ class NodeMaker {
                          next_rendezvous(value.group, program_.rank_of(value)),
                          {NodeKind::compute, op});
     } else {
-      node = add({NodeKind::compute, op});
+      const bool copies = std::holds_alternative<HostCopy>(value.what);
+      node = add({copies ? NodeKind::copy : NodeKind::compute, op});
     }
     draft_.op_start[op] = draft_.op_end[op] = node;
   }

@@ -1,7 +1,7 @@
 // The Program as a graph of activities, in topological order: what estimate() walks and the SimGrid
 // runner plays.
 //   node kinds: `join` (takes no time: the start or end of an op made of several parts), `compute`,
-//   `message`, `collective`. An exchange op is a start join, one node per message (shared with the
+//   `message`, `collective`, `copy`. An exchange op is a start join, one node per message (shared with the
 //   other end), and an end join unless it has one message, which then ends it. A collective
 //   instance, and a compute op with inner collectives, is one node shared by its group. Edges: 2
 //   per member and message, never n×n.
@@ -17,12 +17,12 @@
 
 namespace polyphony {
 
-enum class NodeKind : std::uint8_t { join, compute, message, collective };
+enum class NodeKind : std::uint8_t { join, compute, message, collective, copy };
 
 struct Node {
   NodeKind kind = NodeKind::join;
   std::uint32_t what =
-      0;  // join, compute, collective: an op id (of the first member); message: a message id
+      0;  // join, compute, collective, copy: an op id (of the first member); message: a message id
   bool operator==(const Node&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "shared/error.h"
 #include "shared/program/work.h"
@@ -39,23 +40,26 @@ Shares shares_of(const Program& program, const Compute& compute) {
 std::vector<HeldSample> held_samples(const Program& program, const Timeline& timeline, Rank rank,
                                      Seconds when) {
   POLYPHONY_CHECK(timeline.ops.size() == program.ops.size(), "a Timeline of some ranks only");
-  std::map<BufferId, const Compute*> live;
+  std::map<BufferId, Compute> live;  // for what
   const Range ops = program.ops_of(rank);
   for (auto op = ops.begin; op < ops.end; ++op) {
     const OpTime& time = timeline.ops[op];
-    const auto* compute = std::get_if<Compute>(&program.ops[op].what);
+    std::optional<Compute> holder;
+    if (const auto* compute = std::get_if<Compute>(&program.ops[op].what)) holder = *compute;
+    if (const auto* copy = std::get_if<HostCopy>(&program.ops[op].what))
+      holder = Compute{.module = copy->module, .layers = copy->layers, .work = copy->work};
     const Range uses = program.ops[op].buffers;
     for (auto i = uses.begin; i < uses.end; ++i) {
       const BufferUse& use = program.buffer_uses[i];
-      if (use.use == Use::allocate && compute != nullptr && time.start <= when)
-        live[use.buffer] = compute;
+      if (program.buffers[use.buffer.value].kind == BufferKind::host) continue;
+      if (use.use == Use::allocate && holder && time.start <= when) live[use.buffer] = *holder;
       const bool gone = time.end < when || (time.end == when && time.end > time.start);
       if (use.use == Use::free && gone) live.erase(use.buffer);
     }
   }
   std::map<std::uint32_t, double> bytes;
   for (const auto& [buffer, compute] : live)
-    for (const auto& [sample, share] : shares_of(program, *compute))
+    for (const auto& [sample, share] : shares_of(program, compute))
       bytes[sample] += share * static_cast<double>(program.buffers[buffer.value].bytes.value);
   std::vector<HeldSample> result;
   for (const auto& [sample, held] : bytes)

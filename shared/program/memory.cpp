@@ -9,14 +9,15 @@ namespace polyphony {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffu;
-static_assert(static_cast<std::size_t>(BufferKind::workspace) + 1 == kBufferKinds);
+static_assert(static_cast<std::size_t>(BufferKind::host) + 1 == kBufferKinds);
 
 using ByKind = std::array<Bytes, kBufferKinds>;
 
+// On the device.
 Bytes total(const ByKind& bytes) {
   Bytes sum{};
   for (const Bytes kind : bytes) sum += kind;
-  return sum;
+  return sum - bytes[static_cast<std::size_t>(BufferKind::host)];
 }
 
 // Finds an op's time in a Timeline, which may hold one rank only.
@@ -98,14 +99,20 @@ void gather(const Program& program, const Times& times, Rank rank, std::vector<C
 }
 
 RankMemory find_peak(const ByKind& at_start, const std::vector<Change>& changes) {
-  RankMemory result{total(at_start), Seconds(0), at_start};
+  RankMemory result{total(at_start), Seconds(0), at_start, {}};
   ByKind now = at_start;
-  Bytes sum = result.peak;
+  Bytes sum = result.peak, host{};
   for (const Change& change : changes) {
-    now[static_cast<std::size_t>(change.kind)] += change.bytes;
+    Bytes& kind = now[static_cast<std::size_t>(change.kind)];
+    kind += change.bytes;
+    if (change.kind == BufferKind::host) {
+      host = std::max(host, kind);
+      continue;
+    }
     sum += change.bytes;
-    if (sum > result.peak) result = {sum, change.time, now};
+    if (sum > result.peak) result = {sum, change.time, now, {}};
   }
+  result.host = host;
   return result;
 }
 
@@ -131,6 +138,7 @@ std::vector<std::pair<Seconds, Bytes>> memory_curve(const Program& program,
   Bytes sum = total(resident(program)[rank.value]);
   std::vector<std::pair<Seconds, Bytes>> curve{{Seconds(0), sum}};
   for (const Change& change : changes) {
+    if (change.kind == BufferKind::host) continue;
     sum += change.bytes;
     if (curve.back().first != change.time) curve.emplace_back(change.time, sum);
     curve.back().second = sum;

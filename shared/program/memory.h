@@ -11,12 +11,13 @@
 
 namespace polyphony {
 
-inline constexpr std::size_t kBufferKinds = 7;
+inline constexpr std::size_t kBufferKinds = 8;
 
 struct RankMemory {
   Bytes peak{};
   Seconds when{};
-  std::array<Bytes, kBufferKinds> at_peak{};  // by BufferKind
+  std::array<Bytes, kBufferKinds> at_peak{};  // by BufferKind; the host's has no part in the peak
+  Bytes host{};                               // the most that waits in the host's memory
 };
 std::vector<RankMemory> predict_memory(const Program& program, const Timeline& timeline);
 

@@ -54,6 +54,12 @@ struct Describer {
 
   std::string operator()(const Update&) const { return "update"; }
 
+  std::string operator()(const HostCopy& copy) const {
+    return std::string(copy.to_host ? "offload " : "fetch ") +
+           describe_chunk(program, copy.module, copy.layers) + " work " +
+           std::to_string(copy.work.value);
+  }
+
   Rank peer(const Exchange& exchange, std::uint32_t i) const {
     const Message& message = program.messages[program.exchange_messages[i].value];
     return exchange.sends ? message.destination : message.source;
@@ -82,6 +88,8 @@ const char* name(StreamKind kind) {
       return "send";
     case StreamKind::receive:
       return "receive";
+    case StreamKind::copy:
+      return "copy";
   }
   return "?";
 }
@@ -118,6 +126,8 @@ const char* name(BufferKind kind) {
       return "optimizer";
     case BufferKind::workspace:
       return "workspace";
+    case BufferKind::host:
+      return "host";
   }
   return "?";
 }

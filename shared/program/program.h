@@ -33,7 +33,7 @@
 
 namespace polyphony {
 
-enum class StreamKind : std::uint8_t { compute, collective, send, receive };
+enum class StreamKind : std::uint8_t { compute, collective, send, receive, copy };
 enum class BufferKind : std::uint8_t {
   tape,
   boundary,
@@ -41,12 +41,13 @@ enum class BufferKind : std::uint8_t {
   parameter,
   gradient,
   optimizer,
-  workspace
+  workspace,
+  host  // of a tape, in the memory of the rank's node: not on the device
 };
 enum class Use : std::uint8_t { allocate, read, write, accumulate, free };
 
 // One rank's ordered queue. Names: "compute", "collective", and for messages the edge and direction
-// ("vision>language send").
+// ("vision>language send"); "to host", "from host".
 struct Stream {
   Rank rank{};
   StreamKind kind = StreamKind::compute;
@@ -172,11 +173,22 @@ struct Update {
   bool operator==(const Update&) const = default;
 };
 
+// What one compute op keeps, to the host's memory after its forward, or back before its backward: out, its
+// tape's buffers are read and freed and one of the host's is written; back, the other way round.
+struct HostCopy {
+  bool to_host = true;
+  ModuleId module{};
+  LayerRange layers{};
+  WorkId work{};
+  Bytes bytes{};
+  bool operator==(const HostCopy&) const = default;
+};
+
 struct Op {
   StreamId stream{};
   GroupId group{};  // compute: the tensor-parallel group its inner collectives run over; invalid
                     // when there are none
-  std::variant<Compute, Exchange, Collective, Update> what;
+  std::variant<Compute, Exchange, Collective, Update, HostCopy> what;
   Range waits_for{};  // positions in Program::waits
   Range buffers{};    // positions in Program::buffer_uses
   bool operator==(const Op&) const = default;

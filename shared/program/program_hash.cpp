@@ -37,12 +37,12 @@ auto fields(const Model& value) {
   return std::tie(modules, edges);
 }
 auto fields(const ModuleLayout& value) {
-  const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks, expert_tp,
-               tokens, cp_attention, cp_heads, row_split, spread, first_rank, ranks, blocks, ahead,
-               item_cost, sub_microbatch, stage_costs] = value;
+  const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
+               offload_activations, expert_tp, tokens, cp_attention, cp_heads, row_split, spread,
+               first_rank, ranks, blocks, ahead, item_cost, sub_microbatch, stage_costs] = value;
   return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
-                  expert_tp, tokens, cp_attention, cp_heads, row_split, spread, first_rank, ranks,
-                  blocks, ahead, sub_microbatch);
+                  offload_activations, expert_tp, tokens, cp_attention, cp_heads, row_split, spread,
+                  first_rank, ranks, blocks, ahead, sub_microbatch);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;
@@ -117,6 +117,10 @@ auto fields(const Collective& value) {
 auto fields(const Update& value) {
   const auto& [params] = value;
   return std::tie(params);
+}
+auto fields(const HostCopy& value) {
+  const auto& [to_host, module, layers, work, bytes] = value;
+  return std::tie(to_host, module, layers, work, bytes);
 }
 auto fields(const Op& value) {
   const auto& [stream, group, what, waits_for, buffers] = value;

@@ -149,6 +149,7 @@ bool is_resident(const Program& program, const std::vector<Event>& events, std::
     case BufferKind::boundary:
     case BufferKind::boundary_gradient:
     case BufferKind::workspace:
+    case BufferKind::host:
       return false;
     case BufferKind::parameter:
     case BufferKind::gradient:

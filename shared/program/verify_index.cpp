@@ -189,6 +189,27 @@ class IndexCheck {
     }
   }
 
+  // What leaves a device is what comes to its host, and back.
+  void check_what(Rank, const Here& here, const HostCopy& copy) {
+    if (!inside(copy.module, program_.model.modules) || !inside(copy.work, program_.works)) {
+      bad(here.text() + ": no such module or work");
+      return;
+    }
+    const Range uses = program_.ops[here.op.value].buffers;
+    Bytes read{}, written{};
+    for (std::uint32_t i = uses.begin; i < uses.end; ++i) {
+      const BufferUse& use = program_.buffer_uses[i];
+      const Buffer& buffer = program_.buffers[use.buffer.value];
+      const bool host = buffer.kind == BufferKind::host;
+      if (!host && buffer.kind != BufferKind::tape) bad(here.text() + ": copies what is no tape");
+      if (use.use == Use::read && host != copy.to_host) read += buffer.bytes;
+      if (use.use == Use::write && host == copy.to_host) written += buffer.bytes;
+    }
+    if (read != copy.bytes || written != copy.bytes)
+      bad(here.text() + ": copies " + std::to_string(copy.bytes.value) + " bytes of " +
+          std::to_string(read.value) + " into " + std::to_string(written.value));
+  }
+
   void check_what(Rank rank, const Here& here, const Update& update) {
     if (!inside(update.params, program_.params)) {
       bad(here.text() + ": parameter groups outside their table");

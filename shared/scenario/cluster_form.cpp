@@ -71,6 +71,14 @@ const ObjectForm& cluster_form() {
        {"bus", link_rate_form("31.5GBps"),
         "an accelerator's PCIe link, one direction: between domains of one node, and to its NIC"},
        {"bus_latency", latency_form("2us"), "of that bus"},
+       {"host_link", link_rate_form("63GBps"),
+        "an accelerator's, to its node's memory, one direction: a shipped device's own when "
+        "absent, "
+        "the bus where one is said"},
+       {"host_latency", latency_form("2us"), "of that link"},
+       {"host_memory_rate", link_rate_form("614.4GBps"),
+        "of a node's memory, reads and writes together: a shipped device's own when absent; never "
+        "short where nothing is known"},
        {"leaf", object_form(leaf_form()),
         "switches that join the nodes; one that never blocks when absent"},
        {"free_links", boolean_form(),

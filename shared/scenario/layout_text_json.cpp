@@ -14,6 +14,10 @@ Json numbers(const StageCurves& stage) {
        {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept, &stage.held})
     for (const double number : {curve->square, curve->linear, curve->constant})
       list.push_back(number);
+  if (stage.moved == WorkCurve{} && stage.copy == WorkCurve{}) return list;
+  for (const WorkCurve* curve : {&stage.moved, &stage.copy})
+    for (const double number : {curve->square, curve->linear, curve->constant})
+      list.push_back(number);
   return list;
 }
 
@@ -38,6 +42,7 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.shard_ranks != 0) json["shard_ranks"] = grid.shard_ranks;
   json["recompute"] = name(grid.recompute);
   if (!grid.recompute_blocks.empty()) json["recompute_blocks"] = grid.recompute_blocks;
+  if (grid.offload_activations) json["offload_activations"] = true;
   if (grid.expert_tp != 0) json["expert_tp"] = grid.expert_tp;
   if (grid.tokens != TokenAssignment::contiguous) json["tokens"] = name(grid.tokens);
   if (grid.cp_attention != ContextAttention::all_gather)
@@ -78,6 +83,8 @@ Json layout_json(const Layout& layout, const Model& model) {
         part["recompute"] = name(own.recompute);
         if (!own.recompute_blocks.empty()) part["recompute_blocks"] = own.recompute_blocks;
       }
+      if (own.offload_activations != all.offload_activations)
+        part["offload_activations"] = own.offload_activations;
       if (own.shard != all.shard) part["shard"] = name(own.shard);
       if (part.empty()) json.erase(model.modules[m].name);
     }

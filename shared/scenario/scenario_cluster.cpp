@@ -32,6 +32,7 @@ void use_device(Cluster& cluster, const ShippedDevice& device) {
   cluster.device = device.device;
   cluster.node_link = device.node_link;
   cluster.fabric_link = device.fabric_link;
+  cluster.host_link = device.host_link;
   cluster.profile = default_profile(device.device.name);
   cluster.busy_power = device.busy_power;
   cluster.idle_power = device.idle_power;
@@ -107,6 +108,8 @@ Cluster read_cluster(const JsonValue& value, const OtherFiles& files) {
   } else {
     read_own_node(value, node, cluster);
   }
+  if (const ShippedDevice* known = find_device(cluster.device.name))
+    cluster.host_memory = known->host_memory * cluster.ranks_per_node;
   value.read("nodes", cluster.nodes);
   value.read("nic", cluster.fabric_link.rate);
   value.read("nic_latency", cluster.fabric_link.latency);

@@ -101,17 +101,20 @@ const ObjectForm& span_form() {
 }
 
 const ObjectForm& stage_costs_form() {
-  const Form stages = list_form(list_form(number_form(0, 1e15), 18, 18), 1, kMostLayers);
+  const Form stages = list_form(list_form(number_form(0, 1e15), 18, 24), 1, kMostLayers);
   static const ObjectForm form{
       "stage_costs",
       "What a work costs each stage: of its forward, backward of the input, backward of the "
       "weights, "
       "message to the next stage (seconds), of what it keeps, and between the parts of a backward "
-      "(bytes): the parts per pair that attends, per token, and per work",
+      "(bytes), and, 0 when absent, of what goes to the host (bytes) and of its copy (seconds): "
+      "the "
+      "parts per pair that attends, per token, and per work",
       {{"layout", stages, "as `recompute` and `recompute_blocks` say"},
        {"none", stages, "without recomputation"},
        {"selective", stages, "attention computed again"},
        {"full", stages, "all computed again"},
+       {"offload", stages, "nothing computed again, what is kept moved to the host and back"},
        {"room", list_form(number_form(0, 1e15), 1, kMostRanks),
         "bytes for what is kept, by rank along the pipeline"}},
       {}};
@@ -138,6 +141,9 @@ const ObjectForm& grid_form() {
         "activations computed again in the backward pass"},
        {"recompute_blocks", list_form(integer_form(0, kMostLayers), 2, 2),
         "first and last + 1 of the blocks it holds for; all when absent"},
+       {"offload_activations", boolean_form(),
+        "what a forward keeps goes to the host's memory and comes back one turn before its "
+        "backward, where at least two turns lie between"},
        {"expert_tp", integer_form(0, kMostRanks), "ranks that cut one expert: tp, or 1; 0: tp"},
        {"tokens", choice_form(enum_names<TokenAssignment>()), "how cp ranks divide a sequence"},
        {"cp_attention", choice_form(enum_names<ContextAttention>()),

@@ -41,22 +41,24 @@ std::vector<StageCurves> read_stage_curves(const JsonValue& value) {
     const JsonValue numbers = value.at(s);
     StageCurves& stage = stages.emplace_back();
     std::size_t next = 0;
-    for (WorkCurve* curve :
-         {&stage.forward, &stage.input, &stage.weight, &stage.message, &stage.kept, &stage.held})
+    for (WorkCurve* curve : {&stage.forward, &stage.input, &stage.weight, &stage.message,
+                             &stage.kept, &stage.held, &stage.moved, &stage.copy})
       for (double* number : {&curve->square, &curve->linear, &curve->constant})
-        *number = numbers.at(next++).number();
+        if (next < numbers.size()) *number = numbers.at(next++).number();
   }
   return stages;
 }
 
 StageCosts read_stage_costs(const JsonValue& value) {
   StageCosts costs;
-  for (const Recipe recipe : {Recipe::layout, Recipe::none, Recipe::selective, Recipe::full})
+  for (const Recipe recipe :
+       {Recipe::layout, Recipe::none, Recipe::selective, Recipe::full, Recipe::offload})
     if (value.has(name(recipe)))
       costs.ways.push_back({recipe, read_stage_curves(value.at(name(recipe)))});
   if (costs.ways.empty())
-    value.refuse("no times are given",
-                 "name those of at least one of layout, none, selective and full, or leave it out");
+    value.refuse(
+        "no times are given",
+        "name those of at least one of layout, none, selective, full and offload, or leave it out");
   for (const StageCosts::Way& way : costs.ways)
     if (way.stages.size() != costs.ways.front().stages.size())
       value.refuse_at(name(way.recipe), "has another number of stages",
@@ -80,6 +82,7 @@ ModuleLayout read_grid(const JsonValue& value) {
   value.read("shard_ranks", grid.shard_ranks);
   if (value.has("recompute")) grid.recompute = enum_named<Recompute>(value.at("recompute").text());
   value.read("recompute_blocks", grid.recompute_blocks);
+  value.read("offload_activations", grid.offload_activations);
   value.read("expert_tp", grid.expert_tp);
   if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
   if (value.has("cp_attention"))
@@ -116,9 +119,11 @@ void read_own_part(const JsonValue& value, const std::string& key, const Model& 
                    Layout& layout) {
   const JsonValue part = value.at(key);
   for (const std::string& said : part.keys())
-    if (said != "recompute" && said != "recompute_blocks" && said != "shard")
-      value.refuse_at(key, "a homogeneous layout has one grid for all modules",
-                      "say it once, under \"all\"; recompute and shard may differ");
+    if (said != "recompute" && said != "recompute_blocks" && said != "offload_activations" &&
+        said != "shard")
+      value.refuse_at(
+          key, "a homogeneous layout has one grid for all modules",
+          "say it once, under \"all\"; recompute, offload_activations and shard may differ");
   const ModuleLayout own = read_grid(part);
   const std::size_t module = module_named(value, key, model).value;
   for (std::size_t m = 0; m < model.modules.size(); ++m) {
@@ -129,6 +134,7 @@ void read_own_part(const JsonValue& value, const std::string& key, const Model& 
       grid.recompute = own.recompute;
       grid.recompute_blocks = own.recompute_blocks;
     }
+    if (part.has("offload_activations")) grid.offload_activations = own.offload_activations;
     if (part.has("shard")) grid.shard = own.shard;
   }
 }

@@ -90,6 +90,11 @@ void put_topology(Json& json, const Cluster& cluster) {
     json["domain"] = cluster.domain_size();
   if (cluster.bus.rate.value > 0) json["bus"] = to_text(cluster.bus.rate);
   if (cluster.bus.latency.count() > 0) json["bus_latency"] = to_text(cluster.bus.latency);
+  if (cluster.host_link.rate.value > 0 && cluster.bus.rate.value == 0)
+    json["host_link"] = to_text(cluster.host_link.rate);
+  if (cluster.host_link.latency.count() > 0)
+    json["host_latency"] = to_text(cluster.host_link.latency);
+  if (cluster.host_memory.value > 0) json["host_memory_rate"] = to_text(cluster.host_memory);
   if (cluster.nics > 0) json["nics"] = cluster.nics;
   if (cluster.connection.value > 0) json["connection"] = to_text(cluster.connection);
   if (cluster.leaf.nodes > 0)

@@ -34,6 +34,13 @@ void read_topology(const JsonValue& value, Cluster& cluster) {
   if (cluster.domain == cluster.ranks_per_node) cluster.domain = 0;
   value.read("bus", cluster.bus.rate);
   value.read("bus_latency", cluster.bus.latency);
+  if (cluster.bus.rate.value > 0) cluster.host_link = cluster.bus;
+  if (value.has("host_link") && cluster.bus.rate.value > 0)
+    value.refuse_at("host_link", "an accelerator's way to its host is its bus",
+                    "say \"bus\" alone, which other transfers cross, too");
+  value.read("host_link", cluster.host_link.rate);
+  value.read("host_latency", cluster.host_link.latency);
+  value.read("host_memory_rate", cluster.host_memory);
   value.read("nics", cluster.nics);
   if (cluster.nics == cluster.ranks_per_node) cluster.nics = 0;
   value.read("connection", cluster.connection);

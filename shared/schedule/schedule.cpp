@@ -31,6 +31,8 @@ const char* name(Recipe recipe) {
       return "selective";
     case Recipe::full:
       return "full";
+    case Recipe::offload:
+      return "offload";
   }
   return "?";
 }

@@ -6,7 +6,7 @@
 //   after it one W. Works are never cut into parts: a planner that wants shorter backwards makes
 //   more works.
 //   A forward has a recipe: what its backward makes again of it, of all blocks of the stage, in place
-//   of what the layout says.
+//   of what the layout says; offload: nothing, and what it keeps waits in the host's memory.
 //   A pair is a turn that is `overlapped` with the next one (a forward beside a backward). The
 //   executor runs the two one after the other, and the simulator prices them so: no device of ours
 //   has two compute queues, so that a pair is never predicted to be faster than its parts.
@@ -19,7 +19,8 @@ namespace polyphony {
 
 enum class TurnKind : std::uint8_t { forward, backward, backward_input, backward_weight };
 
-enum class Recipe : std::uint8_t { layout, none, selective, full };
+enum class Recipe : std::uint8_t { layout, none, selective, full, offload };
+constexpr Recipe last_of(Recipe) { return Recipe::offload; }
 
 struct Turn {
   TurnKind kind = TurnKind::forward;
@@ -39,7 +40,7 @@ inline Turn make_turn(TurnKind kind, int stage, int work) {
 
 // "F" "B" "I" "W".
 char letter(TurnKind kind);
-// "layout" "none" "selective" "full".
+// "layout" "none" "selective" "full" "offload".
 const char* name(Recipe recipe);
 inline bool is_forward(const Turn& turn) { return turn.kind == TurnKind::forward; }
 // Takes the gradient that comes back, and sends it on: B or I.

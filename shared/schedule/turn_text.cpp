@@ -19,7 +19,7 @@ constexpr std::string_view kHash = "hash ";
 constexpr std::string_view kPair = "OVERLAP_F_B";
 constexpr const char* kTurnHint =
     "a turn is F0.3: F, B, I or W, stage . microbatch; F0.3+B7.1 a pair; F0.3:full, :selective or "
-    ":none what its backward makes again";
+    ":none what its backward makes again, :offload that what it keeps goes to the host and back";
 constexpr const char* kCellHint =
     "a cell is 0F3: stage, F, B, I or W, microbatch; (0F3;7B1)OVERLAP_F_B a pair; messages are put "
     "in by us";
@@ -63,7 +63,7 @@ std::optional<TurnKind> kind_of(char c) {
   return {};
 }
 std::optional<Recipe> recipe_of(std::string_view text) {
-  for (const Recipe recipe : {Recipe::none, Recipe::selective, Recipe::full})
+  for (const Recipe recipe : {Recipe::none, Recipe::selective, Recipe::full, Recipe::offload})
     if (text == name(recipe)) return recipe;
   return {};
 }

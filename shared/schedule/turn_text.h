@@ -1,6 +1,6 @@
 // Orders of a pipeline's ranks as text.
 //   Turns: F0.3 B1.0 I1.2 W1.2: kind, stage . microbatch; F0.3+B7.1 is a pair; F0.3:full is a forward
-//   with a recipe (none, selective, full).
+//   with a recipe (none, selective, full, offload).
 //   Compact form: versioned, one line a rank along the pipeline, closed by a hash of all before it
 //   (FNV-1a, 64 bits; may be left out by whoever writes one by hand):
 //     polyphony turns 1

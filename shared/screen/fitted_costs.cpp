@@ -1,6 +1,7 @@
 #include "shared/screen/fitted_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -18,19 +19,21 @@ std::vector<Recipe> ways_of(const ModuleLayout& grid) {
   std::vector<Recipe> ways{Recipe::none};
   if (grid.recompute >= Recompute::selective) ways.push_back(Recipe::selective);
   if (grid.recompute == Recompute::full) ways.push_back(Recipe::full);
+  if (grid.offload_activations) ways.push_back(Recipe::offload);
   return ways;
 }
 
 // Of one work on one stage.
 struct Measured {
-  double forward = 0, input = 0, weight = 0, message = 0, kept = 0, held = 0;
+  double forward = 0, input = 0, weight = 0, message = 0, kept = 0, held = 0, moved = 0, copy = 0;
 };
 using Figure = double Measured::*;
 constexpr Figure kFigures[] = {&Measured::forward, &Measured::input, &Measured::weight,
-                               &Measured::message, &Measured::kept,  &Measured::held};
-constexpr WorkCurve StageCurves::* kCurves[] = {&StageCurves::forward, &StageCurves::input,
-                                                &StageCurves::weight,  &StageCurves::message,
-                                                &StageCurves::kept,    &StageCurves::held};
+                               &Measured::message, &Measured::kept,  &Measured::held,
+                               &Measured::moved,   &Measured::copy};
+constexpr WorkCurve StageCurves::* kCurves[] = {
+    &StageCurves::forward, &StageCurves::input, &StageCurves::weight, &StageCurves::message,
+    &StageCurves::kept,    &StageCurves::held,  &StageCurves::moved,  &StageCurves::copy};
 
 // A Program's ops, by stage and work.
 class StepCensus {
@@ -86,6 +89,7 @@ class StepCensus {
          : compute->phase == Phase::backward_weight ? sum.weight
                                                     : sum.input) += seconds;
         if (learns) sum.kept += bytes(op, Use::free, false);
+        if (learns) sum.moved += bytes(op, Use::free, false) - bytes(op, Use::free, true);
         if (compute->phase == Phase::backward_weight) sum.held += waiting(op);
       } else if (const auto* sent = std::get_if<Exchange>(&op.what); sent && sent->sends) {
         for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w) {
@@ -222,6 +226,21 @@ void take_parts(const Census& apart, Census& whole) {
     }
 }
 
+void send_away(bool goes, const Cluster& cluster, const HardwareProfile& profile,
+               std::vector<Measured>& works) {
+  const Network network = make_network(cluster, 1, HostCopies::folded);
+  const BytesPerSecond rate =
+      network.rate(Rank(0), network.host(Rank(0))) * profile.host_efficiency;
+  for (Measured& work : works) {
+    if (!goes) work.moved = 0;
+    work.kept -= work.moved;
+    if (work.moved == 0 || cluster.free_links) continue;
+    work.copy =
+        (profile.host_latency + cluster.host_link.latency + Bytes(std::llround(work.moved)) / rate)
+            .count();
+  }
+}
+
 }  // namespace
 
 void fit_stage_costs(const Scenario& scenario, const Layout& layout, const HardwareProfile& profile,
@@ -247,6 +266,8 @@ void fit_stage_costs(const Scenario& scenario, const Layout& layout, const Hardw
     const Program program = lowered(false), in_parts = lowered(true);
     StepCensus census(whole.plan, program, healthy, profile);
     take_parts(StepCensus(whole.plan, in_parts, healthy, profile).measured, census.measured);
+    for (std::size_t b = 0; b < plan.branches.size(); ++b)
+      send_away(recipe_of(b) == Recipe::offload, healthy, profile, census.measured[b]);
     const std::vector<RankMemory> memory = census.memory();
     for (std::size_t b = 0; b < plan.branches.size(); ++b) {
       const Branch& branch = plan.branches[b];

@@ -6,8 +6,10 @@
 //   kept      what a backward frees of what its forward made or read. A stage without one keeps what
 //             it has made
 //   room      what the device has beside the most that is there of all but tapes and boundaries, less 2 %
-//   ways      none, selective, full, up to the module's `recompute`; as the layout says, where that is of
-//             some blocks alone
+//   ways      none, selective, full, up to the module's `recompute`, offload where it offloads activations; as
+//             the layout says, where that is of some blocks alone
+//   moved     of way offload: of what a backward frees, its tape, which is `kept` of the others
+//   copy      of that, either way, while all ranks of the node copy
 // A folded Program stands for the whole where there is one.
 #pragma once
 

@@ -193,6 +193,9 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
         const bool same = before == counts;
         chunks_.push_back(same ? chunks_.back()
                                : chunk(held, run.module, range, counts, found.again));
+        // Of tapes that go to the host the inputs are sure to be here.
+        if (Chunk& made = chunks_.back(); layout.offload_activations && made.visited)
+          made.tape = made.in, made.kept = 0;
         chunks_.back().goes_on = range.end < run.layers.end;
         if (kind == 0)
           states_.push_back(same ? states_.back()

@@ -1,7 +1,7 @@
 // Bytes on one rank of a pipeline stage, in closed form: the same layers' tapes, parameters and
 // buffers that lowering counts (shared/plan/rank_lowering.cpp), summed by kinds of layers. Never more
 // than the Program's peak: what depends on when transfers run is left out (rows received ahead or
-// not yet sent; parameters gathered and gradients scattered beside ops, where lanes may differ), as
+// not yet sent; tapes that the host takes; parameters gathered and gradients scattered beside ops, where lanes may differ), as
 // is what a bridge's leader collects and what edges bring inner layers. Of another software stack as
 // shared/plan/stack_sizes.h counts it. Source: own count.
 #pragma once

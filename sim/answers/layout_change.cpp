@@ -50,6 +50,7 @@ void add_recompute(const std::string& whose, const ModuleLayout& from, const Mod
   if (from.recompute_blocks != to.recompute_blocks && to.recompute != Recompute::none)
     words.found.push_back(whose + "recompute of " + range_text(from.recompute_blocks) + " -> " +
                           range_text(to.recompute_blocks));
+  words.add(whose + "offload_activations", from.offload_activations, to.offload_activations);
 }
 
 void add_grid(const std::string& whose, bool experts, const ModuleLayout& from,

@@ -62,6 +62,8 @@ json to_json(const StepAnswer& answer) {
     parts[traces::name(part)] =
         answer.parts[answer.busiest.value][static_cast<std::size_t>(part)].count();
   const Figures& figures = answer.figures;
+  Bytes host{};
+  for (const RankMemory& rank : answer.prediction.memory) host = std::max(host, rank.host);
   json result{{"layout", answer.layout},
               {"profile", answer.profile.name},
               {"stack", answer.profile.stack.name},
@@ -75,6 +77,7 @@ json to_json(const StepAnswer& answer) {
               {"mfu", figures.model_flops_utilization},
               {"peak_memory_bytes", figures.peak_memory.value},
               {"worst_stage", figures.worst_stage},
+              {"host_memory_bytes", host.value},
               {"memory_of", name(answer.profile.stack.memory.keeping)},
               {"fits", figures.fits()},
               {"busiest_rank", answer.busiest.value},

@@ -6,9 +6,9 @@ namespace {
 using nlohmann::json;
 
 // By traces::Idle.
-constexpr const char* kIdleKeys[traces::kIdles] = {"stage_messages",     "bridge_messages",
-                                                   "sharded_parameters", "gradient_sums",
-                                                   "imbalance",          "bubble"};
+constexpr const char* kIdleKeys[traces::kIdles] = {
+    "stage_messages", "bridge_messages", "sharded_parameters", "gradient_sums", "host_copies",
+    "imbalance",      "bubble"};
 
 json times_json(const std::vector<traces::PartTimes>& parts, const traces::PartTimes& times,
                 const traces::IdleTimes& idle) {
@@ -24,12 +24,14 @@ json memory_json(const StepAnswer& now) {
   const Rank worst = now.figures.worst_rank;
   json at_peak;
   for (std::size_t kind = 0; kind < kBufferKinds; ++kind)
-    at_peak[name(static_cast<BufferKind>(kind))] =
-        now.prediction.memory[worst.value].at_peak[kind].value;
+    if (static_cast<BufferKind>(kind) != BufferKind::host)
+      at_peak[name(static_cast<BufferKind>(kind))] =
+          now.prediction.memory[worst.value].at_peak[kind].value;
   return {{"stage", now.figures.worst_stage},
           {"rank", worst.value},
           {"peak_bytes", now.figures.peak_memory.value},
           {"at_peak_bytes", at_peak},
+          {"host_bytes", now.prediction.memory[worst.value].host.value},
           {"device_bytes", now.figures.device_memory.value},
           {"fits", now.figures.fits()}};
 }

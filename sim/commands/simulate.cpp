@@ -40,8 +40,12 @@ void print_memory(const StepAnswer& answer) {
                                              0)
                               : "?"});
   }
-  std::cout << table.text() << "memory as kept by " << name(answer.profile.stack.memory.keeping)
-            << "\n";
+  Bytes host{};
+  for (const RankMemory& rank : answer.prediction.memory) host = std::max(host, rank.host);
+  std::cout << table.text();
+  if (host > Bytes(0))
+    std::cout << "waiting in the host's memory: " << bytes_text(host) << " of a rank at most\n";
+  std::cout << "memory as kept by " << name(answer.profile.stack.memory.keeping) << "\n";
 }
 
 // What a step and a million tokens cost, where power or price are known.

@@ -41,7 +41,10 @@ class Star {
     s4u::Host* host = zone_->add_host(name, 1.0);
     std::vector<s4u::LinkInRoute> up;
     for (std::uint32_t i = 0; i < crossing.count / 2; ++i)
-      up.emplace_back(link(crossing.links[i]), s4u::LinkInRoute::Direction::UP);
+      if (network_.is_host(rank))
+        up.emplace_back(memory(crossing.links[i]));
+      else
+        up.emplace_back(link(crossing.links[i]), s4u::LinkInRoute::Direction::UP);
     if (way >= Network::Way::leaf && network_.shaped && network_.connection.value > 0)
       up.emplace_back(connection());
     zone_->add_route(host, nullptr, up, true);
@@ -49,7 +52,7 @@ class Star {
   }
 
  private:
-  static constexpr const char* kNames[] = {"node", "bus", "fabric", "spine"};
+  static constexpr const char* kNames[] = {"node", "bus", "host", "fabric", "spine"};
 
   const s4u::SplitDuplexLink* link(std::uint32_t number) {
     const s4u::SplitDuplexLink*& known = links_[number / 2];
@@ -57,6 +60,11 @@ class Star {
       known = zone_->add_split_duplex_link("link" + std::to_string(number / 2),
                                            network_.capacity(number).value);
     return known;
+  }
+
+  // Read and written by all.
+  const s4u::Link* memory(std::uint32_t number) {
+    return zone_->add_link("memory" + std::to_string(number / 2), network_.capacity(number).value);
   }
 
   // Every flow has all of it: what one may get.
@@ -76,7 +84,7 @@ class Star {
 }  // namespace
 
 Platform::Platform(const CostTable& costs, Seconds precision) : network_(costs.network) {
-  for (auto& by_rank : hosts_) by_rank.assign(network_.node_of.size(), nullptr);
+  for (auto& by_rank : hosts_) by_rank.assign(network_.ends(), nullptr);
   s4u::NetZone* zone = make_engine(precision).get_netzone_root()->add_netzone_star("cluster");
   Star star(zone, network_);
   for (const Flow& flow : costs.flows) {

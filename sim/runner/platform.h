@@ -1,6 +1,7 @@
 // The cluster as SimGrid sees it: one flat star. Every rank that a flow touches has a host for each
-// way that its flows take (Network::Way): its switch link, its bus link, its NIC, its NIC and its
-// leaf's uplinks; each an up and a down link. A transfer crosses the sender's up links and the
+// way that its flows take (Network::Way): its switch link, its bus link, its link to its host's memory,
+// its NIC, its NIC and its leaf's uplinks; each an up and a down link. A host's memory is one link for
+// both ways. A transfer crosses the sender's up links and the
 // receiver's down links of the way that joins them. Hosts of one NIC or one leaf share its links.
 //   A connection's limit is one more link for all, which each flow has alone (SimGrid: FATPIPE).
 //   Rates in bytes a second and per direction, from CostTable::network. Link latencies are zero: a
@@ -9,7 +10,7 @@
 // A rank's transfer to itself crosses nothing and must not come here. One per process, made inside
 // run_in_child().
 //
-// Does not model: spine switches, hosts' bridges and memory.
+// Does not model: spine switches, hosts' bridges.
 #pragma once
 
 #include <simgrid/forward.h>
@@ -33,9 +34,9 @@ class Platform {
   Route route(const Flow& flow) const;
 
  private:
-  static constexpr std::size_t kWays = 4;
+  static constexpr std::size_t kWays = 5;
   const Network& network_;
-  // By way, then rank; null when no flow needs it.
+  // By way, then rank (or host); null when no flow needs it.
   std::array<std::vector<simgrid::s4u::Host*>, kWays> hosts_;
 };
 

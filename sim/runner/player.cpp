@@ -114,8 +114,9 @@ void Player::flow_ended(Transfer& transfer) {
   release_parked();
   parked_.push_back(&transfer);
   const Flow& flow = costs_.flows[transfer.flow];
-  const bool fabric = costs_.network.over_fabric(flow.source, flow.destination);
-  (fabric ? sent_on_fabric_ : sent_on_node_)[flow.source.value] += flow.bytes;
+  const Network::Way way = costs_.network.way(flow.source, flow.destination);
+  if (way != Network::Way::host)
+    (way >= Network::Way::leaf ? sent_on_fabric_ : sent_on_node_)[flow.source.value] += flow.bytes;
   ++flows_;
   if (--nodes_[transfer.node].in_flight > 0) return;
   finish(transfer.node);

@@ -64,7 +64,7 @@ void check_shape(const Program& program, const Compiled& compiled, const CostTab
     POLYPHONY_CHECK(cost.flows.begin <= cost.flows.end && cost.flows.end <= costs.flows.size(),
                     cost.flows.begin << " to " << cost.flows.end << " of " << costs.flows.size());
   }
-  const std::size_t ranks = costs.network.node_of.size();
+  const std::size_t ranks = costs.network.ends();
   for (const Flow& flow : costs.flows) {
     POLYPHONY_CHECK(
         flow.source.value < ranks && flow.destination.value < ranks && flow.bytes.value >= 0,
@@ -77,6 +77,10 @@ std::variant<std::monostate, Infeasible> check_links(const CostTable& costs) {
   for (const Flow& flow : costs.flows) {
     if (!crosses_links(flow)) continue;
     if (is_rate(costs.network.rate(flow.source, flow.destination))) continue;
+    if (costs.network.way(flow.source, flow.destination) == Network::Way::host)
+      return Infeasible{
+          "the cluster does not say how fast an accelerator reaches its host's memory, where "
+          "activations are to wait: give \"host_link\", such as \"63GBps\""};
     const bool inside = !costs.network.over_fabric(flow.source, flow.destination);
     return Infeasible{"no link joins rank " + std::to_string(flow.source.value) + " and rank " +
                       std::to_string(flow.destination.value) + ": the cluster's " +

@@ -106,12 +106,14 @@ std::string order_text(const SearchedOrder& order) {
   const auto forwards = [&](Recipe recipe) {
     return order.forwards[static_cast<std::size_t>(recipe)];
   };
-  if (const int all = forwards(Recipe::none) + forwards(Recipe::selective) + forwards(Recipe::full);
-      forwards(Recipe::selective) + forwards(Recipe::full) > 0)
+  const int away = forwards(Recipe::offload);
+  const int changed = forwards(Recipe::selective) + forwards(Recipe::full) + away;
+  if (const int all = forwards(Recipe::none) + changed; changed > 0)
     text += "; of " + counted(all, "forward", "forwards") + " " +
             std::to_string(forwards(Recipe::none)) + " keep all, " +
             std::to_string(forwards(Recipe::selective)) + " have attention recomputed, " +
-            std::to_string(forwards(Recipe::full)) + " all";
+            std::to_string(forwards(Recipe::full)) + " all" +
+            (away > 0 ? ", " + std::to_string(away) + " wait in the host's memory" : "");
   text += "\nestimated step " + seconds_text(order.step) + ", without it " +
           seconds_text(order.unplanned) + (order.unplanned_fits ? "" : ", which does not fit") +
           (order.pays() ? "" : ": it does not pay, leave it out");

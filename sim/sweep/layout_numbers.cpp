@@ -29,6 +29,7 @@ void visit_grid(Grid& grid, Visit visit) {
   visit(grid.shard);
   visit(grid.shard_ranks);
   visit(grid.recompute);
+  visit(grid.offload_activations);
   visit(grid.expert_tp);
   visit(grid.tokens);
   visit(grid.cp_attention);

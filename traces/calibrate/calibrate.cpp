@@ -76,7 +76,7 @@ class RunReader {
         if (!exchange->sends) add(rows[RowKind::message], {members[op]}, receive_row(*exchange));
       } else if (std::holds_alternative<Update>(what.what)) {
         add_update(rows[RowKind::update], op, sets, members);
-      } else if (!is_step_scalars(what)) {
+      } else if (!is_step_scalars(what) && !std::holds_alternative<HostCopy>(what.what)) {
         const auto* const compute = std::get_if<Compute>(&what.what);
         if (compute != nullptr && is_given(program_, *compute, prior_)) continue;
         add(rows[compute != nullptr ? RowKind::compute : RowKind::collective], {members[op]},

@@ -27,6 +27,7 @@ std::optional<ActivityKind> kind_of(const Op& op) {
     return exchange->sends ? std::nullopt : std::optional(ActivityKind::message);
   if (const auto* collective = std::get_if<Collective>(&op.what))
     return collective->params.valid() ? std::optional(ActivityKind::collective) : std::nullopt;
+  if (std::holds_alternative<HostCopy>(op.what)) return {};
   return ActivityKind::compute;
 }
 

@@ -12,6 +12,7 @@ namespace {
 Part part_of_op(const Op& op) {
   if (const auto* compute = std::get_if<Compute>(&op.what)) return part_of(compute->phase);
   if (std::holds_alternative<Exchange>(op.what)) return Part::exchange;
+  if (std::holds_alternative<HostCopy>(op.what)) return Part::host;
   const auto* collective = std::get_if<Collective>(&op.what);
   return collective != nullptr && collective->params.valid() ? Part::all_reduce : Part::optimizer;
 }
@@ -63,6 +64,8 @@ const char* name(Part part) {
       return "exchange";
     case Part::all_reduce:
       return "all-reduce";
+    case Part::host:
+      return "host copies";
   }
   return "?";
 }
@@ -115,13 +118,15 @@ PartTimes mean(const std::vector<PartTimes>& ranks) {
 }
 
 std::vector<Part> parts_shown(const std::vector<PartTimes>& ranks) {
-  const bool recomputing = std::any_of(ranks.begin(), ranks.end(), [](const PartTimes& parts) {
-    return parts[static_cast<std::size_t>(Part::recompute)] > Seconds{};
-  });
+  const auto there = [&](std::size_t part) {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](const PartTimes& parts) { return parts[part] > Seconds{}; });
+  };
   std::vector<Part> shown;
-  for (std::size_t p = 0; p < kParts; ++p)
-    if (recomputing || static_cast<Part>(p) != Part::recompute)
-      shown.push_back(static_cast<Part>(p));
+  for (std::size_t p = 0; p < kParts; ++p) {
+    const auto part = static_cast<Part>(p);
+    if ((part != Part::recompute && part != Part::host) || there(p)) shown.push_back(part);
+  }
   return shown;
 }
 

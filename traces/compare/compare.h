@@ -7,7 +7,8 @@
 //   exchange: time in which messages (pipeline and bridge) of the rank were under way, overlaps
 //     counted once
 //   all_reduce: likewise for the gradients' collectives on their own stream
-// exchange and all_reduce may overlap compute: only the other parts and idle add up to the step.
+//   host: likewise copies of activations to the host's memory and back
+// exchange, all_reduce and host may overlap compute: only the other parts and idle add up to the step.
 // Relative errors are (predicted - measured) / measured.
 #pragma once
 
@@ -29,9 +30,10 @@ enum class Part : std::uint8_t {
   optimizer,
   idle,
   exchange,
-  all_reduce
+  all_reduce,
+  host
 };
-inline constexpr std::size_t kParts = 7;
+inline constexpr std::size_t kParts = 8;
 const char* name(Part part);
 // Of the phases of a compute op.
 Part part_of(Phase phase);
@@ -41,8 +43,8 @@ using PartTimes = std::array<Seconds, kParts>;  // by Part
 // By rank.
 std::vector<PartTimes> part_times(const Program& program, const Timeline& timeline);
 PartTimes mean(const std::vector<PartTimes>& ranks);
-// All parts, but recomputation where no rank has any of its own: recomputed layers are then part of
-// their backward.
+// All parts, but recomputation where no rank has any of its own (recomputed layers are then part of
+// their backward), and copies to hosts where there are none.
 std::vector<Part> parts_shown(const std::vector<PartTimes>& ranks);
 // The rank whose compute stream idles least (the lowest of equals): what it does bounds the step.
 Rank critical_rank(const std::vector<PartTimes>& ranks);

@@ -35,6 +35,7 @@ struct StreamTimes {
 std::optional<Idle> kind_of(const std::vector<StreamTimes>& streams, const Op& op) {
   if (std::holds_alternative<Exchange>(op.what))
     return streams[op.stream.value].bridge ? Idle::bridge : Idle::messages;
+  if (std::holds_alternative<HostCopy>(op.what)) return Idle::host;
   const auto* collective = std::get_if<Collective>(&op.what);
   if (collective == nullptr || !collective->params.valid()) return {};
   const bool sums = collective->kind == CollectiveKind::all_reduce;
@@ -171,9 +172,13 @@ class Attribution {
 }  // namespace
 
 const char* name(Idle idle) {
-  constexpr const char* kNames[] = {"messages between stages", "messages between grids",
-                                    "sharded parameters",      "sums of gradients",
-                                    "imbalance of ranks",      "bubble"};
+  constexpr const char* kNames[] = {"messages between stages",
+                                    "messages between grids",
+                                    "sharded parameters",
+                                    "sums of gradients",
+                                    "copies to and from host",
+                                    "imbalance of ranks",
+                                    "bubble"};
   return kNames[place(idle)];
 }
 

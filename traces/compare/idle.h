@@ -6,6 +6,7 @@
 //     bridge     likewise between grids
 //     shards     likewise gathers and reduce-scatters of sharded parameters
 //     gradients  likewise sums of gradients
+//     host       likewise copies of activations to the host's memory and back
 //   The rest is waiting for other ranks:
 //     imbalance  as much of it as the rank has less to compute than the one that computes most
 //     bubble     what is left: filling and draining the pipeline, turns that come late
@@ -22,8 +23,8 @@
 
 namespace polyphony::traces {
 
-enum class Idle : std::uint8_t { messages, bridge, shards, gradients, imbalance, bubble };
-inline constexpr std::size_t kIdles = 6;
+enum class Idle : std::uint8_t { messages, bridge, shards, gradients, host, imbalance, bubble };
+inline constexpr std::size_t kIdles = 7;
 const char* name(Idle idle);
 
 using IdleTimes = std::array<Seconds, kIdles>;  // by Idle

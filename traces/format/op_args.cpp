@@ -114,6 +114,13 @@ struct ArgsOf {
     text << ", \"Collective name\": \"" << call << "\", \"In msg nelems\": " << in.value
          << ", \"Out msg nelems\": " << out.value << ", \"dtype\": \"Byte\"";
   }
+  void operator()(const HostCopy& op) const {
+    text << ", \"module\": ";
+    text.quoted(program.model.modules[op.module.value].name);
+    write_layers(op.layers, text);
+    text << ", \"phase\": \"" << (op.to_host ? "offload" : "fetch")
+         << "\", \"work\": " << op.work.value << ", \"bytes\": " << op.bytes.value;
+  }
   void operator()(const Update& op) const {
     Bytes sum{};
     for (auto i = op.params.begin; i < op.params.end; ++i) sum += program.params[i].bytes;

@@ -71,6 +71,9 @@ std::string class_label(const Program& program, const Op& op) {
     const MessageId first = program.exchange_messages[exchange->messages.begin];
     return of_message(program, program.messages[first.value]);
   }
+  if (const auto* copy = std::get_if<HostCopy>(&op.what))
+    return program.model.modules[copy->module.value].name +
+           (copy->to_host ? " to the host" : " from the host");
   return "update";
 }
 
@@ -88,6 +91,8 @@ ActivityClass class_of(const Program& program, const Compiled& compiled, std::ui
     result.keys = compute_keys(program, *compute, program.rank_of(op));
   } else if (const auto* collective = std::get_if<Collective>(&op.what)) {
     result.keys = collective_keys(program, *collective, network);
+  } else if (std::holds_alternative<HostCopy>(op.what)) {
+    result.keys = {result.label + " on " + number(program.rank_of(op).value), result.label};
   } else {
     result.keys = {"update on " + number(program.rank_of(op).value), "update"};
   }

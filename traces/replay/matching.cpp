@@ -39,6 +39,7 @@ Machine large_enough(const Machine& measured, const Machine& changed, std::uint3
 std::string kind_key(const Program& program, const Node& node) {
   if (node.kind == NodeKind::message) return "messages";
   if (node.kind == NodeKind::compute) return kCompute;
+  if (node.kind == NodeKind::copy) return "copies";
   const auto& collective = std::get<Collective>(program.ops[node.what].what);
   return collective.params.valid() ? "collectives" : "scalars";
 }

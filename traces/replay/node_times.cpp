@@ -102,6 +102,7 @@ class Player {
       }
       case NodeKind::compute:
       case NodeKind::collective:
+      case NodeKind::copy:
         return span.end;
     }
     return ready;

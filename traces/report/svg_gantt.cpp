@@ -83,7 +83,7 @@ class Drawing {
 
   std::vector<std::pair<std::string, std::string>> legend() const {
     std::set<std::string> used;
-    bool exchanges = false, collectives = false, updates = false, tinted = false;
+    bool exchanges = false, collectives = false, copies = false, updates = false, tinted = false;
     for (const Op& op : program_.ops) {
       if (const auto* compute = std::get_if<Compute>(&op.what)) {
         const std::string classes = compute_class(program_, *compute);
@@ -92,6 +92,7 @@ class Drawing {
       }
       exchanges = exchanges || std::holds_alternative<Exchange>(op.what);
       collectives = collectives || std::holds_alternative<Collective>(op.what);
+      copies = copies || std::holds_alternative<HostCopy>(op.what);
       updates = updates || std::holds_alternative<Update>(op.what);
     }
     std::vector<std::pair<std::string, std::string>> result;
@@ -105,6 +106,7 @@ class Drawing {
     if (updates) result.emplace_back("optimizer", "optimizer");
     if (exchanges) result.emplace_back("exchange", "messages");
     if (collectives) result.emplace_back("reduce", "all-reduce");
+    if (copies) result.emplace_back("reduce tint", "to and from the host: lighter");
     result.emplace_back("row", "idle");
     return result;
   }
@@ -142,6 +144,8 @@ class Drawing {
         add_active(id, "exchange", exchange);
       } else if (std::holds_alternative<Collective>(op.what)) {
         add_active(id, "reduce", reduce);
+      } else if (std::holds_alternative<HostCopy>(op.what)) {
+        add_active(id, "reduce tint", reduce);
       } else {
         add_compute(id, y, compute);
       }

@@ -53,6 +53,7 @@ std::vector<Case> mask_cases();
 // Under a planner (tests/exec/parity/parity_planned.cpp).
 std::vector<Case> planned_cases();
 std::vector<Case> searched_cases();
+std::vector<Case> offload_cases();
 std::vector<Case> curve_cases();
 std::vector<Case> gloo_cases();
 

@@ -141,6 +141,7 @@ Scenario make_scenario(const Case& c) {
   }
   if (c.variant) c.variant(scenario.model);
   scenario.cluster.ranks_per_node = 8;
+  scenario.cluster.host_link.rate = BytesPerSecond(1e9);  // any: activations may go there
   // Only planning looks at this, to balance stages; batches come from make_dataset().
   const auto constant = [](double value) {
     return Distribution{Distribution::Kind::constant, value, 0};

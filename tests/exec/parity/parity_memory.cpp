@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "shared/layers/expand.h"
 #include "shared/program/expand_op.h"
@@ -144,20 +145,27 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
   std::map<BufferId, Life> lives;
   std::map<BufferId, Bytes> plans;
   const Range ops = program.ops_of(rank);
+  std::map<std::tuple<ModuleId, LayerRange, WorkId>, Bytes> moved_plans;  // away with their tapes
   std::uint32_t planned_op = OpId::kNone;
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const Op& op = program.ops[i];
     for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
       const auto& [buffer, use] = program.buffer_uses[u];
+      if (program.buffers[buffer.value].kind == BufferKind::host) continue;
       if (use == Use::allocate) lives[buffer].made = OpId(i);
       if (use == Use::free) lives[buffer].freed = OpId(i);
       if (use != Use::allocate || program.buffers[buffer.value].kind != BufferKind::tape) continue;
       if (i == planned_op) continue;  // a tape in two parts
       planned_op = i;
+      if (const auto* copy = std::get_if<HostCopy>(&op.what)) {
+        plans[buffer] = moved_plans.at({copy->module, copy->layers, copy->work});
+        continue;
+      }
       const auto& what = std::get<Compute>(op.what);
       plans[buffer] = plans_of(program, what, rank, input_of);
       if (const auto moved = traffic.find(OpId(i)); moved != traffic.end())
         plans[buffer] += uneven_load(program, what, moved->second);
+      moved_plans[{what.module, what.layers, what.work}] = plans[buffer];
     }
   }
   for (const ParamGroup& group : program.params)

@@ -30,6 +30,7 @@ NodeCost random_cost(const Program& program, const Node& node, Dice& dice, CostT
   NodeCost cost;
   const auto begin = static_cast<std::uint32_t>(costs.flows.size());
   switch (node.kind) {
+    case NodeKind::copy:  // none is made
     case NodeKind::join:
       break;
     case NodeKind::compute:

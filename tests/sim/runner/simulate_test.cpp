@@ -64,6 +64,38 @@ TEST_CASE("sharing is max-min fair: what one flow cannot use, others get") {
   check_time(times[from4], 0, 0.496 + 1.252);
 }
 
+TEST_CASE("copies to hosts and back share the memory of a node, both ways together") {
+  // Links of 40 B/s to a memory of 50: 100 bytes alone take 2.5 s, two at once 25 B/s each, 4 s, whether
+  // both go or one comes back. Ranks of two nodes have a memory each.
+  Cluster cluster;
+  cluster.nodes = cluster.ranks_per_node = 2;
+  cluster.node_link.rate = kNodeRate;
+  cluster.fabric_link.rate = kFabricRate;
+  cluster.host_link.rate = BytesPerSecond(40);
+  cluster.host_memory = BytesPerSecond(50);
+  const Network network = make_network(cluster, 4, HostCopies::all);
+  const auto copy = [&](Rank rank, bool out) {
+    const Rank host = network.host(rank);
+    return out ? Flow{rank, host, Bytes(100)} : Flow{host, rank, Bytes(100)};
+  };
+  const auto seconds = [&](const Flow& one, const Flow& other) {
+    Scene scene({0, 0, 1, 1});
+    scene.compute(0, Seconds(0));
+    scene.compute(2, Seconds(0));
+    CostTable& costs = scene.costs();
+    costs.network = network;
+    costs.flows = {one, other};
+    for (std::uint32_t node = 0; node < 2; ++node) costs.nodes[node].flows = {node, node + 1};
+    const sim::Playback playback = scene.play();
+    CHECK(playback.sent[0] == sim::Sent{});
+    return playback.timeline.makespan.count();
+  };
+  CHECK(seconds(copy(Rank(0), true), copy(Rank(1), true)) == doctest::Approx(4));
+  CHECK(seconds(copy(Rank(0), true), copy(Rank(1), false)) == doctest::Approx(4));
+  CHECK(seconds(copy(Rank(0), false), copy(Rank(1), false)) == doctest::Approx(4));
+  CHECK(seconds(copy(Rank(0), true), copy(Rank(2), true)) == doctest::Approx(2.5));
+}
+
 TEST_CASE("a flow that starts later slows the one under way") {
   // 0>1 alone for 1 s: 1,000 of 3,000 bytes. Then 0>2 (500 bytes) joins: 500 B/s each until 2 s.
   // Then 1,500 left alone: 3.5 s.

@@ -1,0 +1,160 @@
+#include "exec/runner/host_tape.h"
+
+#include <ATen/record_function.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+thread_local TapeWatch* watch = nullptr;
+
+// Inputs of ops inside ops are not looked at: an op may hand what it has just made to another.
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
+  if (watch && watch->depth++ == 0)
+    for (const c10::IValue& value : call.inputs()) watch->seen(value, false);
+  return nullptr;
+}
+void on_end(const at::RecordFunction& call, at::ObserverContext*) {
+  if (!watch) return;
+  --watch->depth;
+  for (const c10::IValue& value : call.outputs()) watch->seen(value, true);
+}
+
+// On a GPU, what runs between its making and its end goes to a stream beside the device's own, behind what
+// that has to do.
+class CopyStream {
+ public:
+  explicit CopyStream(c10::Device device) {
+    if (device.is_cpu()) return;
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    const c10::Stream own = guard.getStream(device), beside = guard.getStreamFromGlobalPool(device);
+    c10::Event ready(device.type());
+    ready.record(own);
+    ready.block(beside);
+    used_.emplace(beside);
+  }
+  ~CopyStream() {
+    if (used_) used_->current_stream().synchronize();
+  }
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
+
+ private:
+  std::optional<c10::StreamGuard> used_;
+};
+
+torch::Tensor bytes_of(const c10::Storage& storage) {
+  const auto size = static_cast<std::int64_t>(storage.nbytes());
+  return torch::empty({0}, torch::dtype(torch::kUInt8).device(storage.device()))
+      .set_(storage, 0, {size}, {1});
+}
+
+}  // namespace
+
+void HostTape::Free::operator()(void* data) const { std::free(data); }
+
+std::size_t HostTape::bytes() const {
+  std::size_t sum = 0;
+  for (const c10::Storage& storage : storages_) sum += storage.nbytes();
+  return sum;
+}
+
+void HostTape::to_host() {
+  POLYPHONY_CHECK(here_.empty() && pinned_.empty(), "a tape goes to the host twice");
+  const torch::NoGradGuard no_grad;
+  {
+    std::optional<CopyStream> stream;
+    for (const c10::Storage& storage : storages_) {
+      if (!storage.device().is_cpu()) {
+        if (!stream) stream.emplace(storage.device());
+        pinned_.push_back(torch::empty({static_cast<std::int64_t>(storage.nbytes())},
+                                       torch::dtype(torch::kUInt8).pinned_memory(true)));
+        pinned_.back().copy_(bytes_of(storage), /*non_blocking=*/true);
+        continue;
+      }
+      here_.emplace_back(static_cast<std::byte*>(std::malloc(storage.nbytes())));
+      if (!here_.back()) throw std::bad_alloc();
+      std::memcpy(here_.back().get(), storage.data(), storage.nbytes());
+    }
+  }
+  for (const c10::Storage& storage : storages_)
+    storage.set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
+}
+
+void HostTape::to_device() {
+  POLYPHONY_CHECK(here_.size() + pinned_.size() == storages_.size(),
+                  "a tape comes back that never went to the host");
+  const torch::NoGradGuard no_grad;
+  for (const c10::Storage& storage : storages_) {  // of the device's own stream
+    c10::Allocator* own = storage.allocator();
+    if (own == nullptr) own = c10::GetAllocator(storage.device_type());
+    storage.set_data_ptr_noswap(own->allocate(storage.nbytes()));
+  }
+  {
+    std::optional<CopyStream> stream;
+    for (std::size_t s = 0; s < storages_.size(); ++s) {
+      const c10::Storage& storage = storages_[s];
+      if (storage.device().is_cpu()) {
+        std::memcpy(storage.mutable_data(), here_[s].get(), storage.nbytes());
+        continue;
+      }
+      if (!stream) stream.emplace(storage.device());
+      bytes_of(storage).copy_(pinned_[s], /*non_blocking=*/true);
+    }
+  }
+  *this = {};  // the graph has them
+}
+
+TapeWatch::TapeWatch() {
+  POLYPHONY_CHECK(watch == nullptr, "two forwards of one thread are watched at once");
+  watch = this;
+  handle_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(&on_start, &on_end).needsInputs(true).needsOutputs(true));
+}
+TapeWatch::~TapeWatch() { stop(); }
+
+void TapeWatch::stop() {
+  if (!std::exchange(watching_, false)) return;
+  at::removeCallback(handle_);
+  watch = nullptr;
+}
+
+void TapeWatch::seen(const c10::IValue& value, bool made) {
+  if (value.isList()) {
+    for (const c10::IValue& one : value.toListRef()) seen(one, made);
+    return;
+  }
+  if (!value.isTensor()) return;
+  const torch::Tensor& tensor = value.toTensor();
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const c10::Storage& storage = tensor.storage();
+  const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
+  const bool fresh = found_.try_emplace(key, storage.getWeakStorageImpl()).second;
+  if (fresh && made) made_.push_back(key);
+}
+
+HostTape TapeWatch::tape(const torch::Tensor& returned) {
+  stop();
+  const c10::StorageImpl* const out =
+      returned.defined() ? returned.storage().unsafeGetStorageImpl() : nullptr;
+  std::vector<c10::Storage> kept;
+  for (const c10::StorageImpl* key : made_) {
+    auto storage = found_.at(key).lock();
+    if (!storage || storage.get() == out || storage->nbytes() == 0) continue;
+    kept.emplace_back(std::move(storage));
+  }
+  found_.clear();
+  return HostTape(std::move(kept));
+}
+
+}  // namespace polyphony::exec
