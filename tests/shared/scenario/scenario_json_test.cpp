@@ -80,7 +80,7 @@ TEST_CASE("a homogeneous layout: recomputation and sharding may differ by module
   CHECK(again.layout == scenario.layout);
   CHECK(refusal(with(R"("all": {"pp": 2})", R"("all": {"pp": 2}, "vision": {"tp": 2})")) ==
         "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
-        "under \"all\"; recompute and shard may differ)");
+        "under \"all\"; recompute, offload_activations and shard may differ)");
 }
 
 TEST_CASE("what is derived: order, projector widths, head width, ranks") {
@@ -347,7 +347,7 @@ TEST_CASE("refusals: file, pointer, what, hint") {
        "\"synthetic\")"},
       {"\"all\": {", "\"vision\": {",
        "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
-       "under \"all\"; recompute and shard may differ)"},
+       "under \"all\"; recompute, offload_activations and shard may differ)"},
       {"\"placement\": \"homogeneous\"", "\"placement\": \"colocated\"",
        "s.json: /layout/all: modules have grids of their own here (\"all\" is for \"placement\": "
        "\"homogeneous\")"},
