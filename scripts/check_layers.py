@@ -57,6 +57,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"sweep": "which layout: candidates screened, estimated, climbed from, simulated; goals; what is sure of it"},
         {"answers": "what a question gets, as values with a JSON writer each: a step, a sweep, a stream of batches, a comparison, a what-if, a why"},
         {"published": "published measurements, each predicted and judged",
+         "evidence": "step times, logs and peaks of runs elsewhere: read, and what they say of a profile; a running job beside its prediction",
          "console": "the terminal and the machine: tables, progress, signals, free memory",
          "datasets": "data sets as they lie on disk, counted: pictures by their headers, sounds, text"},
         {"schedules": "schedules side by side over times of stages alone, each at its best setting",

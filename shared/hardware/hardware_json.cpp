@@ -5,6 +5,7 @@
 #include "shared/hardware/certainty_json.h"
 #include "shared/hardware/device_json.h"
 #include "shared/hardware/measured_layers_json.h"
+#include "shared/hardware/parameter.h"
 
 namespace polyphony {
 namespace {
@@ -23,6 +24,9 @@ struct TimeKey {
   const char* about;
 };
 constexpr double kLeastEfficiency = 1e-6;  // a device reaching less is a typing error
+constexpr double kLeastCorrection = 1e-3, kMostCorrection = 1e3;
+constexpr double kMostTime =
+    10;  // seconds, of latencies and overheads (shared/hardware/device_json.cpp)
 
 constexpr NumberKey kNumbers[] = {
     {"gemm_efficiency", &HardwareProfile::gemm_efficiency, kLeastEfficiency, 1,
@@ -164,7 +168,8 @@ nlohmann::ordered_json write_stack(const SoftwareStack& stack) {
 ObjectForm layer_corrections_form() {
   ObjectForm form{"layer_corrections", "measured ÷ modelled time by phase", {}, {}};
   for (const std::string& phase : enum_names<Phase>()) {
-    form.fields.push_back({phase, number_form(1e-3, 1e3), "measured ÷ modelled"});
+    form.fields.push_back(
+        {phase, number_form(kLeastCorrection, kMostCorrection), "measured ÷ modelled"});
   }
   return form;
 }
@@ -270,6 +275,33 @@ void scale_parameter(HardwareProfile& profile, const std::string& key, double fa
   const auto where =
       std::pair(enum_named<LayerKind>(layer), enum_named<Phase>(key.substr(dot + 1)));
   profile.corrections.try_emplace(where, 1).first->second *= factor;
+}
+
+double parameter(const HardwareProfile& profile, const std::string& key) {
+  for (const NumberKey& number : kNumbers)
+    if (key == number.key) return profile.*number.member;
+  for (const TimeKey& time : kTimes)
+    if (key == time.key) return (profile.*time.member).count();
+  for (const StackKey& number : kStackNumbers)
+    if (key == kStackPath + number.key) return profile.stack.*number.member;
+  if (key == kStackPath + "host") return profile.stack.host.count();
+  HardwareProfile scaled = profile;  // a correction, or a key of none, which is refused there
+  scale_parameter(scaled, key, 1);
+  const std::size_t dot = key.rfind('.');
+  const std::string layer = key.substr(kCorrectionsPath.size(), dot - kCorrectionsPath.size());
+  return scaled.corrections.at(
+      {enum_named<LayerKind>(layer), enum_named<Phase>(key.substr(dot + 1))});
+}
+
+ParameterRange parameter_range(const HardwareProfile& profile, const std::string& key) {
+  for (const NumberKey& number : kNumbers)
+    if (key == number.key)
+      return {number.low,
+              profile.nccl && number.high == kMostOfAssumedLink ? kMostOfLink : number.high};
+  for (const StackKey& number : kStackNumbers)
+    if (key == kStackPath + number.key) return {number.low, number.high};
+  if (key.starts_with(kCorrectionsPath)) return {kLeastCorrection, kMostCorrection};
+  return {0, kMostTime};
 }
 
 HardwareProfile parse_profile(const std::string& text, const std::string& file) {

@@ -1,78 +1,132 @@
-// polyphony calibrate: a profile that explains recorded runs.
+// polyphony calibrate: a profile that explains what was measured, whatever it is.
 #include <iostream>
 
 #include "shared/hardware/hardware_json.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/evidence_files.h"
 #include "sim/commands/measurements.h"
 #include "sim/console/console.h"
+#include "sim/evidence/evidence_json.h"
+#include "sim/shown/calibration_text.h"
 #include "traces/calibrate/calibrate.h"
+#include "traces/calibrate/collective_fit.h"
 
 namespace polyphony::sim {
+namespace {
 
-int calibrate_command(int argc, char** argv) {
-  Arguments args(
-      "calibrate",
-      "Fits a hardware profile to recorded runs: what the traces do not inform keeps its prior.",
-      "RUN...",
-      "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n  polyphony "
-      "compare runs/b runs/c --profile calibrated.json");
-  add_measurement_options(args);
-  args.add_profile("prior");
-  args.add()("out", "file for the fitted profile", cxxopts::value<std::string>())(
-      "name", "name of the fitted profile",
-      cxxopts::value<std::string>()->default_value("calibrated"));
-  if (args.parse(argc, argv)) return 0;
-  if (!args.has("runs"))
-    throw InputError("polyphony calibrate", "", "needs at least one RUN",
-                     "polyphony calibrate --help shows an example");
-  const std::vector<traces::Measurement> measurements = read_measurements(args);
+// The rings of a profile as a table of nccl-tests has them, as sure as its rows agree.
+HardwareProfile with_table(const HardwareProfile& prior, const Cluster& cluster,
+                           const std::string& file) {
+  const traces::CollectiveTimes times = traces::read_nccl_tests(read_file(file), file);
+  if (!prior.nccl)
+    throw InputError("--nccl-tests", "", prior.name + " has no NCCL",
+                     "a table corrects an accelerator's profile");
+  const traces::CollectiveFit fit = traces::fit_collective(prior, cluster, times, file);
+  HardwareProfile profile = fit.profile;
+  const std::string key = times.nodes > 1 ? "fabric_efficiency" : "collective_efficiency";
+  std::erase_if(profile.certainty.errors, [&](const ParameterError& error) {
+    return error.size() == 1 && error.begin()->first == key;
+  });
+  profile.certainty.errors.push_back({{key, std::max(0.02, fit.error_after)}});
+  std::cerr << file << ": " << key << " " << number_text(fit.before, 3) << " -> "
+            << number_text(fit.after, 3) << ", error of its " << fit.rows << " arrays "
+            << percent_text(fit.error_before) << " -> " << percent_text(fit.error_after) << "\n";
+  return profile;
+}
+
+struct Fitted {
+  std::optional<traces::Calibration> runs;
+  std::vector<double> unseen;  // by run: error of a fit to the others
+  std::optional<StepCalibration> steps;
+  HardwareProfile profile;
+};
+
+traces::Calibration fit_runs(const HardwareProfile& prior,
+                             const std::vector<traces::Measurement>& measurements,
+                             const Arguments& args, Fitted& fitted) {
   std::vector<traces::MeasuredRun> measured;
   std::string source = "traces of";
   for (const traces::Measurement& measurement : measurements) {
     measured.push_back(traces::measured_run(measurement));
     source += " " + measurement.source;
   }
-  const HardwareProfile prior = load_profile(measurements.front().scenario, args.profile());
-  const traces::Calibration fitted =
-      traces::calibrate(prior, measured, args.text("name"), prior.software, source);
+  const auto fit = [&](const HardwareProfile& from, const std::vector<traces::MeasuredRun>& runs) {
+    return traces::calibrate(from, runs, args.text("name"), prior.software, source);
+  };
+  for (std::size_t out = 0; out < measured.size() && measured.size() > 1; ++out) {
+    std::vector<traces::MeasuredRun> others = measured;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(out));
+    fitted.unseen.push_back(fit(fit(prior, others).profile, {measured[out]}).runs.front().before);
+  }
+  return fit(prior, measured);
+}
+
+}  // namespace
+
+int calibrate_command(int argc, char** argv) {
+  Arguments args(
+      "calibrate",
+      "Fits a hardware profile to what was measured: folders and traces of our runs, logs of "
+      "Megatron-LM, Megatron-Bridge, torchtitan and DeepSpeed, a step time, an all-reduce table, "
+      "in "
+      "any mix. What nothing measured depends on keeps its prior, and is named; what is further "
+      "off than any error that the profile states is named as an outlier, and not fitted.",
+      "EVIDENCE...",
+      "  polyphony calibrate runs/a --profile machine.json --out calibrated.json\n"
+      "  polyphony calibrate slurm-123.out --scenario today.json --stack megatron-bridge --out "
+      "ours.json\n"
+      "  polyphony calibrate --scenario today.json --step-time 12.3s --memory 61GiB --out "
+      "ours.json\n"
+      "  polyphony calibrate evidence.json --nccl-tests all_reduce.txt --out ours.json\n"
+      "  polyphony simulate large.json --profile ours.json\n"
+      "An evidence file: {\"evidence\": 1, \"runs\": [{\"scenario\": \"today.json\", "
+      "\"step_time\": "
+      "\"12.3s\"},\n  {\"scenario\": \"long.json\", \"log\": \"slurm-124.out\"}]}");
+  add_measurement_options(args);
+  add_evidence_options(args);
+  args.add_profile("prior");
+  args.add()("out", "file for the fitted profile", cxxopts::value<std::string>())(
+      "nccl-tests", "what all_reduce_perf or its like printed on the cluster, head included",
+      cxxopts::value<std::string>())("name", "name of the fitted profile",
+                                     cxxopts::value<std::string>()->default_value("calibrated"));
+  if (args.parse(argc, argv)) return 0;
+  const GivenEvidence given = read_given_evidence(args, args.profile());
+  if (given.runs.empty() && given.steps.empty())
+    throw InputError("polyphony calibrate", "",
+                     "needs a run, a log, an evidence file or --step-time",
+                     "polyphony calibrate --help shows an example");
+  const std::vector<traces::Measurement> measurements = read_measurements(args, given.runs);
+  const Scenario& scenario =
+      measurements.empty() ? given.steps.front().scenario : measurements.front().scenario;
+  Fitted fitted;
+  fitted.profile = load_profile(scenario, args.profile());
+  if (given.profile && (given.profile->device.name != fitted.profile.device.name ||
+                        given.profile->stack.name != fitted.profile.stack.name))
+    throw InputError(given.steps.front().source, "",
+                     "is of another device or stack than " + measurements.front().source,
+                     "fit each by itself");
+  if (args.has("nccl-tests"))
+    fitted.profile = with_table(fitted.profile, scenario.cluster, args.text("nccl-tests"));
+  if (!measurements.empty()) {
+    fitted.runs = fit_runs(fitted.profile, measurements, args, fitted);
+    fitted.profile = fitted.runs->profile;
+  }
+  if (!given.steps.empty()) {
+    fitted.steps = calibrate_steps(fitted.profile, given.steps, args.text("name"));
+    fitted.profile = fitted.steps->profile;
+  }
   if (args.has("out"))
     write_file(args.text("out"), readable_json(fitted.profile, args.text("out")) + "\n");
   if (args.json()) {
-    std::cout << to_json(fitted).dump(2) << "\n";
+    nlohmann::json json = fitted.runs ? to_json(*fitted.runs) : nlohmann::json::object();
+    if (!fitted.unseen.empty()) json["unseen"] = fitted.unseen;
+    if (fitted.steps) json.update(to_json(*fitted.steps));
+    std::cout << json.dump(2) << "\n";
     return 0;
   }
-  Table table({"parameter", "prior", "fitted", "+-", "activities"});
-  for (const traces::FittedParameter& p : fitted.parameters)
-    if (p.informed) {
-      char prior_text[32], value_text[32], error_text[32];
-      std::snprintf(prior_text, sizeof prior_text, "%.3g", p.prior);
-      std::snprintf(value_text, sizeof value_text, "%.3g", p.value);
-      std::snprintf(error_text, sizeof error_text, "%.2g", p.standard_error);
-      table.add({p.name, prior_text, value_text, error_text,
-                 count_text(static_cast<std::int64_t>(p.rows))});
-    }
-  std::cout << table.text() << "\n";
-  Table runs({"run", "measured", "error before", "error after", "repeatability", "by its jitter"});
-  for (const traces::RunError& r : fitted.runs)
-    runs.add({r.label, seconds_text(r.measured), percent_text(r.before), percent_text(r.after),
-              "±" + percent_text(r.repeatability),
-              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
-  std::cout << runs.text();
-  for (const traces::RunError& r : fitted.runs)
-    if (!r.shared_cores.empty())
-      std::cout << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
-                << ". Its ops are judged by their processor time, its step is not; measure it "
-                   "again on an idle machine\n";
-  if (const auto& jitter = fitted.profile.certainty.jitter) {
-    std::cout << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
-    for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
-      std::cout << "  " << name(static_cast<ActivityKind>(kind)) << " ±"
-                << percent_text(jitter->of[kind].step) << ", ±" << percent_text(jitter->of[kind].op)
-                << "\n";
-  } else {
-    std::cout << "\njitter: not known, no run has four steps\n";
-  }
+  if (fitted.runs) std::cout << calibration_text(*fitted.runs, fitted.unseen);
+  if (fitted.steps) std::cout << calibration_text(*fitted.steps);
   if (args.has("out")) std::cerr << "wrote " << args.text("out") << "\n";
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "shared/files/whole.h"
 #include "sim/commands/command.h"
 #include "sim/commands/replay.h"
+#include "sim/commands/watch.h"
 #include "sim/runner/allocator.h"
 #include "sim/shown/failure.h"
 
@@ -28,13 +29,16 @@ constexpr Verb kVerbs[] = {
     {"sweep", polyphony::sim::sweep_command,
      "which layout? all legal ones screened, simulated, ranked"},
     {"why", polyphony::sim::why_command, "where a layout's time goes, and what to change"},
-    {"profile", polyphony::sim::profile_command, "measure this machine"},
+    {"profile", polyphony::sim::profile_command,
+     "measure this machine; show, compare, merge and check profiles"},
     {"run", polyphony::sim::run_command, "train for real on local ranks"},
     {"rehearse", polyphony::sim::rehearse_command, "play a schedule with paced ranks on few cores"},
     {"compare", polyphony::sim::compare_command, "predicted beside measured"},
     {"replay", polyphony::sim::replay_command,
      "a recorded run played again with one thing changed"},
-    {"calibrate", polyphony::sim::calibrate_command, "fit the hardware profile to recorded runs"},
+    {"calibrate", polyphony::sim::calibrate_command,
+     "fit the hardware profile to runs, logs, step times"},
+    {"watch", polyphony::sim::watch_command, "a running job beside its prediction"},
     {"report", polyphony::sim::report_command, "one HTML page of all of it"},
     {"validate", polyphony::sim::validate_command,
      "published measurements predicted, and how far off"},

@@ -25,9 +25,14 @@ void add_measurement_options(Arguments& args) {
 }
 
 std::vector<traces::Measurement> read_measurements(const Arguments& args) {
+  return read_measurements(args, args.texts("runs"));
+}
+
+std::vector<traces::Measurement> read_measurements(const Arguments& args,
+                                                   const std::vector<std::string>& paths) {
   std::vector<traces::Measurement> measurements;
   std::vector<std::string> traces;
-  for (const std::string& path : args.texts("runs")) {
+  for (const std::string& path : paths) {
     if (std::filesystem::is_regular_file(path)) {
       traces.push_back(path);
       continue;

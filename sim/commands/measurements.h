@@ -14,5 +14,7 @@ traces::Files disk_files();
 void add_measurement_options(Arguments& args);
 // In the order given; all trace files together make one, the last.
 std::vector<traces::Measurement> read_measurements(const Arguments& args);
+std::vector<traces::Measurement> read_measurements(const Arguments& args,
+                                                   const std::vector<std::string>& paths);
 
 }  // namespace polyphony::sim

@@ -4,6 +4,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/profile_verbs.h"
 #include "sim/console/console.h"
 #include "sim/launching/launch.h"
 #include "traces/calibrate/collective_fit.h"
@@ -52,13 +53,17 @@ int profile_of_table(const Arguments& args) {
 }  // namespace
 
 int profile_command(int argc, char** argv) {
-  Arguments args("profile",
-                 "Measures this machine (matrix products, attention, memory, Gloo) and writes its "
-                 "hardware profile; or corrects a shipped one by a table of nccl-tests.",
-                 "",
-                 "  polyphony profile --ranks 2 --out machine.json\n  polyphony simulate "
-                 "scenario.json --profile machine.json\n  polyphony profile --nccl-tests "
-                 "all_reduce.txt --device H100 --out cluster.json");
+  if (argc > 1 && is_profile_verb(argv[1])) return profile_verb(argc, argv);
+  Arguments args(
+      "profile",
+      "Measures this machine (matrix products, attention, memory, Gloo) and writes its "
+      "hardware profile; or corrects a shipped one by a table of nccl-tests; or shows, "
+      "compares, merges and checks profiles (polyphony profile show --help).",
+      "[show|diff|merge|check]",
+      "  polyphony profile --ranks 2 --out machine.json\n  polyphony simulate "
+      "scenario.json --profile machine.json\n  polyphony profile --nccl-tests "
+      "all_reduce.txt --device H100 --out cluster.json\n  polyphony profile show H100\n  polyphony "
+      "profile diff h100-roofline ours.json");
   args.add()("ranks", "ranks that measure at the same time; at most the cores",
              cxxopts::value<int>()->default_value("2"))(
       "out", "file for the profile", cxxopts::value<std::string>()->default_value("machine.json"))(

@@ -3,6 +3,9 @@
 #include "shared/scenario/schema_json.h"
 #include "sim/answers/answer_schema.h"
 #include "sim/commands/command.h"
+#include "sim/evidence/evidence_json.h"
+#include "sim/evidence/profile_tables.h"
+#include "sim/evidence/watch.h"
 #include "sim/replay/replay_json.h"
 
 namespace polyphony::sim {
@@ -21,6 +24,10 @@ constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + 
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
                                    {"replay", replay_schema},
+                                   {"calibrate", calibration_schema},
+                                   {"profile", shown_schema},
+                                   {"profile-diff", difference_schema},
+                                   {"watch", watch_schema},
                                    {"error", error_schema}};
 
 }  // namespace

@@ -17,6 +17,8 @@ double distance(const std::vector<Seconds>& values, Seconds from) {
   return kToSigma * median(std::move(away)).count();
 }
 
+}  // namespace
+
 std::size_t warm_up(const std::vector<Seconds>& lines) {
   if (lines.size() < 2) return 0;
   const std::vector<Seconds> late(lines.begin() + static_cast<std::ptrdiff_t>(lines.size() / 2),
@@ -28,8 +30,6 @@ std::size_t warm_up(const std::vector<Seconds>& lines) {
   while (count < lines.size() / 2 && lines[count] > most) ++count;
   return count;
 }
-
-}  // namespace
 
 std::optional<Seconds> time_of(const LoggedStep& line, const StepWork& work) {
   if (line.time) return line.time;

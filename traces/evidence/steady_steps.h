@@ -29,6 +29,8 @@ struct StepWork {
   int ranks = 0;
 };
 std::optional<Seconds> time_of(const LoggedStep& line, const StepWork& work);
+// How many of an attempt's lines are left out; at least one of two or more.
+std::size_t warm_up(const std::vector<Seconds>& lines);
 // Nothing where no line says a time.
 std::optional<SteadySteps> steady_steps(const std::vector<std::vector<LoggedStep>>& attempts,
                                         const StepWork& work);

@@ -1,0 +1,119 @@
+#include "sim/shown/calibration_text.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "shared/statistics.h"
+#include "sim/console/console.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+bool is_time(const std::string& key) {
+  return key == "dispatch" || key == "op_overhead" || key == "message_latency" ||
+         key == "collective_latency" || key == "optimizer_overhead" || key == "stack.host";
+}
+
+std::string memory_line(const StepRow& row) {
+  const Bytes measured = row.memory ? *row.memory : *row.reserved;
+  const double error =
+      static_cast<double>(row.predicted_memory.value) / static_cast<double>(measured.value) - 1;
+  return row.source + ": memory " + bytes_text(measured) + (row.memory ? "" : " reserved") +
+         ", predicted " + bytes_text(row.predicted_memory) + " allocated (" +
+         signed_percent_text(error) + "); no parameter of a profile stands for memory\n";
+}
+
+}  // namespace
+
+std::string parameter_text(const std::string& key, double value) {
+  return is_time(key) ? seconds_text(Seconds(value)) : short_number(value);
+}
+
+std::string calibration_text(const traces::Calibration& fitted, const std::vector<double>& unseen) {
+  std::ostringstream out;
+  Table table({"parameter", "prior", "fitted", "+-", "activities"});
+  for (const traces::FittedParameter& p : fitted.parameters)
+    if (p.informed)
+      table.add({p.name, short_number(p.prior), short_number(p.value),
+                 short_number(p.standard_error), count_text(static_cast<std::int64_t>(p.rows))});
+  out << table.text() << "\n";
+  Table runs({"run", "measured", "error before", "error after", "by the others", "repeatability",
+              "by its jitter"});
+  for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
+    const traces::RunError& r = fitted.runs[i];
+    runs.add({r.label, seconds_text(r.measured), percent_text(r.before), percent_text(r.after),
+              i < unseen.size() ? percent_text(unseen[i]) : "?",
+              "±" + percent_text(r.repeatability),
+              r.jitter_repeatability ? "±" + percent_text(*r.jitter_repeatability) : "?"});
+  }
+  out << runs.text();
+  out << (unseen.empty() ? "by the others: not known, there is one run; give a second one for the "
+                           "held-out error\n"
+                         : "by the others: the held-out error, of a fit that left the run out\n");
+  for (const traces::RunError& r : fitted.runs)
+    if (!r.shared_cores.empty())
+      out << "shared cores in " << r.label << ": " << traces::describe(r.shared_cores)
+          << ". Its ops are judged by their processor time, its step is not; measure it "
+             "again on an idle machine\n";
+  if (const auto& jitter = fitted.profile.certainty.jitter) {
+    out << "\njitter over " << jitter->steps << " steps: common to a step, of single ops\n";
+    for (std::size_t kind = 0; kind < kActivityKinds; ++kind)
+      out << "  " << name(static_cast<ActivityKind>(kind)) << " ±"
+          << percent_text(jitter->of[kind].step) << ", ±" << percent_text(jitter->of[kind].op)
+          << "\n";
+  } else {
+    out << "\njitter: not known, no run has four steps\n";
+  }
+  return out.str();
+}
+
+std::string calibration_text(const StepCalibration& fitted) {
+  std::ostringstream out;
+  std::string kept;
+  Table table({"parameter", "prior", "+-", "fitted", "+-"});
+  for (const ParameterMove& p : fitted.parameters) {
+    if (p.moved)
+      table.add({p.key, parameter_text(p.key, p.prior), percent_text(p.prior_deviation),
+                 parameter_text(p.key, p.value), percent_text(p.deviation)});
+    else
+      kept += (kept.empty() ? "" : ", ") + p.key + " ±" + percent_text(p.prior_deviation, 0);
+  }
+  if (!fitted.parameters.empty()) out << table.text();
+  if (!kept.empty())
+    out << "kept as they were, the step times say nothing of them: " << kept << "\n";
+  Table rows({"evidence", "measured", "before", "after", "by the others", "stated of it"});
+  const double reach = central(0.9, fitted.freedom);
+  bool timed = false;
+  for (const StepRow& row : fitted.rows) {
+    if (!(row.measured > Seconds(0))) continue;
+    timed = true;
+    rows.add({row.source + (row.outlier ? " (OUTLIER)" : ""), seconds_text(row.measured),
+              signed_percent_text(row.before / row.measured - 1),
+              signed_percent_text(row.after / row.measured - 1),
+              signed_percent_text(std::expm1(-row.unseen)),
+              "±" + percent_text(std::expm1(reach * row.unseen_deviation))});
+  }
+  if (timed)
+    out << "\n"
+        << rows.text()
+        << "errors of the prediction. by the others: of a fit that left the evidence out (the "
+           "prior, if it is the only one); stated: 9 of 10 such errors\n";
+  for (const StepRow& row : fitted.rows)
+    if (row.outlier)
+      out << "OUTLIER: " << row.source << " took " << number_text(std::exp(row.unseen), 2)
+          << " times what is predicted without it, beyond all errors that the profile states ("
+          << number_text(std::abs(row.unseen) / row.unseen_deviation, 1)
+          << " deviations). Not fitted: is it of this layout, batch, precision, GPU, and of one "
+             "optimizer step?\n";
+  for (const StepRow& row : fitted.rows)
+    if (row.memory || row.reserved) out << memory_line(row);
+  return out.str();
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,199 @@
+// A profile found again in step times that another one made; what nothing depends on stays.
+#include "sim/evidence/step_fit.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "shared/chance/belief.h"
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/scenario/scenario_profile.h"
+#include "shared/statistics.h"
+#include "sim/evidence/evidence_json.h"
+#include "sim/evidence/quick_step.h"
+#include "sim/published/case.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+// Four blocks of Llama-3.1-8B's dimensions on a node of eight H100.
+Scenario llama(int microbatches) {
+  const std::string text = R"({"polyphony": 1,
+    "model": {"language": {"preset": "llama-3.1-8b", "layers": 4}},
+    "cluster": {"node": {"device": "H100", "ranks": 8}},
+    "data": {"source": "synthetic", "text": {"tokens": 4096}, "sequence": 4096, "global_batch": 32},
+    "layout": {"placement": "homogeneous", "microbatches": )" +
+                           std::to_string(microbatches) + R"(, "language": {"tp": 2, "pp": 2}},
+    "training": {"precision": "bf16"}})";
+  return read_scenario(text, "s.json", test::file_text);
+}
+
+HardwareProfile prior() { return *find_profile(default_profile("H100")); }
+
+StepEvidence measured_by(const HardwareProfile& truth, const Scenario& scenario, double times = 1) {
+  StepEvidence evidence;
+  evidence.source = "made";
+  evidence.scenario = scenario;
+  evidence.step = times * quick_step(scenario, truth).step();
+  return evidence;
+}
+
+const ParameterMove& move(const StepCalibration& fit, const std::string& key) {
+  for (const ParameterMove& one : fit.parameters)
+    if (one.key == key) return one;
+  FAIL(key);
+  return fit.parameters.front();
+}
+
+}  // namespace
+
+TEST_CASE("one step time moves every layout's answer towards the truth, and narrows it") {
+  HardwareProfile truth = prior();
+  truth.gemm_efficiency *= 0.9;
+  const Scenario known = llama(8), asked = llama(4);
+  const StepCalibration fit = calibrate_steps(prior(), {measured_by(truth, known)}, "ours");
+  const double before =
+                   std::log(quick_step(asked, prior()).step() / quick_step(asked, truth).step()),
+               after = std::log(quick_step(asked, fit.profile).step() /
+                                quick_step(asked, truth).step());
+  CHECK(std::abs(after) < std::abs(before));
+  CHECK(fit.profile.gemm_efficiency < prior().gemm_efficiency);
+  CHECK(move(fit, "gemm_efficiency").moved);
+  CHECK(move(fit, "gemm_efficiency").deviation < move(fit, "gemm_efficiency").prior_deviation);
+  CHECK_FALSE(fit.rows[0].outlier);
+  // What the profile's file says is what was fitted, and can be read.
+  const HardwareProfile back = parse_profile(readable_json(fit.profile, "out"), "out");
+  CHECK(back.certainty == fit.profile.certainty);
+  CHECK(back.certainty.footing == Footing::stated);
+  const auto width = [&](const HardwareProfile& profile) {
+    const Prediction prediction = quick_step(asked, profile);
+    return make_belief(
+               prediction.step(),
+               step_effects(prediction.program, prediction.compiled, asked.cluster, profile),
+               profile)
+        .deviation();
+  };
+  CHECK(width(back) < width(prior()));
+}
+
+TEST_CASE("what no step time depends on keeps its prior, and says so") {
+  // All ranks in one node: nothing crosses the fabric.
+  const StepCalibration fit =
+      calibrate_steps(prior(), {measured_by(prior(), llama(8), 1.05)}, "ours");
+  const ParameterMove& fabric = move(fit, "fabric_efficiency");
+  CHECK_FALSE(fabric.moved);
+  CHECK(fabric.value == fabric.prior);
+  CHECK(fabric.deviation == doctest::Approx(fabric.prior_deviation));
+}
+
+TEST_CASE("a step time that is ten times off is an outlier beside good ones and alone") {
+  const StepEvidence good = measured_by(prior(), llama(8), 1.03),
+                     also = measured_by(prior(), llama(4), 1.03),
+                     bad = measured_by(prior(), llama(8), 10);
+  const StepCalibration mixed = calibrate_steps(prior(), {good, bad, also}, "ours");
+  CHECK_FALSE(mixed.rows[0].outlier);
+  CHECK(mixed.rows[1].outlier);
+  CHECK_FALSE(mixed.rows[2].outlier);
+  const StepCalibration clean = calibrate_steps(prior(), {good, also}, "ours");
+  CHECK(mixed.profile.gemm_efficiency == doctest::Approx(clean.profile.gemm_efficiency));
+  const StepCalibration alone = calibrate_steps(prior(), {bad}, "ours");
+  CHECK(alone.rows[0].outlier);
+  CHECK(alone.profile.gemm_efficiency == prior().gemm_efficiency);
+}
+
+TEST_CASE("parameters stay within what a profile may say, however fast a run was") {
+  StepEvidence fast = measured_by(prior(), llama(8), 0.75);
+  HardwareProfile wide = prior();
+  wide.certainty.footing = Footing::stated;
+  wide.certainty.errors = {{{"gemm_efficiency", 2}}, {{"attention_efficiency", 2}}};
+  const StepCalibration fit = calibrate_steps(wide, {fast}, "ours");
+  CHECK(fit.profile.gemm_efficiency <= 1);
+  CHECK(fit.profile.attention_efficiency <= 1);
+  parse_profile(readable_json(fit.profile, "out"), "out");
+}
+
+TEST_CASE("the linear update of published rows is the calibration's own, to its curvature") {
+  // 5 % slow, one error that the step depends on by `slope`: z = e · s / (e² + own²), e = slope · error.
+  HardwareProfile one = prior();
+  one.certainty.footing = Footing::stated;
+  one.certainty.residual = 0.05;
+  one.certainty.errors = {{{"gemm_efficiency", 0.05}}};
+  const Scenario scenario = llama(8);
+  const StepCalibration fit = calibrate_steps(one, {measured_by(one, scenario, 1.05)}, "ours");
+  const Prediction prediction = quick_step(scenario, one);
+  const double effect =
+      step_effects(prediction.program, prediction.compiled, scenario.cluster, one)[0];
+  const double own = std::hypot(0.05, 0.01);
+  const double z = effect * std::log(1.05) / (effect * effect + own * own);
+  CHECK(std::log(fit.profile.gemm_efficiency / one.gemm_efficiency) ==
+        doctest::Approx(0.05 * z).epsilon(0.05));
+  CHECK(fit.rows[0].unseen == doctest::Approx(std::log(1.05)).epsilon(0.01));
+}
+
+TEST_CASE("memory is held against the prediction and moves nothing") {
+  StepEvidence evidence;
+  evidence.source = "peak";
+  evidence.scenario = llama(8);
+  evidence.memory = Bytes(std::int64_t{1} << 30);
+  const StepCalibration fit = calibrate_steps(prior(), {evidence}, "ours");
+  CHECK(fit.parameters.empty());
+  CHECK(fit.profile.certainty == prior().certainty);
+  CHECK(fit.rows[0].predicted_memory.value > 0);
+  CHECK(to_json(fit)["evidence"][0]["memory_bytes"] == (1 << 30));
+}
+
+TEST_CASE("evidence files: read, refused by line") {
+  const auto refused = [](const std::string& run) {
+    try {
+      read_evidence("{\"evidence\": 1, \"runs\": [" + run + "]}", "e.json");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  const auto entries = read_evidence(
+      R"({"evidence": 1, "runs": [{"scenario": "a.json", "step_time": "1.5s", "noise": 0.02,
+          "memory": "2GiB"}, {"scenario": "b.json", "log": "b.log"}]})",
+      "e.json");
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[0].step == Seconds(1.5));
+  CHECK(entries[0].noise == 0.02);
+  CHECK(entries[0].memory == Bytes(std::int64_t{2} << 30));
+  CHECK(entries[1].log == "b.log");
+  CHECK(refused(R"({"scenario": "a.json"})").find("/runs/0: says nothing") != std::string::npos);
+  CHECK(refused(R"({"scenario": "a.json", "step_time": "0s"})").find("is not positive") !=
+        std::string::npos);
+  CHECK(refused(R"({"scenario": "a.json", "step_time": "1s", "log": "x"})")
+            .find("a step time and a log") != std::string::npos);
+  CHECK(refused(R"({"scenario": "a.json", "step_time": 12})").find("/runs/0/step_time") !=
+        std::string::npos);
+  CHECK(is_evidence("{\"evidence\": 1}", "e.json"));
+  CHECK_FALSE(is_evidence("{\"traceEvents\": []}", "e.json"));
+  CHECK_FALSE(is_evidence("iteration 1/ 5 |", "e.log"));
+}
+
+TEST_CASE("a log is evidence of the scenario that it is of") {
+  const Scenario scenario = llama(8);
+  const traces::StepWork work = work_of(scenario, prior());
+  CHECK(work.ranks == 8);
+  CHECK(work.samples == scenario.data.global_batch);
+  traces::FrameworkLog log;
+  log.attempts.resize(1);
+  for (const double rate : {50.0, 100.0}) {
+    traces::LoggedStep line;
+    line.step = static_cast<std::int64_t>(log.attempts[0].size()) + 1;
+    line.tokens_per_second_per_rank = rate;
+    log.attempts[0].push_back(line);
+  }
+  // Of two lines the first is warm-up: tokens / 8 / 100.
+  const StepEvidence evidence = evidence_of_log(log, scenario, prior(), "run.log");
+  CHECK(evidence.step->count() == doctest::Approx(static_cast<double>(work.tokens) / 800));
+  log.attempts[0][1].global_batch = scenario.data.global_batch + 1;
+  CHECK_THROWS_AS(evidence_of_log(log, scenario, prior(), "run.log"), InputError);
+}
+
+}  // namespace polyphony::tests

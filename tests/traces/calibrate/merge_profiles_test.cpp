@@ -1,0 +1,84 @@
+#include "traces/calibrate/merge_profiles.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "shared/error.h"
+
+namespace polyphony::traces {
+namespace {
+
+HardwareProfile profile(double gemm, std::vector<ParameterError> errors) {
+  HardwareProfile result;
+  result.name = "p";
+  result.gemm_efficiency = gemm;
+  result.certainty.errors = std::move(errors);
+  result.certainty.residual = 0.05;
+  return result;
+}
+
+double deviation(const HardwareProfile& merged, const std::string& key) {
+  double squares = 0;
+  for (const ParameterError& error : merged.certainty.errors)
+    if (const auto found = error.find(key); found != error.end())
+      squares += found->second * found->second;
+  return std::sqrt(squares);
+}
+
+}  // namespace
+
+TEST_CASE("what both know is weighed by precision, what one knows is that one's") {
+  // Deviations 0.1 and 0.05: weights 100 and 400. ln = (100 ln 0.5 + 400 ln 0.6) / 500; 1 / √500 is left.
+  HardwareProfile b = profile(0.6, {{{"gemm_efficiency", 0.05}}, {{"dispatch", 0.3}}});
+  b.dispatch = Seconds(4e-6);
+  HardwareProfile a = profile(0.5, {{{"gemm_efficiency", 0.1}}});
+  a.dispatch = Seconds(2e-6);
+  const HardwareProfile merged = merge_profiles(a, b, std::nullopt, "both");
+  CHECK(merged.name == "both");
+  CHECK(merged.gemm_efficiency ==
+        doctest::Approx(std::exp((100 * std::log(0.5) + 400 * std::log(0.6)) / 500)));
+  CHECK(deviation(merged, "gemm_efficiency") == doctest::Approx(1 / std::sqrt(500)).epsilon(1e-4));
+  CHECK(merged.dispatch.count() == doctest::Approx(4e-6));
+  CHECK(deviation(merged, "dispatch") == doctest::Approx(0.3).epsilon(1e-4));
+}
+
+TEST_CASE("the profile that both came from counts once") {
+  // Origin 0.1; each saw evidence worth a deviation of 0.1 more, precision 200: Λ = 200 + 200 - 100.
+  const double half = std::sqrt(1 / 200.0);
+  const HardwareProfile origin = profile(0.5, {{{"gemm_efficiency", 0.1}}}),
+                        a = profile(0.55, {{{"gemm_efficiency", half}}}),
+                        b = profile(0.45, {{{"gemm_efficiency", half}}});
+  const HardwareProfile merged = merge_profiles(a, b, origin, "both");
+  CHECK(deviation(merged, "gemm_efficiency") == doctest::Approx(1 / std::sqrt(300)).epsilon(1e-4));
+  CHECK(merged.gemm_efficiency ==
+        doctest::Approx(
+            std::exp((200 * std::log(0.55) + 200 * std::log(0.45) - 100 * std::log(0.5)) / 300)));
+  CHECK_THROWS_AS(merge_profiles(a, b, profile(0.5, {{{"gemm_efficiency", 0.01}}}), "both"),
+                  InputError);
+}
+
+TEST_CASE("what goes together stays together") {
+  // Only the sum of both logarithms is known to 0.01, each alone to 0.1: merging with one that knows
+  // the second moves the first against it.
+  const double r = std::sqrt(0.5);
+  HardwareProfile a =
+      profile(0.5, {{{"gemm_efficiency", 0.1 * r}, {"memory_efficiency", -0.1 * r}},
+                    {{"gemm_efficiency", 0.01 * r}, {"memory_efficiency", 0.01 * r}}});
+  HardwareProfile b = profile(0.5, {{{"memory_efficiency", 0.001}}});
+  b.memory_efficiency = a.memory_efficiency * 1.05;
+  const HardwareProfile merged = merge_profiles(a, b, std::nullopt, "both");
+  CHECK(merged.memory_efficiency == doctest::Approx(b.memory_efficiency).epsilon(1e-3));
+  // Of a: covariance of the two -0.00495, variance 0.00505: slope -0.98.
+  CHECK(std::log(merged.gemm_efficiency / 0.5) ==
+        doctest::Approx(-0.00495 / 0.00505 * std::log(1.05)).epsilon(0.01));
+}
+
+TEST_CASE("profiles of two stacks are not merged") {
+  HardwareProfile a = profile(0.5, {}), b = profile(0.5, {});
+  b.stack.name = "fsdp";
+  CHECK_THROWS_WITH_AS(merge_profiles(a, b, std::nullopt, "x"),
+                       doctest::Contains("another software stack"), InputError);
+}
+
+}  // namespace polyphony::traces
