@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "exec/runner/clock.h"
+#include "exec/system/process.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/scenario/batch_json.h"
@@ -53,12 +54,15 @@ void Recorder::begin() {
   compare_clocks();
 }
 
-void Recorder::add(const traces::JournalStep& step) {
+void Recorder::add(traces::JournalStep step) {
+  const Seconds began = steady_now();
+  step.recorded_in = last_;
   const std::uint32_t rank = transport_.rank().value;
   steps_.push_back(static_cast<std::int64_t>(step.step));
   write(journal_, paths_.journal(rank), traces::journal_entry(step));
   if (rank == 0)
     write(batches_, paths_.batches(), to_json_line(step.step, dataset_.batch(step.step)) + "\n");
+  last_ = steady_now() - began;
 }
 
 void Recorder::finish(const std::function<WholeStep(std::int64_t)>& whole) {
@@ -75,12 +79,14 @@ void Recorder::finish(const std::function<WholeStep(std::int64_t)>& whole) {
     const WholeStep step = whole(number);
     std::optional<traces::JournalStep> recorded = journal.read(static_cast<std::uint64_t>(number));
     if (!recorded) continue;
-    traces::TraceNotes notes{recorded->late_plan, {}, {}};
+    traces::TraceNotes notes;
+    notes.late_plan = recorded->late_plan;
     const Seconds begin = recorded->ops.empty() ? Seconds(0) : recorded->ops.front().start;
     notes.clock = traces::ClockNote{journal.clock().offset(begin), journal.clock().error(),
                                     journal.clock().drift()};
     move_to(journal.clock(), *recorded);
     notes.data = recorded->data;
+    notes.recorded_in = recorded->recorded_in;
     Timeline timeline;
     timeline.ops = std::move(recorded->ops);
     for (OpTime& time : timeline.ops) {

@@ -31,7 +31,7 @@ class Recorder {
   }
   // Of all ranks, before a recorded step and after it.
   void begin();
-  void add(const traces::JournalStep& step);
+  void add(traces::JournalStep step);
   // Of all ranks, when no recorded step follows: trace/step-<n>.rank-<r>.json, and on rank 0 trace/plans.bin
   // where any was planned live. `whole`: of a recorded step, asked for on all ranks in the same order.
   void finish(const std::function<WholeStep(std::int64_t)>& whole);
@@ -47,6 +47,7 @@ class Recorder {
   const Dataset& dataset_;
   std::ofstream journal_, batches_;  // batches: of rank 0
   std::vector<std::int64_t> steps_;
+  Seconds last_{};      // what the last step took to record
   std::string failed_;  // the file that could not be written
 };
 

@@ -144,6 +144,7 @@ void Trainer::step(std::int64_t number, MetricsFile& metrics) {
                    data.plan,
                    data.late,
                    {asked, asked + waited},
+                   {},
                    runner_.times()});
 }
 

@@ -64,6 +64,8 @@ class Writer {
       text_ << ", \"clock\": {\"offset_ns\": " << nanoseconds(notes_.clock->offset)
             << ", \"error_ns\": " << nanoseconds(notes_.clock->error)
             << ", \"drift_ppb\": " << std::llround(notes_.clock->drift * 1e9) << "}";
+    if (notes_.recorded_in > Seconds(0))
+      text_ << ", \"recorded_in_ns\": " << nanoseconds(notes_.recorded_in);
     text_ << ", \"ops\": " << timeline_.ops.size()
           << ", \"makespan_ns\": " << nanoseconds(timeline_.makespan) << "},\n"
           << "\"traceEvents\": [\n";

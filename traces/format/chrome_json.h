@@ -38,6 +38,7 @@ struct ClockNote {
 struct TraceNotes {
   bool late_plan = false;               // planned without the layout's planner, which came too late
   std::optional<ClockNote> clock = {};  // measured
+  Seconds recorded_in{};                // what recording the step before took
   std::optional<DataWait> data = {};    // of a rank's file: on a track of its own
 };
 

@@ -131,6 +131,7 @@ std::string journal_entry(const JournalStep& step) {
   put(bytes, std::uint8_t{step.late_plan});
   put(bytes, step.data.start);
   put(bytes, step.data.end);
+  put(bytes, step.recorded_in);
   for (const OpTime& op : step.ops) {
     put(bytes, op.op.value);
     put(bytes, op.start);
@@ -190,6 +191,7 @@ std::optional<JournalStep> JournalReader::read(std::uint64_t step) {
   result.late_plan = bytes.take<std::uint8_t>() != 0;
   result.data.start = bytes.time();
   result.data.end = bytes.time();
+  result.recorded_in = bytes.time();
   result.ops.reserve(bytes.left() / kOpBytes);
   while (bytes.left() >= kOpBytes) {
     OpTime op;

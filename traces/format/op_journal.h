@@ -48,6 +48,7 @@ struct JournalStep {
   std::uint64_t plan = 0;  // digest() of the whole StepPlan and the batch
   bool late_plan = false;
   DataWait data;
+  Seconds recorded_in{};  // what recording the step before this one took; of the first one: 0
   std::vector<OpTime> ops;
   bool operator==(const JournalStep&) const = default;
 };

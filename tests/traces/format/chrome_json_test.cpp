@@ -76,7 +76,7 @@ TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
   for (const OpTime& time : sample.timeline.ops)
     if (sample.program.rank_of(sample.program.ops[time.op.value]) == Rank(1))
       own.ops.push_back(time);
-  const TraceNotes notes{false, ClockNote{Seconds(-7.5), Seconds(2e-5), 3e-6},
+  const TraceNotes notes{false, ClockNote{Seconds(-7.5), Seconds(2e-5), 3e-6}, Seconds(2e-5),
                          DataWait{Seconds(1), Seconds(1.25)}};
   const std::string text = write_trace(sample.program, own, TraceKind::measured, 7, notes);
   const Trace back = read_trace(text, "step.json", sample.program);
@@ -86,6 +86,7 @@ TEST_CASE("a rank's clock and its wait for data stand beside its ops") {
   CHECK(back.info.clock->drift == doctest::Approx(3e-6));
   CHECK(back.timeline.ops.size() == own.ops.size());  // the wait is no op
   CHECK(text.find("\"wait for data\", \"cat\": \"data\"") != std::string::npos);
+  CHECK(text.find("\"recorded_in_ns\": 20000,") != std::string::npos);
   CHECK(text.find("\"ts\": 1000000.000, \"dur\": 250000.000") != std::string::npos);
   CHECK(message_of(replaced(text, "\"error_ns\": 20000", "\"error_ns\": \"x\""), sample.program)
             .find("/polyphony/clock/error_ns") != std::string::npos);

@@ -10,7 +10,7 @@ namespace polyphony::traces {
 namespace {
 
 JournalStep step_of(std::uint64_t number) {
-  JournalStep step{number, 77, number % 2 == 1, {Seconds(1), Seconds(1.5)}, {}};
+  JournalStep step{number, 77, number % 2 == 1, {Seconds(1), Seconds(1.5)}, Seconds(2e-5), {}};
   for (std::size_t op = 0; op < 3; ++op)
     step.ops.push_back({OpId(op), Seconds(2 + static_cast<double>(op)),
                         Seconds(2.5 + static_cast<double>(op)), Seconds(op == 1 ? -1 : 0.25)});
@@ -49,8 +49,9 @@ TEST_CASE("between two samples a clock is on the line through them, outside it s
   CHECK(reader.clock().drift() == doctest::Approx(0.05));  // half a second in ten
   CHECK(reader.clock().error() == Seconds(2e-4));
 
-  JournalStep moved{
-      1, 0, false, {Seconds(10), Seconds(12)}, {{OpId(0), Seconds(14), Seconds(20), Seconds(1)}}};
+  JournalStep moved{1,     0,
+                    false, {Seconds(10), Seconds(12)},
+                    {},    {{OpId(0), Seconds(14), Seconds(20), Seconds(1)}}};
   move_to(reader.clock(), moved);
   CHECK(moved.data.start.count() == 15);
   CHECK(moved.data.end.count() == doctest::Approx(17.1));
