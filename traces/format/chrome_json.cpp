@@ -134,7 +134,7 @@ class Writer {
     const Op& op = program_.ops[time.op.value];
     const std::int64_t start = nanoseconds(time.start);
     text_ << "{\"ph\": \"X\", \"name\": ";
-    text_.quoted(event_name(program_, time.op)) << ", \"cat\": \"" << kOpCategory << "\", ";
+    text_.quoted(event_name(program_, time.op)) << ", \"cat\": \"" << event_category(op) << "\", ";
     where(op.stream) << ", \"ts\": ";
     text_.microseconds(start) << ", \"dur\": ";
     text_.microseconds(nanoseconds(time.end) - start);

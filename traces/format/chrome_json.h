@@ -53,8 +53,7 @@ struct TraceInfo {
   bool operator==(const TraceInfo&) const = default;
 };
 
-// Categories: of ops, and of what is none.
-inline constexpr const char* kOpCategory = "kernel";
+// Categories of what is no op.
 inline constexpr const char* kStepCategory = "user_annotation";
 inline constexpr const char* kLaunchCategory = "cuda_runtime";
 inline constexpr const char* kDataCategory = "data";

@@ -136,7 +136,13 @@ std::string event_name(const Program& program, OpId op) {
   if (const auto* collective = std::get_if<Collective>(&what))
     kernel = kernel_name(collective->kind);
   if (std::holds_alternative<Exchange>(what)) kernel = "ncclDevKernel_SendRecv ";
+  if (const auto* copy = std::get_if<HostCopy>(&what))
+    kernel = copy->to_host ? "Memcpy DtoH (Device -> Pinned) " : "Memcpy HtoD (Pinned -> Device) ";
   return kernel + describe(program, op);
+}
+
+const char* event_category(const Op& op) {
+  return std::holds_alternative<HostCopy>(op.what) ? "gpu_memcpy" : "kernel";
 }
 
 void write_args(const Program& program, const Op& op, JsonText& text) {

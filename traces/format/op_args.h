@@ -10,6 +10,8 @@
 namespace polyphony::traces {
 
 std::string event_name(const Program& program, OpId op);
+// "kernel"; of copies to the host and back "gpu_memcpy".
+const char* event_category(const Op& op);
 // The fields of "args" after the op's id, each led by a comma.
 void write_args(const Program& program, const Op& op, JsonText& text);
 

@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
+#include "shared/plan/lower.h"
+#include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/hand_made.h"
+#include "tests/shared/support/scenario_files.h"
 #include "tests/traces/kineto/made.h"
 #include "traces/format/chrome_json.h"
 #include "traces/kineto/summary.h"
@@ -63,6 +66,37 @@ TEST_CASE("trace files of a run import like a profiler's") {
     return row.shape.call == CollectiveCall::all_reduce && row.shape.ranks == 2 && row.bus;
   });
   CHECK(sums);
+}
+
+// Of gpipe's eight microbatches every tape goes to the host and comes back.
+TEST_CASE("copies to the host and back are copies in a trace file, not computation") {
+  Scenario scenario = test::scenario_at("scenarios/tiny_text_only.json");
+  Layout layout = *scenario.layout;
+  layout.schedule.kind = ScheduleKind::gpipe;
+  layout.microbatches = 8;
+  scenario.data.global_batch = 8;
+  for (ModuleLayout& grid : layout.modules) {
+    grid = ModuleLayout{};
+    grid.ranks = 1;
+    grid.offload_activations = true;
+  }
+  const Program program =
+      lower(scenario, layout, make_plan(scenario, layout), batch_of_step(scenario, 0));
+  Timeline timeline;
+  for (std::size_t op = 0; op < program.ops.size(); ++op) {
+    const double start = 1e-3 * static_cast<double>(op);
+    timeline.ops.push_back({OpId(op), Seconds(start), Seconds(start + 1e-3)});
+  }
+  timeline.makespan = timeline.ops.back().end;
+  const std::string text = write_trace(program, timeline, TraceKind::measured, 7);
+  CHECK(read_trace(text, "step.json", program).timeline.ops.size() == program.ops.size());
+  std::vector<DeviceTrace> traces{made::read(text)};
+  const RankSet ranks = rank_set(std::move(traces));
+  const DeviceTimes& times = ranks.times[0].whole;
+  CHECK(times.of(KernelClass::to_host).count == 8);
+  CHECK(times.of(KernelClass::to_device).count == 8);
+  CHECK(Seconds(times.of(KernelClass::to_host).kernels).count() == doctest::Approx(8e-3));
+  CHECK(ranks.traces[0].events.size() == program.ops.size());
 }
 
 TEST_CASE("a file of several ranks is not one rank's trace") {
