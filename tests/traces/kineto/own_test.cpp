@@ -72,7 +72,7 @@ TEST_CASE("trace files of a run import like a profiler's") {
 TEST_CASE("copies to the host and back are copies in a trace file, not computation") {
   Scenario scenario = test::scenario_at("scenarios/tiny_text_only.json");
   Layout layout = *scenario.layout;
-  layout.schedule.kind = ScheduleKind::gpipe;
+  layout.schedule = ScheduleKind::gpipe;
   layout.microbatches = 8;
   scenario.data.global_batch = 8;
   for (ModuleLayout& grid : layout.modules) {
