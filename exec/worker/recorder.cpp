@@ -56,13 +56,13 @@ void Recorder::begin() {
 
 void Recorder::add(traces::JournalStep step) {
   const Seconds began = steady_now();
-  step.recorded_in = last_;
+  step.recorded_in = took_;
   const std::uint32_t rank = transport_.rank().value;
   steps_.push_back(static_cast<std::int64_t>(step.step));
   write(journal_, paths_.journal(rank), traces::journal_entry(step));
   if (rank == 0)
     write(batches_, paths_.batches(), to_json_line(step.step, dataset_.batch(step.step)) + "\n");
-  last_ = steady_now() - began;
+  took_ = steady_now() - began;
 }
 
 void Recorder::finish(const std::function<WholeStep(std::int64_t)>& whole) {

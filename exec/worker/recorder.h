@@ -47,7 +47,7 @@ class Recorder {
   const Dataset& dataset_;
   std::ofstream journal_, batches_;  // batches: of rank 0
   std::vector<std::int64_t> steps_;
-  Seconds last_{};      // what the last step took to record
+  Seconds took_{};      // to record the last step
   std::string failed_;  // the file that could not be written
 };
 

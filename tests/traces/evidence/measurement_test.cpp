@@ -219,6 +219,7 @@ TEST_CASE("of a run that was killed while it traced, the steps that all ranks re
                        digest(make_step_plan(scenario, *scenario.layout, plan, batch), batch),
                        false,
                        {},
+                       {},
                        {}};
       for (OpTime op : of_rank(program, whole.steps[s], Rank(rank)).ops) {
         op.op = OpId(op.op.value - program.ops_of(Rank(rank)).begin);
