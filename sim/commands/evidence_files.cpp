@@ -10,11 +10,14 @@
 namespace polyphony::sim {
 namespace {
 
-// Chrome traces are JSON, packed or not; a log is neither.
+// Chrome traces are JSON, packed or not: an object, or a list of objects. A log's first line may begin
+// with "[2026-04-13 23:41:12]" or "[rank0]:".
 bool is_trace(const std::string& text) {
   if (text.starts_with("\x1f\x8b")) return true;
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && (text[first] == '{' || text[first] == '[');
+  std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && text[first] == '[')
+    first = text.find_first_not_of(" \t\r\n", first + 1);
+  return first != std::string::npos && text[first] == '{';
 }
 
 std::string beside(const std::string& file, const std::string& path) {

@@ -86,7 +86,7 @@ std::string calibration_text(const StepCalibration& fitted) {
   }
   if (!fitted.parameters.empty()) out << table.text();
   if (!kept.empty())
-    out << "kept as they were, the step times say nothing of them: " << kept << "\n";
+    out << "as sure as before, the step times say next to nothing of them: " << kept << "\n";
   Table rows({"evidence", "measured", "before", "after", "by the others", "stated of it"});
   const double reach = central(0.9, fitted.freedom);
   bool timed = false;
