@@ -215,12 +215,10 @@ TEST_CASE("of a run that was killed while it traced, the steps that all ranks re
     for (const std::size_t s : steps) {
       const Program& program = whole.step_programs[s];
       const Batch batch = batch_of_step(scenario, 4 + s);
-      JournalStep step{4 + s,
-                       digest(make_step_plan(scenario, *scenario.layout, plan, batch), batch),
-                       false,
-                       {},
-                       {},
-                       {}};
+      JournalStep step{
+          4 + s, digest(make_step_plan(scenario, *scenario.layout, plan, batch), batch),
+          false, {},
+          {},    {}};
       for (OpTime op : of_rank(program, whole.steps[s], Rank(rank)).ops) {
         op.op = OpId(op.op.value - program.ops_of(Rank(rank)).begin);
         op.start -= behind;
