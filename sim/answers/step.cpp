@@ -60,6 +60,13 @@ std::optional<Infeasible> find_jitter(const StepOptions& options, StepAnswer& an
   return {};
 }
 
+// No fold leaves less than one of them.
+int most_lanes(const Layout& layout) {
+  int most = 1;
+  for (const ModuleLayout& grid : layout.modules) most = std::max(most, grid.dp());
+  return most;
+}
+
 traces::PartTimes mean_of_workers(const Program& program,
                                   const std::vector<traces::PartTimes>& parts) {
   std::vector<traces::PartTimes> workers;
@@ -80,6 +87,8 @@ std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, cons
   if (large && !layout.turns.empty()) {
     notes.emplace_back("played whole: the layout has turns of its own");
   } else if (large) {
+    const NeedOptions least{.predictor = Predictor::estimate, .lanes = most_lanes(layout)};
+    if (const auto no = check_need(scenario, layout, least, options.memory)) return *no;
     auto folded =
         predict_folded(scenario, layout, profile, batch, module_sizes(scenario.model, batch));
     if (const auto* found = std::get_if<Prediction>(&folded)) {

@@ -66,10 +66,11 @@ Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& 
   }
   constexpr double kTail = 3;  // two sums of scalars, an update
   need.ops += kTail * ranks;
-  double bytes = need.ops * (kBytesPerOp + (options.trace ? kBytesOfTrace : 0)) +
+  const double held = need.ops / options.lanes;
+  double bytes = held * (kBytesPerOp + (options.trace ? kBytesOfTrace : 0)) +
                  static_cast<double>(scenario.data.global_batch) * kBytesPerSample + kProgram;
   if (options.predictor == Predictor::simulate)
-    bytes += need.ops * kPlayedPerOp + ranks * kPlayedPerRank;
+    bytes += held * kPlayedPerOp + ranks * kPlayedPerRank;
   need.bytes = Bytes(static_cast<std::int64_t>(bytes * options.copies));
   return need;
 }
@@ -77,11 +78,12 @@ Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& 
 std::optional<Infeasible> check_need(const Scenario& scenario, const Layout& layout,
                                      const NeedOptions& options, Bytes memory) {
   const Need need = need_of(scenario, layout, options);
-  const bool countable = need.ops < kMostOps;
+  const bool countable = need.ops / options.lanes < kMostOps;
   if (countable && (memory.value <= 0 || need.bytes <= memory)) return {};
   std::string text =
       "the answer would take about " + bytes_text(need.bytes) + " of memory (" +
       count_text(static_cast<std::int64_t>(need.ops)) + " ops" +
+      (options.lanes > 1 ? ", one lane of " + std::to_string(options.lanes) : "") +
       (options.copies > 1 ? ", " + std::to_string(options.copies) + " at a time" : "") + "), ";
   text += countable ? "this machine has " + bytes_text(memory) + " free"
                     : "more ops than a Program can hold";

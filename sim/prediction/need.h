@@ -16,7 +16,7 @@
 namespace polyphony::sim {
 
 struct Need {
-  double ops = 0;
+  double ops = 0;  // of all lanes
   Bytes bytes{};
 };
 
@@ -24,6 +24,7 @@ struct NeedOptions {
   Predictor predictor = Predictor::simulate;
   bool trace = false;  // its text as well
   int copies = 1;      // at the same time: worker processes
+  int lanes = 1;       // that each one of the answer stands for, at most: more where it is folded
 };
 
 // Steps of more ops are folded where they may be: played whole, this many take some seconds and about a GiB
