@@ -33,10 +33,11 @@ TEST_CASE("a limited rank's messages and sums are the same, and take at least th
     limited.push_back(std::make_unique<LimitedTransport>(std::move(rank), BytesPerSecond(1e5)));
   std::vector<std::thread> threads;
   std::mutex mutex;
+  const auto begin =
+      TokenBucket::Clock::now();  // of both: one may wait for the other's thread to start
   for (auto& transport : limited)
-    threads.emplace_back([&transport, &mutex] {
+    threads.emplace_back([&transport, &mutex, begin] {
       const bool first = transport->rank() == Rank(0);
-      const auto begin = TokenBucket::Clock::now();
       torch::Tensor message = first ? torch::ones({1000}) : torch::zeros({1000});
       if (first)
         transport->send(message, Rank(1), 3);
