@@ -44,6 +44,9 @@ const Open& here() {
 }
 
 void say(Open next) {
+  // LibTorch's own thread-local is made before the guard, and so goes after it: the guard's end would else
+  // give up a second time what is gone.
+  c10::ThreadLocalDebugInfo::current();
   static thread_local std::optional<c10::DebugInfoGuard> guard;
   open = std::move(next);
   guard.reset();
