@@ -48,6 +48,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"compare": "when an op is at work; two Timelines side by side"},
         {"evidence": "what was measured of a step, wherever it came from: run folders, trace files"},
         {"calibrate": "features, fits, machine records, certainty",
+         "chakra": "a played step as execution traces, for others' simulators",
          "replay": "a measured step as durations for a Program, also where something has changed; critical paths"},
         {"report": "pictures and the HTML page"},
     ],

@@ -7,6 +7,7 @@
 #include "shared/cost/op_layers.h"
 #include "shared/cost/overlap.h"
 #include "shared/cost/unfused.h"
+#include "shared/cost/update_bytes.h"
 #include "shared/error.h"
 #include "shared/layers/expand_layer.h"
 #include "shared/layers/self_attention.h"
@@ -138,18 +139,9 @@ int end_of_equal(const Module& module, LayerRange chunk, int layer, const WorkSi
 }
 
 Seconds update_time(const Program& program, const Update& update, const HardwareProfile& profile) {
-  const std::int64_t element = size_of(program.precision).value;
-  Bytes moved{};
-  for (std::uint32_t p = update.params.begin; p < update.params.end; ++p) {
-    const ParamGroup& group = program.params[p];
-    if (!group.trainable) continue;
-    std::int64_t count = group.trained > 0 ? group.trained : group.bytes.value / element;
-    if (group.shards.valid())
-      count /= static_cast<std::int64_t>(program.groups[group.shards.value].members.size());
-    moved += update_bytes(program.precision) * count;
-  }
   return profile.optimizer_overhead +
-         moved / (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
+         moved_by_update(program, update) /
+             (profile.device.memory_rate * profile.optimizer_bytes_efficiency);
 }
 
 // What the layers of an op's chunk run in.
@@ -242,6 +234,20 @@ std::vector<Seconds> op_layer_times(const Program& program, OpId id, const Clust
   return layer_times(*inside.module, compute->layers, compute->phase,
                      program.size_of(compute->work, compute->module), inside.context, inside.rings,
                      profile);
+}
+
+Bytes moved_by_update(const Program& program, const Update& update) {
+  const std::int64_t element = size_of(program.precision).value;
+  Bytes moved{};
+  for (std::uint32_t p = update.params.begin; p < update.params.end; ++p) {
+    const ParamGroup& group = program.params[p];
+    if (!group.trainable) continue;
+    std::int64_t count = group.trained > 0 ? group.trained : group.bytes.value / element;
+    if (group.shards.valid())
+      count /= static_cast<std::int64_t>(program.groups[group.shards.value].members.size());
+    moved += update_bytes(program.precision) * count;
+  }
+  return moved;
 }
 
 Bytes update_bytes(NumberFormat precision) {

@@ -7,6 +7,7 @@
 
 #include "shared/plan/plan.h"
 #include "sim/commands/command.h"
+#include "sim/commands/execution_trace.h"
 #include "sim/commands/measurements.h"
 #include "sim/commands/profile_overrides.h"
 #include "sim/commands/vary.h"
@@ -150,7 +151,8 @@ int replay_command(int argc, char** argv) {
       "  polyphony replay runs/a --faster update=1.5      a fused kernel: the classes of ops are "
       "in "
       "the answer\n"
-      "  polyphony replay runs/a --vary cluster.node.link=100MBps..1600MBps");
+      "  polyphony replay runs/a --vary cluster.node.link=100MBps..1600MBps\n"
+      "  polyphony replay runs/a --execution-trace et      as measured, for other simulators");
   add_measurement_options(args);
   args.add_profile("where sizes change: prior, which is fitted to the run");
   args.add_overrides();
@@ -161,10 +163,14 @@ int replay_command(int argc, char** argv) {
       "vary", "the same for each of several values, PATH=A,B,C or PATH=A..B, doubling; repeatable",
       cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
       "report", "write a page with both Gantts and critical paths", cxxopts::value<std::string>());
+  add_execution_trace(args);
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
     throw InputError("polyphony replay", "", "needs a RUN",
                      "polyphony replay --help shows an example");
+  if (args.has("vary") && args.has("execution-trace"))
+    throw InputError("--execution-trace", "", "--vary gives several steps",
+                     "one step at a time: --set instead of --vary");
   const std::vector<traces::Measurement> measurements = read_measurements(args);
   if (measurements.size() != 1)
     throw InputError("polyphony replay", "", "replays one run at a time", "name one RUN");
@@ -180,6 +186,10 @@ int replay_command(int argc, char** argv) {
     answers.push_back(ask(question, overrides));
   }
   if (args.has("report")) write_file(args.text("report"), traces::to_html(replay_page(answers)));
+  const ReplayAnswer& first = answers.front();
+  const ReplayedRun& last = first.after ? *first.after : first.before;
+  write_execution_trace(args, last.program, last.timeline, last.machine.cluster,
+                        last.machine.profile);
   if (args.json())
     std::cout << to_json(answers).dump(2) << "\n";
   else

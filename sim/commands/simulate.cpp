@@ -7,6 +7,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
+#include "sim/commands/execution_trace.h"
 #include "sim/commands/stream.h"
 #include "sim/commands/what_if.h"
 #include "sim/console/console.h"
@@ -133,7 +134,7 @@ void print(const StepAnswer& answer) {
   print_memory(answer);
 }
 
-void write_pictures(const Arguments& args, const StepAnswer& answer) {
+void write_pictures(const Arguments& args, const Scenario& scenario, const StepAnswer& answer) {
   const auto& [program, timeline] = std::tie(answer.prediction.program, answer.prediction.timeline);
   if (args.has("trace"))
     write_file(args.text("trace"),
@@ -142,6 +143,7 @@ void write_pictures(const Arguments& args, const StepAnswer& answer) {
     write_file(args.text("gantt"),
                traces::svg_file(traces::gantt(program, timeline, {.title = answer.layout}),
                                 traces::Theme::light));
+  write_execution_trace(args, program, timeline, scenario.cluster, answer.profile);
 }
 
 }  // namespace
@@ -158,7 +160,8 @@ int simulate_command(int argc, char** argv) {
       "scenarios/rehearse_8.json --set layout.microbatches=8 --set cluster.node.link=1GBps\n"
       "                             what if? The answer beside that as written\n"
       "  polyphony simulate scenario.json --profile calibrated.json --jitter 1000\n"
-      "  polyphony simulate scenario.json --batches 1000     varying data: memory risk");
+      "  polyphony simulate scenario.json --batches 1000     varying data: memory risk\n"
+      "  polyphony simulate scenario.json --execution-trace et     for other simulators");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "estimate", "longest path instead of SimGrid: faster, no contention")(
       "whole",
@@ -166,6 +169,7 @@ int simulate_command(int argc, char** argv) {
       "them, where nothing differs from lane to lane")(
       "trace", "write the predicted Timeline as Chrome trace JSON", cxxopts::value<std::string>())(
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>());
+  add_execution_trace(args);
   args.add_profile();
   args.add_overrides();
   args.add_schedule();
@@ -191,8 +195,9 @@ int simulate_command(int argc, char** argv) {
                       .trace = args.has("trace"),
                       .memory = free_memory()};
   // What is shown or drawn of each rank needs them all.
-  options.fold_large =
-      options.jitter_steps == 0 && !args.has("whole") && !args.has("trace") && !args.has("gantt");
+  options.fold_large = options.jitter_steps == 0;
+  for (const char* shown : {"whole", "trace", "gantt", "execution-trace"})
+    options.fold_large = options.fold_large && !args.has(shown);
   const auto outcome = [&] {
     Progress progress("jitter");
     options.progress = [&](double share) { progress.show(share); };
@@ -205,7 +210,7 @@ int simulate_command(int argc, char** argv) {
   if (!overrides.empty())
     what_if = {texts_of(overrides),
                answer_unchanged(args.require("scenario"), args.profile(), options), answer.figures};
-  write_pictures(args, answer);
+  write_pictures(args, scenario, answer);
   print_notes(scenario, answer.notes);
   if (args.json()) {
     nlohmann::json json = to_json(answer);

@@ -81,9 +81,10 @@ std::size_t middle_of(const std::vector<Seconds>& steps) {
 }
 
 ReplayedRun shown(const Played& played, const std::vector<PlayedProgram>& programs,
-                  std::size_t step, const std::string& layout) {
+                  std::size_t step, const std::string& layout, traces::Machine machine) {
   ReplayedRun run;
   run.layout = layout;
+  run.machine = std::move(machine);
   run.steps = traces::spread(played.steps);
   run.program = programs[step].program;
   run.timeline = played.timelines[step];
@@ -180,7 +181,8 @@ std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measure
   const Played& alone = std::get<Played>(outcome);
   std::size_t step = middle_of(alone.steps);
   const auto answer_before = [&] {
-    answer.before = shown(alone, replayer.measured_programs(), step, measured.layout());
+    answer.before =
+        shown(alone, replayer.measured_programs(), step, measured.layout(), replayer.machine());
     if (answer.measured.median.count() > 0)
       answer.replay_error = answer.before.steps.median / answer.measured.median - 1;
     if (std::abs(answer.replay_error) > kReplayBar)
@@ -202,7 +204,8 @@ std::variant<ReplayAnswer, Infeasible> replay(const traces::Measurement& measure
   step = middle_of(played.steps);
   answer_before();
   const Scenario& scenario = change.scenario ? *change.scenario : measured.scenario;
-  answer.after = shown(played, programs, step, describe(scenario.model, *scenario.layout));
+  answer.after = shown(played, programs, step, describe(scenario.model, *scenario.layout),
+                       replayer.changed_machine(change));
   answer.differences = differences(answer.before, *answer.after);
   answer.belief = belief_of(replayer, programs, step, change, *answer.after, profile);
   answer.jitter = jitter_of(answer.after->steps);

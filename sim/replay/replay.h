@@ -47,7 +47,8 @@ struct PathStretch {
 struct ReplayedRun {
   std::string layout;
   traces::Spread steps;
-  Program program;  // of the step shown
+  traces::Machine machine;  // it was played on
+  Program program;          // of the step shown
   Timeline timeline;
   std::vector<traces::PartTimes> parts;  // by rank
   traces::IdleTimes idle{};              // mean over ranks
