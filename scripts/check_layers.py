@@ -50,6 +50,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"calibrate": "features, fits, machine records, certainty",
          "chakra": "a played step as execution traces, for others' simulators",
          "replay": "a measured step as durations for a Program, also where something has changed; critical paths"},
+        {"kernels": "a profiler's kernels as a graph that can be played, also where something has changed"},
         {"report": "pictures and the HTML page"},
     ],
     "sim": [

@@ -1,4 +1,5 @@
 #include "shared/hardware/device_json.h"
+#include "shared/scenario/degraded_ranks.h"
 #include "shared/scenario/scenario_form.h"
 
 namespace polyphony {
@@ -52,6 +53,8 @@ const ObjectForm& degraded_form() {
 
 }  // namespace
 
+Form degraded_ranks_form() { return list_form(object_form(degraded_form()), 0, kMostRanks); }
+
 const ObjectForm& cluster_form() {
   static const ObjectForm form{
       "cluster",
@@ -83,7 +86,7 @@ const ObjectForm& cluster_form() {
         "switches that join the nodes; one that never blocks when absent"},
        {"free_links", boolean_form(),
         "messages and collectives take no time: what waiting and work alone make of a step"},
-       {"degraded", list_form(object_form(degraded_form()), 0, kMostRanks),
+       {"degraded", degraded_ranks_form(),
         "ranks whose device or links are slower than the others', or have failed"},
        {"profile", text_form("h100-roofline"),
         "hardware profile: a shipped name, or a path; the device's own when absent"},

@@ -1,12 +1,13 @@
 #include <algorithm>
 
 #include "shared/hardware/devices.h"
+#include "shared/scenario/degraded_ranks.h"
 #include "shared/scenario/scenario_parts.h"
 
 namespace polyphony {
-namespace {
 
-void read_degraded(const JsonValue& value, Cluster& cluster) {
+std::vector<Degraded> read_degraded_ranks(const JsonValue& value) {
+  std::vector<Degraded> ranks;
   for (std::size_t i = 0; i < value.size(); ++i) {
     const JsonValue entry = value.at(i);
     Degraded degraded;
@@ -16,17 +17,16 @@ void read_degraded(const JsonValue& value, Cluster& cluster) {
     entry.read("nic", degraded.nic);
     int other = 0;
     if (entry.read("nic_of", other)) degraded.nic_of = other;
-    for (const Degraded& before : cluster.degraded)
+    for (const Degraded& before : ranks)
       if (before.rank == degraded.rank)
         entry.refuse_at("rank", "rank " + std::to_string(degraded.rank) + " stands here twice",
                         "say all of it in one entry");
-    cluster.degraded.push_back(degraded);
+    ranks.push_back(degraded);
   }
-  std::sort(cluster.degraded.begin(), cluster.degraded.end(),
+  std::sort(ranks.begin(), ranks.end(),
             [](const Degraded& a, const Degraded& b) { return a.rank < b.rank; });
+  return ranks;
 }
-
-}  // namespace
 
 void read_topology(const JsonValue& value, Cluster& cluster) {
   cluster.domain = default_domain(cluster.device.name, cluster.ranks_per_node);
@@ -50,7 +50,7 @@ void read_topology(const JsonValue& value, Cluster& cluster) {
     leaf.read("oversubscription", cluster.leaf.oversubscription);
     leaf.read("rails", cluster.leaf.rails);
   }
-  if (value.has("degraded")) read_degraded(value.at("degraded"), cluster);
+  if (value.has("degraded")) cluster.degraded = read_degraded_ranks(value.at("degraded"));
 }
 
 }  // namespace polyphony

@@ -3,9 +3,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "shared/files/pieces.h"
 #include "sim/console/console.h"
 #include "traces/evidence/run_folder.h"
 #include "traces/evidence/trace_files.h"
+#include "traces/kineto/kineto.h"
 
 namespace polyphony::sim {
 
@@ -50,6 +52,25 @@ std::vector<traces::Measurement> read_measurements(const Arguments& args,
   measurements.push_back(traces::read_trace_files(
       traces, scenario, load_profile(scenario, args.profile()), disk_files()));
   return measurements;
+}
+
+traces::RankSet read_profiles(const std::vector<std::string>& files, const std::string& step,
+                              const std::string& progress) {
+  std::vector<traces::DeviceTrace> found;
+  Progress shown(progress);
+  for (const std::string& path : files) {
+    shown.show(static_cast<double>(found.size()) / static_cast<double>(files.size()), path);
+    FilePieces file(path, "a trace of PyTorch's profiler, .json or .json.gz");
+    found.push_back(traces::read_kineto(
+        [&](char* into, std::size_t most) { return file.read(into, most); }, path, {step}));
+  }
+  return traces::rank_set(std::move(found));
+}
+
+void print_notes(const traces::RankSet& ranks) {
+  for (const traces::DeviceTrace& trace : ranks.traces)
+    for (const std::string& note : trace.notes) std::cerr << trace.file << ": " << note << "\n";
+  for (const std::string& note : ranks.notes) std::cerr << note << "\n";
 }
 
 }  // namespace polyphony::sim

@@ -6,6 +6,7 @@
 
 #include "sim/commands/command.h"
 #include "traces/evidence/measurement.h"
+#include "traces/kineto/ranks.h"
 
 namespace polyphony::sim {
 
@@ -16,5 +17,11 @@ void add_measurement_options(Arguments& args);
 std::vector<traces::Measurement> read_measurements(const Arguments& args);
 std::vector<traces::Measurement> read_measurements(const Arguments& args,
                                                    const std::vector<std::string>& paths);
+
+// Traces of PyTorch's profiler, one of each rank; their notes go to stderr with print_notes(). `step`: how
+// the names of the annotations begin that are the steps.
+traces::RankSet read_profiles(const std::vector<std::string>& files, const std::string& step,
+                              const std::string& progress);
+void print_notes(const traces::RankSet& ranks);
 
 }  // namespace polyphony::sim

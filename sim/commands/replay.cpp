@@ -18,7 +18,6 @@
 #include "traces/calibrate/calibrate.h"
 
 namespace polyphony::sim {
-namespace {
 
 traces::Speedup parse_speedup(const std::string& text) {
   const std::size_t equals = text.rfind('=');
@@ -30,6 +29,8 @@ traces::Speedup parse_speedup(const std::string& text) {
                      "such as --faster \"language backward=1.3\"; 0.5 is half as fast");
   return {text.substr(0, equals), factor};
 }
+
+namespace {
 
 bool same_but_split(Layout a, Layout b) {
   for (Layout* layout : {&a, &b})
@@ -133,8 +134,13 @@ int replay_command(int argc, char** argv) {
       "Plays a recorded run again with its own measured times, and once more with something "
       "changed.\nWhat was measured stays measured; what changes its size or its machine is scaled "
       "by the cost model's ratio, fitted to the run; only what the run never did is the model's "
-      "alone. Waiting follows anew.",
-      "RUN",
+      "alone. Waiting follows anew.\nOr traces of PyTorch's profiler, of all ranks or of a few: "
+      "their "
+      "kernels are played again with what each had to wait for (traces/kernels/kernel_graph.h), "
+      "and "
+      "once more with links, a rank, a class of kernels or a group changed. What needs the model "
+      "(schedule, microbatches, placement) is not in a profiler's trace, and refused.",
+      "RUN | TRACE...",
       "  polyphony run scenarios/easy_vqa.json --out runs/a --steps 20 --trace-steps 8:20\n"
       "  polyphony replay runs/a                                     is the replay faithful? The "
       "critical path\n"
@@ -152,7 +158,15 @@ int replay_command(int argc, char** argv) {
       "in "
       "the answer\n"
       "  polyphony replay runs/a --vary cluster.node.link=100MBps..1600MBps\n"
-      "  polyphony replay runs/a --execution-trace et      as measured, for other simulators");
+      "  polyphony replay runs/a --execution-trace et      as measured, for other simulators\n"
+      "  polyphony replay rank-*.pt.trace.json.gz --links 2          a profiler's traces: links "
+      "twice "
+      "as fast\n"
+      "  polyphony replay rank-*.pt.trace.json.gz --faster gemm=1.5 --fuse elementwise\n"
+      "  polyphony replay rank-*.pt.trace.json.gz --group default_pg=16\n"
+      "  polyphony replay rank-*.pt.trace.json.gz --set 'cluster.degraded=[{\"rank\": 1, "
+      "\"device\": "
+      "0.5}]'");
   add_measurement_options(args);
   args.add_profile("where sizes change: prior, which is fitted to the run");
   args.add_overrides();
@@ -164,6 +178,7 @@ int replay_command(int argc, char** argv) {
       cxxopts::value<std::vector<std::string>>(), "PATH=VALUES")(
       "report", "write a page with both Gantts and critical paths", cxxopts::value<std::string>());
   add_execution_trace(args);
+  add_kernel_options(args);
   if (args.parse(argc, argv)) return 0;
   if (!args.has("runs"))
     throw InputError("polyphony replay", "", "needs a RUN",
@@ -171,6 +186,8 @@ int replay_command(int argc, char** argv) {
   if (args.has("vary") && args.has("execution-trace"))
     throw InputError("--execution-trace", "", "--vary gives several steps",
                      "one step at a time: --set instead of --vary");
+  if (are_profiles(args)) return replay_kernels_command(args);
+  refuse_kernel_options(args);
   const std::vector<traces::Measurement> measurements = read_measurements(args);
   if (measurements.size() != 1)
     throw InputError("polyphony replay", "", "replays one run at a time", "name one RUN");

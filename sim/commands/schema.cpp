@@ -6,6 +6,7 @@
 #include "sim/evidence/evidence_json.h"
 #include "sim/evidence/profile_tables.h"
 #include "sim/evidence/watch.h"
+#include "sim/replay/kernel_replay_json.h"
 #include "sim/replay/replay_json.h"
 
 namespace polyphony::sim {
@@ -24,6 +25,7 @@ constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + 
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
                                    {"replay", replay_schema},
+                                   {"replay-traces", kernel_replay_schema},
                                    {"calibrate", calibration_schema},
                                    {"profile", shown_schema},
                                    {"profile-diff", difference_schema},

@@ -1,24 +1,12 @@
 // polyphony trace: where the time of recorded devices goes.
 #include <iostream>
 
-#include "shared/files/pieces.h"
 #include "sim/answers/answers_json.h"
 #include "sim/commands/command.h"
-#include "sim/console/console.h"
+#include "sim/commands/measurements.h"
 #include "sim/shown/trace_text.h"
-#include "traces/kineto/kineto.h"
 
 namespace polyphony::sim {
-namespace {
-
-traces::DeviceTrace read_trace_file(const std::string& path, const traces::KinetoOptions& options) {
-  FilePieces file(path, "a trace of PyTorch's profiler, .json or .json.gz");
-  return traces::read_kineto([&](char* into, std::size_t most) { return file.read(into, most); },
-                             path, options);
-}
-
-}  // namespace
-
 int trace_command(int argc, char** argv) {
   Arguments args(
       "trace",
@@ -42,23 +30,12 @@ int trace_command(int argc, char** argv) {
   if (args.parse(argc, argv)) return 0;
   if (!args.has("trace"))
     throw InputError("polyphony trace", "", "no file is named", "polyphony trace --help");
-  std::vector<traces::DeviceTrace> found;
-  {
-    const std::vector<std::string> files = args.repeated("trace");
-    Progress progress("trace");
-    for (const std::string& file : files) {
-      progress.show(static_cast<double>(found.size()) / static_cast<double>(files.size()), file);
-      found.push_back(read_trace_file(file, {args.text("step")}));
-    }
-  }
-  const traces::RankSet ranks = traces::rank_set(std::move(found));
+  const traces::RankSet ranks = read_profiles(args.repeated("trace"), args.text("step"), "trace");
   if (args.json())
     std::cout << to_json(ranks).dump(2) << "\n";
   else
     std::cout << (args.csv() ? trace_csv(ranks) : trace_text(ranks));
-  for (const traces::DeviceTrace& trace : ranks.traces)
-    for (const std::string& note : trace.notes) std::cerr << trace.file << ": " << note << "\n";
-  for (const std::string& note : ranks.notes) std::cerr << note << "\n";
+  print_notes(ranks);
   return 0;
 }
 

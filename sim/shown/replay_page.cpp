@@ -61,11 +61,14 @@ traces::Section section_of(const ReplayAnswer& answer) {
                                          "Parts of the step shown, mean of ranks."));
   if (answer.after)
     section.blocks.emplace_back(page_table(
-        differences_table(answer), "What explains the difference",
+        differences_table(answer.differences, answer.before.timeline.makespan),
+        "What explains the difference",
         "Seconds of the critical paths by class of ops: they add up to the steps shown."));
   section.blocks.emplace_back(path_steps(answer.before, "Critical path before"));
   if (answer.after) section.blocks.emplace_back(path_steps(*answer.after, "Critical path after"));
-  section.blocks.emplace_back(page_table(mixture_table(answer), "Where durations are from"));
+  section.blocks.emplace_back(
+      page_table(mixture_table((answer.after ? *answer.after : answer.before).mixture),
+                 "Where durations are from"));
   return section;
 }
 

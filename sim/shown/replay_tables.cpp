@@ -16,8 +16,10 @@ std::string signed_seconds(Seconds time) {
   return (time.count() < 0 ? "-" : "+") + seconds_text(Seconds(std::abs(time.count())));
 }
 
-std::vector<std::string> row_of(const std::string& what, Seconds before,
-                                const std::optional<Seconds>& after) {
+}  // namespace
+
+std::vector<std::string> difference_row(const std::string& what, Seconds before,
+                                        const std::optional<Seconds>& after) {
   std::vector<std::string> row{what, seconds_text(before)};
   if (!after) return row;
   row.push_back(seconds_text(*after));
@@ -25,8 +27,6 @@ std::vector<std::string> row_of(const std::string& what, Seconds before,
   row.push_back(before.count() > 0 ? signed_percent_text(*after / before - 1) : "");
   return row;
 }
-
-}  // namespace
 
 std::string measured_line(const ReplayAnswer& answer) {
   return counted(static_cast<std::int64_t>(answer.measured.count), "step", "steps") +
@@ -51,8 +51,8 @@ ReplayTable steps_table(const ReplayAnswer& answer) {
   const bool both = answer.after.has_value();
   if (both) table.columns = {"", "before", "after", "difference", ""};
   const auto add = [&](const std::string& what, const auto& of) {
-    table.rows.push_back(row_of(what, of(answer.before),
-                                both ? std::optional<Seconds>(of(*answer.after)) : std::nullopt));
+    table.rows.push_back(difference_row(
+        what, of(answer.before), both ? std::optional<Seconds>(of(*answer.after)) : std::nullopt));
   };
   add("step (median)", [](const ReplayedRun& run) { return run.steps.median; });
   add("step shown", [](const ReplayedRun& run) { return run.timeline.makespan; });
@@ -77,20 +77,20 @@ ReplayTable steps_table(const ReplayAnswer& answer) {
   return table;
 }
 
-ReplayTable differences_table(const ReplayAnswer& answer) {
+ReplayTable differences_table(const std::vector<PathDifference>& differences, Seconds step) {
   ReplayTable table{{"class", "before", "after", "difference", ""}, {}};
   PathDifference rest{"others", {}, {}};
-  const Seconds bar = kWorthARow * answer.before.timeline.makespan;
-  for (const PathDifference& row : answer.differences) {
+  const Seconds bar = kWorthARow * step;
+  for (const PathDifference& row : differences) {
     if (std::max(row.before, row.after) < bar) {
       rest.before += row.before;
       rest.after += row.after;
     } else {
-      table.rows.push_back(row_of(row.label, row.before, row.after));
+      table.rows.push_back(difference_row(row.label, row.before, row.after));
     }
   }
   if (rest.before + rest.after > Seconds{})
-    table.rows.push_back(row_of(rest.label, rest.before, rest.after));
+    table.rows.push_back(difference_row(rest.label, rest.before, rest.after));
   return table;
 }
 
@@ -112,22 +112,21 @@ ReplayTable path_table(const ReplayedRun& run) {
   return table;
 }
 
-ReplayTable mixture_table(const ReplayAnswer& answer) {
-  const ReplayedRun& run = answer.after ? *answer.after : answer.before;
+ReplayTable mixture_table(const traces::Mixture& mixture) {
   ReplayTable table{{"class", "of work", "measured", "scaled", "modelled"}, {}};
   const auto sum = [](const std::array<Seconds, traces::kOrigins>& by) {
     return by[0] + by[1] + by[2];
   };
-  const Seconds all = sum(traces::total(run.mixture));
+  const Seconds all = sum(traces::total(mixture));
   const auto add = [&](const std::string& label, const std::array<Seconds, traces::kOrigins>& by) {
     const Seconds own = sum(by);
-    std::vector<std::string> row{label, percent_text(own / all)};
+    std::vector<std::string> row{label, all.count() > 0 ? percent_text(own / all) : "-"};
     for (const Seconds time : by)
       row.push_back(own.count() > 0 ? percent_text(time / own, 0) : "-");
     table.rows.push_back(std::move(row));
   };
-  for (const auto& [label, by] : run.mixture) add(label, by);
-  add("all", traces::total(run.mixture));
+  for (const auto& [label, by] : mixture) add(label, by);
+  add("all", traces::total(mixture));
   return table;
 }
 

@@ -1,6 +1,7 @@
 // The tables and lines of a replay, for the terminal and for pages.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,12 @@ std::string measured_line(const ReplayAnswer& answer);
 std::string certainty_line(const ReplayAnswer& answer);
 // Step, its parts and idle time, memory: before, and after where there is one.
 ReplayTable steps_table(const ReplayAnswer& answer);
-ReplayTable differences_table(const ReplayAnswer& answer);
+ReplayTable differences_table(const std::vector<PathDifference>& differences, Seconds step);
+// What, before, after, the difference and its share.
+std::vector<std::string> difference_row(const std::string& what, Seconds before,
+                                        const std::optional<Seconds>& after);
 // By class, the longest first.
 ReplayTable path_table(const ReplayedRun& run);
-ReplayTable mixture_table(const ReplayAnswer& answer);
+ReplayTable mixture_table(const traces::Mixture& mixture);
 
 }  // namespace polyphony::sim

@@ -34,10 +34,11 @@ std::string replay_text(const ReplayAnswer& answer) {
   text += "\n" + table_text(steps_table(answer));
   if (answer.after)
     text += "\nthe critical path by class: what explains the difference\n" +
-            table_text(differences_table(answer));
+            table_text(differences_table(answer.differences, answer.before.timeline.makespan));
   else
     text += "\nthe critical path\n" + table_text(path_table(answer.before));
-  text += "\ndurations from\n" + table_text(mixture_table(answer));
+  text += "\ndurations from\n" +
+          table_text(mixture_table((answer.after ? *answer.after : answer.before).mixture));
   for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/shared/support/scenario_files.h"
+#include "traces/kernels/played_kernels.h"
 #include "traces/kineto/kineto.h"
 #include "traces/kineto/summary.h"
 
@@ -61,6 +62,10 @@ void read_all(const std::string& text) {
   collective_rows(ranks);
   product_rows(ranks);
   kernel_rows(ranks);
+  const RecordedGraph recorded = recorded_graph(ranks);
+  const std::vector<Seconds> played = play(recorded.graph, recorded.lags);
+  for (std::size_t point = 0; point < played.size(); ++point)
+    CHECK(std::abs((played[point] - recorded.times[point]).count()) < 1e-3);
   const auto check_adds_up = [](const DeviceTimes& times) {
     Nanoseconds sum = times.idle;
     for (const ClassTime& time : times.classes) sum += time.wall;

@@ -3,7 +3,8 @@
 //   Times are whole nanoseconds after `origin`, on the rank's own clock until ranks.h has aligned them.
 //   A device event's step is that of its launch on the host, as HolisticTraceAnalysis has it: devices run
 //   behind, so that an event may end after its step's annotation has.
-// Not kept: host operators that launch nothing, stacks of Python functions, flows, counters.
+// Not kept: host operators that launch nothing, stacks of Python functions, flows, counters; of the host's calls
+// all but launches and those that may wait.
 #pragma once
 
 #include <chrono>
@@ -106,8 +107,21 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
+// A call in which the host may wait: for the device, for one stream, for an event, for a copy; a launch that
+// lasts (kLongLaunch), for room in the queue of launches.
+enum class WaitsFor : std::uint8_t { device, stream, event, copy, queue };
+// A launch takes some microseconds.
+inline constexpr Nanoseconds kLongLaunch = std::chrono::microseconds(20);
+struct HostWait {
+  Nanoseconds start{}, duration{};
+  WaitsFor what = WaitsFor::device;
+  Nanoseconds end() const { return start + duration; }
+  bool operator==(const HostWait&) const = default;
+};
+
 struct DeviceTrace {
   std::string file;
+  bool ours = false;  // one of our trace files (traces/format)
   std::optional<int> rank, world;
   std::string backend;                 // of torch.distributed
   std::optional<Nanoseconds> unix_of;  // Unix time of origin, where the file tells it
@@ -118,6 +132,7 @@ struct DeviceTrace {
   std::vector<CollectiveShape> collectives;
   std::vector<StepRange> steps;     // by start
   std::vector<DeviceEvent> events;  // by start, then stream
+  std::vector<HostWait> waits;      // by start
   // Events of the file by category: how many were read, how many of them are none of a device's.
   std::map<std::string, std::int64_t> read;
   std::vector<std::string> notes;  // what was mended, and what is missing

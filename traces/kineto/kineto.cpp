@@ -46,7 +46,7 @@ class Reader {
       throw InputError(
           trace_.file, "/traceEvents",
           "no kernel and no copy of a device among " + std::to_string(index_) + " events", kRecord);
-    if (own_ && !trace_.rank)
+    if (trace_.ours && !trace_.rank)
       throw InputError(trace_.file, "/distributedInfo", "a file of several ranks",
                        "give a file of each: polyphony run --trace-steps leaves them");
     return finished(std::move(recorded_), step_);
@@ -63,7 +63,7 @@ class Reader {
     } else if (key == "baseTimeNanoseconds") {
       base();
     } else if (key == "polyphony") {
-      own_ = true;
+      trace_.ours = true;
       json_.skip();
     } else if (key == "distributedInfo" && json_.peek() == '{') {
       read_ranks();
@@ -142,6 +142,9 @@ class Reader {
       case Category::launch:
         if (event_.correlation != kAbsent)
           recorded_.launches.push_back({event_.ts, event_.correlation, thread()});
+        if (const auto what = waits_for(event_.name);
+            what && (what != WaitsFor::queue || event_.dur >= kLongLaunch.count()))
+          trace_.waits.push_back({Nanoseconds(event_.ts), Nanoseconds(event_.dur), *what});
         return;
       case Category::host:
         return take_span();
@@ -184,7 +187,7 @@ class Reader {
     } else if (!event_.collective.empty()) {
       made.kind = KernelClass::collective;
       made.detail = collective();
-    } else if (own_ && !event_.phase.empty()) {
+    } else if (trace_.ours && !event_.phase.empty()) {
       made.kind = event_.phase == "optimizer" ? KernelClass::optimizer : KernelClass::layers;
     }
     trace_.events.push_back(made);
@@ -239,7 +242,6 @@ class Reader {
   JsonPull json_;
   std::string where_;
   bool in_events_ = false, has_events_ = false;
-  bool own_ = false;  // one of our trace files (traces/format), which open with that
   std::size_t index_ = 0;
   ProfileEvent event_;
   Names threads_;

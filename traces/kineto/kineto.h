@@ -4,7 +4,7 @@
 //   baseTimeNanoseconds, collectives' sizes, groups and types among the kernel's arguments.
 //   A kernel's launch on the host is found by `correlation`; the operators and annotations around that, on
 //   its thread, say what it computes. Order of events does not matter.
-// Memory: about 100 bytes an event of the device, 32 an operator or annotation and 24 a launch; the file
+// Memory: about 100 bytes an event of the device, 32 an operator or annotation and 24 a launch or wait; the file
 // itself is never in memory.
 // Errors: InputError. Refused: files that are cut off, joined or of no profiler, negative durations, nothing
 // of a device. Mended, and noted: names that are not UTF-8, launches that are missing.

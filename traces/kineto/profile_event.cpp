@@ -72,6 +72,16 @@ Category category_of(std::string_view cat) {
   return Category::other;
 }
 
+std::optional<WaitsFor> waits_for(std::string_view call) {
+  const auto has = [&](std::string_view part) { return call.find(part) != call.npos; };
+  if (has("DeviceSynchronize") || has("CtxSynchronize")) return WaitsFor::device;
+  if (has("StreamSynchronize")) return WaitsFor::stream;
+  if (has("EventSynchronize")) return WaitsFor::event;
+  if (has("Memcpy")) return WaitsFor::copy;
+  if (has("Launch")) return WaitsFor::queue;
+  return {};
+}
+
 std::int64_t read_integer(JsonPull& json) {
   const char c = json.peek();
   std::string_view text;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "traces/kineto/device_trace.h"
 #include "traces/kineto/json_pull.h"
 
 namespace polyphony::traces {
@@ -32,6 +34,9 @@ struct ProfileEvent {
 // What an event's category stands for; case and spelling changed over the years.
 enum class Category : std::uint8_t { kernel, copy, launch, host, other };
 Category category_of(std::string_view cat);
+
+// What a call of CUDA's or HIP's runtime may wait for on the host; nothing: it returns at once.
+std::optional<WaitsFor> waits_for(std::string_view call);
 
 // Into an event that is used again and again. Most events are none of a device and launch nothing: what
 // follows their phase or category is passed over.

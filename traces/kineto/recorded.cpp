@@ -141,6 +141,10 @@ void Finisher::rebase() {
     event.launched -= origin;
   }
   for (StepRange& step : trace_.steps) step.start -= origin;
+  for (HostWait& wait : trace_.waits) wait.start -= origin;
+  std::sort(trace_.waits.begin(), trace_.waits.end(), [](const HostWait& a, const HostWait& b) {
+    return std::tuple(a.start, a.duration, a.what) < std::tuple(b.start, b.duration, b.what);
+  });
   std::sort(trace_.events.begin(), trace_.events.end(),
             [](const DeviceEvent& a, const DeviceEvent& b) {
               return std::tuple(a.start, a.stream, a.duration, a.name) <

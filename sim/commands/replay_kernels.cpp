@@ -1,0 +1,151 @@
+// polyphony replay TRACE...: a profiler's traces played again, and with something changed.
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "shared/scenario/degraded_ranks.h"
+#include "sim/commands/measurements.h"
+#include "sim/commands/replay.h"
+#include "sim/console/console.h"
+#include "sim/replay/kernel_replay_json.h"
+#include "sim/shown/kernel_replay_text.h"
+
+namespace polyphony::sim {
+namespace {
+
+constexpr const char* kOwn[] = {"links", "group", "fuse", "step"};
+
+traces::GroupSize parse_group(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  char* end = nullptr;
+  const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
+  const long ranks = std::strtol(number.c_str(), &end, 10);
+  if (number.empty() || *end != '\0' || ranks < 2 || ranks > 10'000'000)
+    throw InputError("--group " + text, "", "does not say NAME=RANKS, RANKS from 2 on",
+                     "such as --group default_pg=16; polyphony trace lists the groups");
+  return {text.substr(0, equals), static_cast<int>(ranks)};
+}
+
+double parse_links(const std::string& text) {
+  char* end = nullptr;
+  const double times = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(times > 0) || !std::isfinite(times))
+    throw InputError("--links " + text, "", "does not say how many times as fast, above 0",
+                     "such as --links 2; 0.5 is half as fast");
+  return times;
+}
+
+std::vector<Degraded> parse_degraded(const Override& override) {
+  const JsonValue value = JsonValue::parse(override.value, "--set " + override.text);
+  value.check(degraded_ranks_form());
+  std::vector<Degraded> ranks = read_degraded_ranks(value);
+  for (const Degraded& slow : ranks) {
+    if (slow.nic != 1 || slow.nic_of)
+      throw InputError("--set " + override.text, "",
+                       "which collectives cross a NIC is not in a profiler's trace",
+                       "say \"link\", which holds for all collectives of the rank");
+    if (slow.link == 0)
+      throw InputError("--set " + override.text, "", "over a failed link no collective ends",
+                       "say how much of it is left, above 0");
+  }
+  return ranks;
+}
+
+// What a profiler's trace cannot answer, and what to do.
+[[noreturn]] void refuse_set(const Override& override) {
+  const std::string& root = override.path.front();
+  const std::string& last = override.path.back();
+  std::string hint =
+      "write the job as a scenario, fit a profile by its step time (polyphony calibrate --scenario "
+      "FILE "
+      "--step-time TIME), then polyphony simulate FILE --set " +
+      override.text;
+  if (root == "cluster" && (last == "link" || last == "nic" || last == "bus"))
+    hint = "rates are not in the trace, but what changes: --links TIMES";
+  if (root == "layout" && (last == "dp" || last == "ranks"))
+    hint = "the groups of the trace have names: --group NAME=RANKS; or " + hint;
+  throw InputError("--set " + override.text, "",
+                   "a profiler's trace does not have it: it needs the model", hint);
+}
+
+}  // namespace
+
+void add_kernel_options(Arguments& args) {
+  args.add()("links", "of a profiler's traces: rates of all links, TIMES as fast",
+             cxxopts::value<std::string>(), "TIMES")(
+      "group", "of a profiler's traces: NAME=RANKS, a process group of another size; repeatable",
+      cxxopts::value<std::vector<std::string>>(),
+      "NAME=RANKS")("fuse",
+                    "of a profiler's traces: kernels of this class that follow each other become "
+                    "one, as long as the longest; "
+                    "repeatable",
+                    cxxopts::value<std::vector<std::string>>(), "CLASS")(
+      "step",
+      "of a profiler's traces: annotations whose names begin so are the steps (ProfilerStep#)",
+      cxxopts::value<std::string>());
+}
+
+bool are_profiles(const Arguments& args) {
+  if (args.has("scenario")) return false;
+  for (const std::string& path : args.texts("runs"))
+    if (!std::filesystem::is_regular_file(path)) return false;
+  return true;
+}
+
+void refuse_kernel_options(const Arguments& args) {
+  for (const char* option : kOwn)
+    if (args.has(option))
+      throw InputError(std::string("--") + option, "",
+                       "is for traces of PyTorch's profiler; this is a run of ours",
+                       "say it with --set, which knows the run's scenario, or --faster");
+}
+
+int replay_kernels_command(const Arguments& args) {
+  traces::KernelChange change;
+  std::vector<std::string> said;
+  for (const char* option : {"vary", "profile", "stack", "execution-trace"})
+    if (args.has(option))
+      throw InputError(
+          std::string("--") + option, "", "a profiler's traces are replayed without it",
+          "one change at a time: --links, --group, --fuse, --faster, --set cluster.degraded");
+  if (args.has("links")) {
+    change.links = parse_links(args.text("links"));
+    said.push_back("links " + args.text("links") + " times as fast");
+  }
+  for (const std::string& text : args.repeated("group")) {
+    change.groups.push_back(parse_group(text));
+    said.push_back("group " + text + " ranks");
+  }
+  for (const std::string& text : args.repeated("faster")) {
+    change.faster.push_back(parse_speedup(text));
+    said.push_back(text + " as fast");
+  }
+  for (const std::string& text : args.repeated("fuse")) {
+    change.fused.push_back(text);
+    said.push_back(text + " fused");
+  }
+  for (const Override& override : args.overrides()) {
+    if (override.path != std::vector<std::string>{"cluster", "degraded"}) refuse_set(override);
+    change.degraded = parse_degraded(override);
+    said.push_back(override.text);
+  }
+  const std::vector<std::string> files = args.texts("runs");
+  const traces::RankSet ranks =
+      read_profiles(files, args.has("step") ? args.text("step") : "", "replay");
+  for (const traces::DeviceTrace& trace : ranks.traces)
+    if (trace.ours)
+      throw InputError(trace.file, "", "is a trace of ours, but of which scenario?",
+                       "name it with --scenario FILE, or give the folder of the run");
+  const KernelReplayAnswer answer = replay_kernels(ranks, change, said);
+  if (args.has("report"))
+    write_file(args.text("report"), traces::to_html(kernel_replay_page(answer)));
+  if (args.json())
+    std::cout << to_json(answer).dump(2) << "\n";
+  else
+    std::cout << kernel_replay_text(answer);
+  print_notes(ranks);
+  return 0;
+}
+
+}  // namespace polyphony::sim

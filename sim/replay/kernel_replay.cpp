@@ -1,0 +1,94 @@
+#include "sim/replay/kernel_replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "shared/text/figure_text.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::vector<PathDifference> path_of(const traces::KernelGraph& graph, const traces::RankSet& ranks,
+                                    const std::vector<Seconds>& lags,
+                                    const std::vector<Seconds>& times) {
+  std::map<std::string, Seconds> by_label;
+  for (const traces::KernelPathPiece& piece : traces::longest_path(graph, ranks, lags, times))
+    by_label[piece.label] += piece.end - piece.start;
+  std::vector<PathDifference> path;
+  for (const auto& [label, time] : by_label)
+    path.push_back({label, time / static_cast<double>(graph.steps.size()), {}});
+  std::stable_sort(path.begin(), path.end(), [](const PathDifference& a, const PathDifference& b) {
+    return a.before > b.before;
+  });
+  return path;
+}
+
+std::vector<Seconds> rank_medians(const traces::StepWindows& windows) {
+  std::vector<Seconds> medians;
+  for (const std::vector<Seconds>& steps : windows.ranks) medians.push_back(traces::median(steps));
+  return medians;
+}
+
+PlayedKernels played(const traces::RecordedGraph& recorded, const traces::RankSet& ranks,
+                     const traces::ChangedLags& lags) {
+  const std::vector<Seconds> times = traces::play(recorded.graph, lags.lags);
+  const traces::StepWindows windows = traces::step_windows(recorded.graph, times);
+  PlayedKernels result;
+  result.steps = traces::spread(windows.all);
+  result.ranks = rank_medians(windows);
+  for (const traces::RankTimes& rank : traces::played_times(recorded.graph, ranks, times))
+    result.times.push_back(rank.whole);
+  result.path = path_of(recorded.graph, ranks, lags.lags, times);
+  result.mixture = traces::mixture(recorded.graph, ranks, lags);
+  return result;
+}
+
+std::vector<PathDifference> differences(const PlayedKernels& before, const PlayedKernels& after) {
+  std::map<std::string, PathDifference> by_label;
+  for (const PathDifference& row : before.path) by_label[row.label] = {row.label, row.before, {}};
+  for (const PathDifference& row : after.path) {
+    by_label[row.label].label = row.label;
+    by_label[row.label].after = row.before;
+  }
+  std::vector<PathDifference> rows;
+  for (const auto& [label, row] : by_label) rows.push_back(row);
+  std::stable_sort(rows.begin(), rows.end(), [](const PathDifference& a, const PathDifference& b) {
+    return std::abs(a.difference().count()) > std::abs(b.difference().count());
+  });
+  return rows;
+}
+
+double relative(Seconds replayed, Seconds measured) {
+  return measured.count() > 0 ? replayed / measured - 1 : 0;
+}
+
+}  // namespace
+
+KernelReplayAnswer replay_kernels(const traces::RankSet& ranks, const traces::KernelChange& change,
+                                  const std::vector<std::string>& said) {
+  const traces::RecordedGraph recorded = traces::recorded_graph(ranks);
+  KernelReplayAnswer answer;
+  for (const traces::DeviceTrace& trace : ranks.traces) {
+    answer.files.push_back(trace.file);
+    answer.ranks.push_back(trace.rank.value_or(0));
+  }
+  answer.world = ranks.traces.front().world;
+  answer.device = ranks.traces.front().device;
+  answer.said = said;
+  answer.notes = recorded.graph.notes;
+  const traces::StepWindows measured = traces::step_windows(recorded.graph, recorded.times);
+  answer.measured = traces::spread(measured.all);
+  answer.before = played(recorded, ranks, traces::changed_lags(recorded, ranks, {}));
+  answer.replay_error = relative(answer.before.steps.median, answer.measured.median);
+  const std::vector<Seconds> own = rank_medians(measured);
+  for (std::size_t rank = 0; rank < own.size(); ++rank)
+    answer.rank_error =
+        std::max(answer.rank_error, std::abs(relative(answer.before.ranks[rank], own[rank])));
+  if (!change.changes()) return answer;
+  answer.after = played(recorded, ranks, traces::changed_lags(recorded, ranks, change));
+  answer.differences = differences(answer.before, *answer.after);
+  return answer;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,133 @@
+#include "sim/shown/kernel_replay_text.h"
+
+#include <algorithm>
+
+#include "sim/console/console.h"
+#include "sim/shown/replay_tables.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+std::string source_line(const KernelReplayAnswer& answer) {
+  std::string ranks;
+  if (answer.files.size() == 1)
+    ranks = answer.files.front();
+  else
+    ranks = std::to_string(answer.files.size()) + " ranks";
+  if (answer.world) ranks += ", of " + counted(*answer.world, "rank", "ranks");
+  return answer.device.empty() ? ranks : ranks + ", " + answer.device;
+}
+
+std::string measured_text(const KernelReplayAnswer& answer) {
+  return counted(static_cast<std::int64_t>(answer.measured.count), "step", "steps") +
+         ", measured " + seconds_text(answer.measured.median) + " ±" +
+         percent_text(answer.measured.repeatability()) + "; replayed alone " +
+         seconds_text(answer.before.steps.median) + " (" +
+         signed_percent_text(answer.replay_error) + ", of any rank at most " +
+         percent_text(answer.rank_error) + ")";
+}
+
+// Of ranks: wall time by class a step, mean over ranks.
+ReplayTable steps_of(const KernelReplayAnswer& answer) {
+  const bool both = answer.after.has_value();
+  ReplayTable table{{"", "replayed"}, {}};
+  if (both) table.columns = {"", "before", "after", "difference", ""};
+  const auto add = [&](const std::string& what, const auto& of) {
+    table.rows.push_back(difference_row(
+        what, of(answer.before), both ? std::optional<Seconds>(of(*answer.after)) : std::nullopt));
+  };
+  add("step (median)", [](const PlayedKernels& played) { return played.steps.median; });
+  for (std::size_t rank = 0;
+       answer.ranks.size() > 1 && rank < std::min<std::size_t>(answer.ranks.size(), 16); ++rank)
+    add("  of rank " + std::to_string(answer.ranks[rank]),
+        [&](const PlayedKernels& played) { return played.ranks[rank]; });
+  const auto mean = [&](const auto& time) {
+    return [&answer, time](const PlayedKernels& played) {
+      Seconds sum{};
+      for (const traces::DeviceTimes& times : played.times) sum += Seconds(time(times));
+      return sum / static_cast<double>(played.times.size() *
+                                       std::max<std::size_t>(1, answer.measured.count));
+    };
+  };
+  for (std::size_t kind = 0; kind < answer.before.times.front().classes.size(); ++kind) {
+    const auto wall =
+        mean([kind](const traces::DeviceTimes& times) { return times.classes[kind].wall; });
+    if (wall(answer.before).count() > 0)
+      add(std::string("  ") + traces::name(static_cast<traces::KernelClass>(kind)), wall);
+  }
+  add("  idle", mean([](const traces::DeviceTimes& times) { return times.idle; }));
+  return table;
+}
+
+// What explains the difference, or what the step is made of.
+ReplayTable path_of(const KernelReplayAnswer& answer) {
+  if (answer.after) return differences_table(answer.differences, answer.before.steps.mean);
+  ReplayTable table{{"class", "on the path", "of step"}, {}};
+  Seconds all{};
+  for (const PathDifference& row : answer.before.path) all += row.before;
+  for (const PathDifference& row : answer.before.path)
+    table.rows.push_back({row.label, seconds_text(row.before), percent_text(row.before / all)});
+  return table;
+}
+
+ReplayTable origins_of(const KernelReplayAnswer& answer) {
+  return mixture_table((answer.after ? *answer.after : answer.before).mixture);
+}
+
+constexpr const char* kSteps = "mean of ranks, seconds a step of wall time by class";
+constexpr const char* kPath = "the longest path, a step, by class";
+
+std::string table_text(const ReplayTable& of) {
+  Table table(of.columns);
+  for (const std::vector<std::string>& row : of.rows) table.add(row);
+  return table.text();
+}
+
+}  // namespace
+
+std::string kernel_replay_text(const KernelReplayAnswer& answer) {
+  std::string text = source_line(answer) + "\n" + measured_text(answer) + "\n";
+  if (answer.after) text += "changed: " + joined(answer.said) + "\n";
+  text += "\n" + std::string(kSteps) + "\n" + table_text(steps_of(answer));
+  text += "\n" + std::string(kPath) + (answer.after ? ": what explains the difference" : "") +
+          "\n" + table_text(path_of(answer));
+  text += "\ndurations of kernels from\n" + table_text(origins_of(answer));
+  for (const std::string& note : answer.notes) text += "\nnote: " + note + "\n";
+  return text;
+}
+
+traces::Report kernel_replay_page(const KernelReplayAnswer& answer) {
+  traces::Report page{"Polyphony replay",
+                      source_line(answer),
+                      {{seconds_text(answer.measured.median), "measured step"},
+                       {signed_percent_text(answer.replay_error), "replayed alone"}},
+                      {},
+                      "Made by `polyphony replay`; nothing is loaded from elsewhere."};
+  if (answer.after) {
+    page.facts.push_back({seconds_text(answer.after->steps.median), "changed step"});
+    page.facts.push_back(
+        {signed_percent_text(answer.after->steps.median / answer.before.steps.median - 1),
+         "difference"});
+  }
+  traces::Section section{answer.after ? joined(answer.said) : "Replayed alone", {}};
+  section.blocks.emplace_back(traces::Paragraph{measured_text(answer) + "."});
+  for (const std::string& note : answer.notes)
+    section.blocks.emplace_back(traces::Paragraph{"Note: " + note + "."});
+  const auto add = [&](const ReplayTable& of, const std::string& caption, const std::string& note) {
+    section.blocks.emplace_back(traces::Table{caption, of.columns, of.rows, {}, note});
+  };
+  add(steps_of(answer), "Where the step goes", std::string(kSteps) + ".");
+  add(path_of(answer), answer.after ? "What explains the difference" : "The longest path",
+      std::string(kPath) + ": it adds up to the mean step.");
+  add(origins_of(answer), "Where durations are from", "");
+  page.sections.push_back(std::move(section));
+  return page;
+}
+
+}  // namespace polyphony::sim
