@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "shared/error.h"
+#include "shared/program/memory_curves.h"
 
 namespace polyphony {
 namespace {
@@ -116,6 +117,24 @@ RankMemory find_peak(const ByKind& at_start, const std::vector<Change>& changes)
   return result;
 }
 
+MemoryCurve curve_of(Bytes device, const std::vector<Change>& changes) {
+  const Seconds begin = changes.empty() ? Seconds(0) : std::min(Seconds(0), changes.front().time);
+  MemoryCurve curve{{{begin, device}}, {}};
+  Bytes host{};
+  for (const Change& change : changes) {
+    const bool on_host = change.kind == BufferKind::host;
+    MemoryCurve::Points& points = on_host ? curve.host : curve.device;
+    Bytes& sum = on_host ? host : device;
+    sum += change.bytes;
+    const bool falls_at_once =
+        change.turn == Turn::free_at_once && !points.empty() && sum < points.back().second;
+    if (points.empty() || points.back().first != change.time || falls_at_once)
+      points.emplace_back(change.time, sum);
+    points.back().second = sum;
+  }
+  return curve;
+}
+
 }  // namespace
 
 std::vector<RankMemory> predict_memory(const Program& program, const Timeline& timeline) {
@@ -133,17 +152,20 @@ std::vector<RankMemory> predict_memory(const Program& program, const Timeline& t
 
 std::vector<std::pair<Seconds, Bytes>> memory_curve(const Program& program,
                                                     const Timeline& timeline, Rank rank) {
+  return memory_curves(program, timeline, {rank}).front().device;
+}
+
+std::vector<MemoryCurve> memory_curves(const Program& program, const Timeline& timeline,
+                                       const std::vector<Rank>& ranks) {
+  const Times times(program, timeline);
+  const std::vector<ByKind> at_start = resident(program);
+  std::vector<MemoryCurve> curves;
   std::vector<Change> changes;
-  gather(program, Times(program, timeline), rank, changes);
-  Bytes sum = total(resident(program)[rank.value]);
-  std::vector<std::pair<Seconds, Bytes>> curve{{Seconds(0), sum}};
-  for (const Change& change : changes) {
-    if (change.kind == BufferKind::host) continue;
-    sum += change.bytes;
-    if (curve.back().first != change.time) curve.emplace_back(change.time, sum);
-    curve.back().second = sum;
+  for (const Rank rank : ranks) {
+    gather(program, times, rank, changes);
+    curves.push_back(curve_of(total(at_start[rank.value]), changes));
   }
-  return curve;
+  return curves;
 }
 
 }  // namespace polyphony

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "shared/error.h"
+#include "shared/program/memory_curves.h"
 #include "traces/format/op_args.h"
 
 namespace polyphony::traces {
@@ -36,6 +37,7 @@ class Writer {
     if (ranks.size() == 1) write_step(step, *ranks.begin());
     for (const OpTime& time : timeline_.ops) write_op(time);
     if (ranks.size() == 1) write_launches(*ranks.begin());
+    write_memory({ranks.begin(), ranks.end()});
     write_flows();
     if (text_.ends_with(",\n")) text_.drop(2);
     text_ << "\n]\n}\n";
@@ -163,6 +165,29 @@ class Writer {
       at() << ", \"ts\": ";
       text_.microseconds(nanoseconds(time.start))
           << ", \"dur\": 0.000, \"args\": {\"correlation\": " << time.op.value + 1 << "}},\n";
+    }
+  }
+
+  // From the first op's start on.
+  void write_memory(const std::vector<Rank>& ranks) {
+    if (timeline_.ops.empty()) return;
+    std::vector<Seconds> first(program_.ranks, Seconds::max());
+    for (const OpTime& time : timeline_.ops) {
+      Seconds& of_rank = first[rank_of(time.op).value];
+      of_rank = std::min(of_rank, time.start);
+    }
+    const std::vector<MemoryCurve> curves = memory_curves(program_, timeline_, ranks);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const auto write = [&](const char* counter, const MemoryCurve::Points& points) {
+        for (const auto& [time, bytes] : points) {
+          text_ << "{\"ph\": \"C\", \"name\": \"" << counter
+                << "\", \"pid\": " << ranks[i].value + 1 << ", \"ts\": ";
+          text_.microseconds(nanoseconds(std::max(time, first[ranks[i].value])))
+              << ", \"args\": {\"bytes\": " << bytes.value << "}},\n";
+        }
+      };
+      write("memory", curves[i].device);
+      write("memory of the host", curves[i].host);
     }
   }
 

@@ -93,7 +93,7 @@ class Reader {
         continue;
       if (ph == "X") {
         trace.timeline.ops.push_back(op_time(events[i], at, program, trace.info));
-      } else if (ph != "M" && ph != "s" && ph != "f") {
+      } else if (ph != "M" && ph != "s" && ph != "f" && ph != "C") {
         fail(at + "/ph", "event type \"" + ph + "\" is not written by Polyphony", kHint);
       }
     }

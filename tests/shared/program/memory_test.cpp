@@ -95,5 +95,8 @@ TEST_CASE("ops that take no time leave nothing behind") {
   for (std::size_t rank = 0; rank < 4; ++rank) {
     const auto curve = memory_curve(program, timeline, Rank(rank));
     CHECK(curve.back().second == kHeld);
+    Bytes most{};
+    for (const auto& [time, bytes] : curve) most = std::max(most, bytes);
+    CHECK(most == predict_memory(program, timeline)[rank].peak);
   }
 }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "shared/error.h"
+#include "shared/program/memory.h"
 #include "tests/shared/support/hand_made.h"
 #include "traces/format/chrome_json.h"
 
@@ -132,6 +133,7 @@ TEST_CASE("what Perfetto needs: ids apart, events of one thread never overlap, f
       names += event.at("name") == "thread_name" ? 1 : 0;
       continue;
     }
+    if (ph == "C") continue;  // of a process, not of a thread
     const int pid = event.at("pid");
     const int tid = event.at("tid");
     CHECK(pid > 0);
@@ -151,6 +153,52 @@ TEST_CASE("what Perfetto needs: ids apart, events of one thread never overlap, f
   }
   CHECK(flows.size() == sample.program.messages.size());
   for (const auto& [id, ends] : flows) CHECK(ends == std::pair(1, 1));
+}
+
+// Rows in bytes, of all ranks in one file and of each alone; the same steps at other moments, too.
+TEST_CASE("memory counters: from the first op on, never negative, their largest is the peak") {
+  Ran sample;
+  for (const double moved : {0.0, 100.0, -100.0}) {
+    Timeline timeline = sample.timeline;
+    for (OpTime& time : timeline.ops) {
+      time.start += Seconds(moved);
+      time.end += Seconds(moved);
+    }
+    const std::vector<RankMemory> memory = predict_memory(sample.program, timeline);
+    const auto check = [&](const Timeline& of, std::size_t ranks) {
+      const json root = json::parse(write_trace(sample.program, of, TraceKind::measured, 7));
+      struct Seen {
+        double first = 1e300, last = -1e300;
+        std::int64_t most = 0, ends = 0;
+      };
+      std::map<int, Seen> seen;
+      std::map<int, double> begin;
+      for (const json& event : root.at("traceEvents")) {
+        if (event.at("ph") == "X" && event.at("args").contains("op")) {
+          const auto [found, added] =
+              begin.try_emplace(event.at("pid"), event.at("ts").get<double>());
+          found->second = std::min(found->second, event.at("ts").get<double>());
+        }
+        if (event.at("ph") != "C") continue;
+        CHECK(event.at("name") == "memory");
+        Seen& rank = seen[event.at("pid")];
+        const double at = event.at("ts");
+        const std::int64_t bytes = event.at("args").at("bytes");
+        CHECK(bytes >= 0);
+        CHECK(at >= rank.last);
+        rank = {std::min(rank.first, at), at, std::max(rank.most, bytes), bytes};
+      }
+      CHECK(seen.size() == ranks);
+      for (const auto& [pid, rank] : seen) {
+        CHECK(rank.first == begin.at(pid));
+        CHECK(Bytes(rank.most) == memory[static_cast<std::size_t>(pid - 1)].peak);
+        CHECK(rank.ends < rank.most);  // tapes and messages are gone
+      }
+    };
+    check(timeline, 4);
+    for (std::size_t rank = 0; rank < 4; ++rank)
+      check(part_of(sample.program, timeline, Rank(rank)), 1);
+  }
 }
 
 TEST_CASE("an event says which op, module, phase and bytes it is") {
