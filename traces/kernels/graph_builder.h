@@ -19,7 +19,9 @@ class GraphBuilder {
     std::map<std::int32_t, std::vector<std::uint32_t>> streams;  // events by start
     std::vector<std::uint32_t> launched;                         // those with a launch, by it
     std::vector<Nanoseconds> ended;                              // their ends, rising
-    Nanoseconds soonest{};                                       // from a launch to its kernel
+    std::map<std::uint32_t, std::vector<std::uint32_t>>
+        waits;              // by event: recorded ones for others
+    Nanoseconds soonest{};  // from a launch to its kernel
   };
   struct Raw {
     GraphEdge edge;
@@ -42,6 +44,7 @@ class GraphBuilder {
 
   void add_events(std::uint32_t rank);
   void follow_streams(std::uint32_t rank);
+  void take_recorded_waits(std::uint32_t rank);
   // What event `index` waits for on other streams; `known`: when all else that it follows was done.
   void follow_others(std::uint32_t rank, std::uint32_t index, Nanoseconds known, bool first_update);
   std::optional<std::uint32_t> ended_before(std::uint32_t rank,

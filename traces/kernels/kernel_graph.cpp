@@ -98,6 +98,22 @@ std::optional<std::uint32_t> GraphBuilder::last_launched(std::uint32_t rank,
   return *(after - 1);
 }
 
+// The first on a stream that was launched after it was told to wait, for the last on the other one that was
+// launched before the event was recorded.
+void GraphBuilder::take_recorded_waits(std::uint32_t rank) {
+  const std::vector<DeviceEvent>& events = trace(rank).events;
+  Lines& lines = lines_[rank];
+  for (const StreamWait& wait : trace(rank).stream_waits) {
+    const auto stream = lines.streams.find(wait.stream), on = lines.streams.find(wait.on);
+    if (stream == lines.streams.end() || on == lines.streams.end()) continue;
+    const auto next =
+        std::lower_bound(stream->second.begin(), stream->second.end(), wait.asked,
+                         [&](std::uint32_t i, Nanoseconds t) { return events[i].launched < t; });
+    const auto last = last_launched(rank, on->second, wait.recorded);
+    if (next != stream->second.end() && last && *last != *next) lines.waits[*next].push_back(*last);
+  }
+}
+
 void GraphBuilder::follow_others(std::uint32_t rank, std::uint32_t index, Nanoseconds known,
                                  bool first_update) {
   const std::vector<DeviceEvent>& events = trace(rank).events;
@@ -109,6 +125,11 @@ void GraphBuilder::follow_others(std::uint32_t rank, std::uint32_t index, Nanose
     known = std::max(known, events[other].end());
     waited_[rank][other] = true;
   };
+  if (!trace(rank).stream_waits.empty()) {  // no need to infer
+    if (const auto found = lines_[rank].waits.find(index); found != lines_[rank].waits.end())
+      for (const std::uint32_t other : found->second) wait_for(other);
+    return;
+  }
   if (event.kind == KernelClass::collective && has_launch(event)) {
     const std::vector<std::uint32_t>& launched = lines_[rank].launched;
     auto before =
@@ -176,6 +197,7 @@ RecordedGraph GraphBuilder::build() {
   const auto count = static_cast<std::uint32_t>(ranks_.traces.size());
   for (std::uint32_t rank = 0; rank < count; ++rank) {
     add_events(rank);
+    take_recorded_waits(rank);
     follow_streams(rank);
     follow_host(rank);
   }

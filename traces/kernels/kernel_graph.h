@@ -8,7 +8,8 @@
 //                   the main one): the recorded time from what it had done last. Where it synchronises, copies,
 //                   or launches while kQueued launches wait already, and the device ended what was launched
 //                   before during the call, it waits for that
-//     other_stream  in this order: a collective waits for the computation launched before it, and the optimizer
+//     other_stream  where the profiler recorded waits between streams (enable_cuda_sync_events): those. Elsewhere,
+//                   in this order: a collective waits for the computation launched before it, and the optimizer
 //                   for the collectives launched before it (as PyTorch's process groups and DDP do); a kernel that starts
 //                   more than kExplained after all else that is known of it, for what ended last on another stream,
 //                   at most kExplained before
@@ -18,8 +19,7 @@
 //                   shape, as long as it was. Where its size was not recorded, all of it
 //   What is left between the last of these and a point's recorded time goes to all its edges, so that the graph
 //   played as it is gives back every recorded time.
-// Not seen: who waits for a collective that ended early (counted in the notes); events recorded between streams
-// (Kineto does not say which).
+// Not seen where waits were not recorded: who waits for a collective that ended early (counted in the notes).
 // Source of the waits: PyTorch, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (syncStream), reducer.cpp.
 #pragma once
 

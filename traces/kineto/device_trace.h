@@ -119,6 +119,14 @@ struct HostWait {
   bool operator==(const HostWait&) const = default;
 };
 
+// What the host has asked of two streams: whatever is launched on `stream` after `asked` starts after all that was
+// launched on `on` before `recorded`.
+struct StreamWait {
+  std::int32_t stream = 0, on = 0;
+  Nanoseconds asked{}, recorded{};
+  bool operator==(const StreamWait&) const = default;
+};
+
 struct DeviceTrace {
   std::string file;
   bool ours = false;  // one of our trace files (traces/format)
@@ -133,6 +141,8 @@ struct DeviceTrace {
   std::vector<StepRange> steps;     // by start
   std::vector<DeviceEvent> events;  // by start, then stream
   std::vector<HostWait> waits;      // by start
+  // Empty where the profiler was not asked for them (enable_cuda_sync_events).
+  std::vector<StreamWait> stream_waits;
   // Events of the file by category: how many were read, how many of them are none of a device's.
   std::map<std::string, std::int64_t> read;
   std::vector<std::string> notes;  // what was mended, and what is missing

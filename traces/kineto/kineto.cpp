@@ -148,6 +148,8 @@ class Reader {
         return;
       case Category::host:
         return take_span();
+      case Category::stream_wait:
+        return take_stream_wait();
       case Category::other:
         return;
     }
@@ -193,6 +195,18 @@ class Reader {
     trace_.events.push_back(made);
     recorded_.correlations.push_back(event_.correlation);
     recorded_.devices.push_back(static_cast<std::int32_t>(event_.device));
+  }
+
+  // Of an event on the host's side ("Event Sync") no stream waits.
+  void take_stream_wait() {
+    constexpr std::int64_t kMost = 0x7fffffff;
+    const bool told = event_.correlation != kAbsent && event_.recorded_by != kAbsent &&
+                      event_.stream >= 0 && event_.stream <= kMost && event_.waits_on >= 0 &&
+                      event_.waits_on <= kMost;
+    if (told && event_.name == "Stream Wait Event")
+      recorded_.stream_waits.push_back({static_cast<std::int32_t>(event_.stream),
+                                        static_cast<std::int32_t>(event_.waits_on),
+                                        event_.correlation, event_.recorded_by});
   }
 
   void take_span() {

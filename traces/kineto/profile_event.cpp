@@ -22,7 +22,11 @@ std::int64_t* number_of(std::string_view key, ProfileEvent& event) {
     case 13:
       return key == "In msg nelems" ? &event.in : nullptr;
     case 14:
-      return key == "Out msg nelems" ? &event.out : nullptr;
+      return key == "Out msg nelems"   ? &event.out
+             : key == "wait_on_stream" ? &event.waits_on
+                                       : nullptr;
+    case 33:
+      return key == "wait_on_cuda_event_record_corr_id" ? &event.recorded_by : nullptr;
     default:
       return nullptr;
   }
@@ -69,6 +73,7 @@ Category category_of(std::string_view cat) {
   if (cat == "cuda_runtime" || cat == "cuda_driver" || cat == "Runtime" || cat == "runtime")
     return Category::launch;
   if (cat == "cpu_op" || cat == "user_annotation" || cat == "Operator") return Category::host;
+  if (cat == "cuda_sync") return Category::stream_wait;
   return Category::other;
 }
 

@@ -21,6 +21,7 @@ struct ProfileEvent {
   bool has_ts = false, has_dur = false;
   std::int64_t correlation = kAbsent, stream = kAbsent, device = kAbsent, bytes = kAbsent;
   std::int64_t in = kAbsent, out = kAbsent, ranks = kAbsent;
+  std::int64_t waits_on = kAbsent, recorded_by = kAbsent;  // a stream; a correlation
 
   void clear() {
     for (std::string* text : {&ph, &cat, &name, &pid, &tid, &dims, &type, &collective, &dtype,
@@ -28,11 +29,12 @@ struct ProfileEvent {
       text->clear();
     has_ts = has_dur = false;
     correlation = stream = device = bytes = in = out = ranks = kAbsent;
+    waits_on = recorded_by = kAbsent;
   }
 };
 
 // What an event's category stands for; case and spelling changed over the years.
-enum class Category : std::uint8_t { kernel, copy, launch, host, other };
+enum class Category : std::uint8_t { kernel, copy, launch, host, stream_wait, other };
 Category category_of(std::string_view cat);
 
 // What a call of CUDA's or HIP's runtime may wait for on the host; nothing: it returns at once.

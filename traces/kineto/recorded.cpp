@@ -17,6 +17,7 @@ class Finisher {
   void run() {
     keep_one_device();
     join();
+    find_waits();
     name_steps();
     rebase();
     if (r_.names.mended() > 0)
@@ -29,6 +30,7 @@ class Finisher {
   void keep_one_device();
   KernelClass class_of(std::uint32_t kernel, std::uint32_t op);
   void join();
+  void find_waits();
   void name_steps();
   void rebase();
 
@@ -107,6 +109,21 @@ void Finisher::join() {
                            " events have no launch on the host: their step is that of their start");
 }
 
+// Of calls that were recorded; launches are by correlation.
+void Finisher::find_waits() {
+  const auto call = [&](std::int64_t correlation) -> std::optional<Nanoseconds> {
+    const auto found = std::lower_bound(
+        r_.launches.begin(), r_.launches.end(), correlation,
+        [](const Launch& a, std::int64_t wanted) { return a.correlation < wanted; });
+    if (found == r_.launches.end() || found->correlation != correlation) return {};
+    return Nanoseconds(found->at);
+  };
+  for (const RecordedWait& wait : r_.stream_waits) {
+    const auto asked = call(wait.asked), recorded = call(wait.recorded);
+    if (asked && recorded) trace_.stream_waits.push_back({wait.stream, wait.on, *asked, *recorded});
+  }
+}
+
 void Finisher::name_steps() {
   std::vector<StepRange>& steps = trace_.steps;
   std::sort(steps.begin(), steps.end(),
@@ -142,6 +159,10 @@ void Finisher::rebase() {
   }
   for (StepRange& step : trace_.steps) step.start -= origin;
   for (HostWait& wait : trace_.waits) wait.start -= origin;
+  for (StreamWait& wait : trace_.stream_waits) {
+    wait.asked -= origin;
+    wait.recorded -= origin;
+  }
   std::sort(trace_.waits.begin(), trace_.waits.end(), [](const HostWait& a, const HostWait& b) {
     return std::tuple(a.start, a.duration, a.what) < std::tuple(b.start, b.duration, b.what);
   });

@@ -233,6 +233,27 @@ TEST_CASE("kernels: a wait for another stream is seen where nothing else explain
   CHECK(step_of(ranks, {.faster = {{"memory", 2}}}) == doctest::Approx(205));
 }
 
+// A copy from 50 to 150 on stream 9; a kernel on stream 7, launched at 190, from 200 on. It was told to wait for the
+// copy, which was over: only the record says so. A copy that lasts until 250 is waited for.
+TEST_CASE("kernels: recorded waits between streams hold where nothing was seen to wait") {
+  const std::string copy =
+      made::event("cuda_runtime", "cudaMemcpyAsync", 5, 2, R"("correlation": 1)") + ",\n" +
+      made::event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 50, 100,
+                  R"("device": 0, "stream": 9, "bytes": 1000, "correlation": 1)", "9");
+  const std::string kernel = made::kernel("nvjet", 190, 200, 100, 7, 2);
+  const std::string wait =
+      made::event("cuda_runtime", "cudaEventRecord", 10, 1, R"("correlation": 3)") + ",\n" +
+      made::event("cuda_runtime", "cudaStreamWaitEvent", 180, 1, R"("correlation": 4)") + ",\n" +
+      made::event("cuda_sync", "Stream Wait Event", 180, 0,
+                  R"("stream": 7, "correlation": 4, "device": 0, "wait_on_stream": 9,
+                     "wait_on_cuda_event_record_corr_id": 3, "wait_on_cuda_event_id": 1)");
+  const KernelChange slower{.faster = {{"to_device", 0.5}}};
+  CHECK(step_of(one_rank({copy, kernel})) == doctest::Approx(250));
+  CHECK(step_of(one_rank({copy, kernel}), slower) == doctest::Approx(250));
+  CHECK(step_of(one_rank({copy, kernel, wait})) == doctest::Approx(250));
+  CHECK(step_of(one_rank({copy, kernel, wait}), slower) == doctest::Approx(300));
+}
+
 TEST_CASE("kernels: what the traces do not have is refused by name") {
   const RankSet ranks = two_ranks();
   check_refused(ranks, {.faster = {{"attention", 2}}},
