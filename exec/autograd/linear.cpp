@@ -101,8 +101,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
       else if (call->kind == LinearCall::Kind::column)
         call->pass.groups->tensor.all_reduce(dx);
     }
-    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy,
-                 call->bias != nullptr ? dy : Tensor());
+    // Own rows are a run of the gathered ones, which stay: as a view, nothing stays beside them.
+    const auto* run = dynamic_cast<const SequenceRows*>(rows);
+    const bool gathered = run != nullptr && call->kind == LinearCall::Kind::row;
+    const Tensor bias_dy = call->bias == nullptr ? Tensor() : gathered ? run->part(all_dy) : dy;
+    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, bias_dy);
     return {dx, Tensor(), Tensor()};
   }
 };

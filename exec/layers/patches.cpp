@@ -85,8 +85,8 @@ class ClassTokenFunction : public torch::autograd::Function<ClassTokenFunction> 
     const auto call = saved_call<TokenCall>(context);
     const Tensor& dy = gradients[0];
     if (call->token->grad.defined()) {
-      call->pass.queue->add([call, rows = dy.index_select(0, call->places.tokens)] {
-        Tensor sum = call->token->grad[0];
+      call->pass.queue->add([token = call->token, rows = dy.index_select(0, call->places.tokens)] {
+        Tensor sum = token->grad[0];
         add_rows(sum, rows);
       });
     }

@@ -112,7 +112,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
         call->pass.groups->tensor.all_reduce(dh);
     }
     if (x.defined()) {
-      call->pass.queue->add([call, d, x] { add_product(call->weight->grad, d, x); });
+      call->pass.queue->add([weight = call->weight, d, x] { add_product(weight->grad, d, x); });
     }
     return {dh, Tensor(), Tensor()};
   }

@@ -7,7 +7,9 @@ void CrossAttention::parameters(LayerParameters& add) {
   const std::int64_t width = std::int64_t{m.heads} * m.head_dim;
   add.norm("cross_norm", m.hidden, true);
   add.adapted("cross_query", width, m.hidden, Cut::rows, true);
-  add.adapted("cross_key_value", 2 * width, m.condition, Cut::rows, true, Rows::condition);
+  add.adapted("cross_key_value", 2 * width, m.condition, Cut::rows, false, Rows::condition);
+  add.last().input = Input::others;  // all blocks of a chunk read the same
+  add.vector("cross_key_value.bias", 2 * width, Cut::rows, Initial::zeros);
   add.adapted("cross_out", m.hidden, width, Cut::columns, true);
 }
 

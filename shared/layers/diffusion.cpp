@@ -10,7 +10,7 @@ namespace polyphony {
 void LatentEmbedding::parameters(LayerParameters add) {
   const Module& m = add.module();
   LayerParameters own = add.under("latent_embedding");
-  own.matrix("weight", m.hidden, latent_width(m), Cut::replicated);
+  own.matrix("weight", m.hidden, latent_width(m), Cut::replicated, Rows::own);
   own.vector("bias", m.hidden, Cut::replicated, Initial::zeros);
 }
 
@@ -82,7 +82,10 @@ std::int64_t DiffusionBlock::tape(const LayerBytes& bytes) {
       bytes.size.sequences *
       (bytes.element() * (6 * std::int64_t{m.hidden} + (bytes.trains() ? 2 * m.modulation : 0)) +
        norms * adaptive_bytes(bytes));
-  const std::int64_t branches = bytes.trains() ? 2 * bytes.input() : 0;
+  // What a part adds comes as a share of rows, padded where shares are equal.
+  const RowShares shares{bytes.size.tokens, bytes.context.sp ? bytes.context.tp : 1};
+  const std::int64_t branches =
+      bytes.trains() ? 2 * bytes.element() * shares.share() * m.hidden : 0;
   return Block::norms(bytes) + SelfAttention::tape(bytes) + FeedForward::tape(bytes) + modulated +
          branches + (m.condition > 0 ? CrossAttention::tape(bytes) : 0);
 }
@@ -95,7 +98,7 @@ void DiffusionHead::parameters(LayerParameters add) {
   const Module& m = add.module();
   LayerParameters own = add.under("head");
   modulation_parameters(own, 2);
-  own.zero_matrix("output.weight", latent_width(m), m.hidden, Rows::tokens);
+  own.zero_matrix("output.weight", latent_width(m), m.hidden, Rows::own);
   own.vector("output.bias", latent_width(m), Cut::replicated, Initial::zeros);
 }
 

@@ -5,7 +5,8 @@ namespace polyphony {
 void Modulated::modulation_parameters(LayerParameters& add, int parts) {
   const Module& m = add.module();
   const std::int64_t width = std::int64_t{parts} * m.hidden;
-  add.matrix("time_in.weight", m.modulation, kTimeFeatures, Cut::replicated, Rows::items);
+  add.matrix("time_in.weight", m.modulation, kTimeFeatures, Cut::replicated, Rows::items).input =
+      Input::others;  // all layers of a chunk read the same
   add.vector("time_in.bias", m.modulation, Cut::replicated, Initial::zeros);
   add.zero_matrix("time_out.weight", width, m.modulation, Rows::items);
   add.vector("time_out.bias", width, Cut::replicated, Initial::zeros);

@@ -59,8 +59,8 @@ enum class Partial : std::uint8_t { never, sequence, always };
 // a low-rank pair what A made; itself its own gradient, in fp32 at least. none: its gradient is made
 // with the inputs', or with another's.
 enum class Role : std::uint8_t { none, matrix, router, table, norm, head_norms, low_rank, itself };
-// A matrix' input there: made again where it is gathered; kept as it is; counted with another
-// matrix', always or unless it is gathered.
+// A matrix' input there: made again where it is gathered; kept as it is; counted elsewhere (with another
+// matrix', or once for all blocks of a chunk), always or unless it is gathered.
 enum class Input : std::uint8_t { gathered_again, whole, others, others_unless_gathered };
 // The rows that meet it: all of the work item; those of a rank between blocks, 2 frames for each of
 // these, these with class tokens; rows with a label; items; what a diffusion module's blocks read

@@ -70,7 +70,7 @@ std::int64_t MlpProjector::input_kept(const LayerBytes& bytes) {
 
 void LinearProjector::parameters(LayerParameters add) {
   const Module& m = add.module();
-  add.matrix_and_bias("fc", m.projector_out, m.projector_in, Cut::replicated, true);
+  add.matrix_and_bias("fc", m.projector_out, m.projector_in, Cut::replicated, true, Rows::own);
 }
 
 // Whole on every rank.

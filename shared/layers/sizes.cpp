@@ -25,19 +25,20 @@ LayerBytes layer_bytes(const Module& module, const std::vector<LayerKind>& stack
           .recompute = recompute_of(kind, layer, context.recompute, context.recomputed)};
 }
 
-std::int64_t conditioning_bytes(const Module& module, LayerRange range, const WorkSize& size,
-                                const RankContext& context) {
-  return reads_conditioning(module, range)
-             ? size_of(context.precision).value * size.condition * module.condition
-             : 0;
-}
-
 }  // namespace
+
+Bytes conditioning_in_tape(const Module& module, LayerRange range, const WorkSize& size,
+                           const RankContext& context) {
+  if (!reads_conditioning(module, range)) return Bytes(0);
+  const std::int64_t rows =
+      context.sp ? RowShares{size.condition, context.tp}.padded() : size.condition;
+  return Bytes(size_of(context.precision).value * rows * module.condition);
+}
 
 Bytes tape_bytes(const Module& module, LayerRange range, const WorkSize& size,
                  const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
-  std::int64_t bytes = conditioning_bytes(module, range, size, context);
+  std::int64_t bytes = conditioning_in_tape(module, range, size, context).value;
   for (int layer = range.begin; layer < range.end; ++layer)
     bytes += layer_row(stack[static_cast<std::size_t>(layer)])
                  .tape(layer_bytes(module, stack, range, layer, size, context));
@@ -50,7 +51,7 @@ Bytes input_in_tape(const Module& module, LayerRange range, const WorkSize& size
   const LayerBytes first = layer_bytes(module, stack, range, range.begin, size, context);
   // The conditioning, where it is not gathered.
   return Bytes(layer_row(stack[range.begin]).input_kept(first) +
-               (context.sp ? 0 : conditioning_bytes(module, range, size, context)));
+               (context.sp ? 0 : conditioning_in_tape(module, range, size, context).value));
 }
 
 std::int64_t local_parameters(const Module& module, LayerRange range, const ShardIndex& shard) {

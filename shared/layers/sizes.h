@@ -35,6 +35,13 @@ Bytes tape_bytes(const Module& module, LayerRange layers, const WorkSize& size,
 Bytes input_in_tape(const Module& module, LayerRange layers, const WorkSize& size,
                     const RankContext& context);
 
+// Of it, what blocks read across: once for all of a chunk, gathered (padded) under sequence
+// parallelism. And of held_for_weights(), where a matrix that reads it trains.
+Bytes conditioning_in_tape(const Module& module, LayerRange layers, const WorkSize& size,
+                           const RankContext& context);
+Bytes conditioning_for_weights(const Module& module, LayerRange layers, const WorkSize& size,
+                               const RankContext& context);
+
 // What the backward makes besides, while it runs: the tape of what is recomputed, and keys that are
 // brought again (ModuleLayout::cp_heads), one block at a time.
 Bytes workspace_bytes(const Module& module, LayerRange layers, const WorkSize& size,

@@ -1,14 +1,17 @@
 // What backwards leave for weight parts that are ops of their own (shared/layers/sizes.h), per
 // trained parameter by its role (shared/layers/parameters.h): inputs and output gradients of
-//   matrix [out, in]  rows·(in + out), as cut; of experts by slot
+//   matrix [out, in]  rows·(in + out), as cut; of experts by slot; rows that sequence parallelism gathers
+//                     are as many as it moves, padded
 //   router            rows of the rank; logits' gradients in fp32 at least; its input is the shared
-//                     expert's too
+//                     expert's too, unless that gathers it
 //   norm              its gradient and its bias', made by the input part (of heads one's width)
-//   table             the gradient of all rows; of patches that of its output, class tokens' too
+//   table             the gradient of all rows, of text alone beside shares of the others' where those are
+//                     placed before they are scattered; of patches that of its output, class tokens' too
+//   conditioning      that a diffusion module's blocks read: once
 // Gradients that two layers share (a residual sum passes its own on) are counted where they are
-// made. Patches and frames are the batch's. Source: own count of what exec/ keeps, compared in
-// tests/exec/layers/tape_test.cpp; of a diffusion module the norms behind modulations are left out (it has
-// no such weight part: Layout).
+// made. Not counted: patches and frames, which are the batch's; indices and tables by row, as in the
+// tape (places in tables, ids of a part of the vocabulary, features of items' times). Source: own count of
+// what exec/ keeps, compared in tests/exec/layers/tape_test.cpp.
 #include <algorithm>
 
 #include "shared/layers/experts.h"
@@ -44,6 +47,26 @@ std::int64_t rows_of(const LayerBytes& held, Rows rows) {
   return 0;
 }
 
+bool gathers(const LayerBytes& held) { return held.context.sp && held.context.tp > 1; }
+
+// Under sequence parallelism what enters a column-parallel product is gathered, and the gradient of what
+// leaves a row-parallel one; a low-rank pair's inner rows are neither.
+bool gathers_input(const LayerBytes& held, const Parameter& parameter) {
+  return gathers(held) && parameter.rows == Rows::tokens && !parameter.expert &&
+         parameter.role != Role::low_rank && parameter.cut != Cut::columns;
+}
+bool gathers_gradient(const LayerBytes& held, const Parameter& parameter) {
+  if (!gathers(held) || parameter.rows != Rows::tokens || parameter.expert) return false;
+  return held.adapts() ? parameter.role == Role::low_rank && parameter.cut == Cut::replicated
+                       : parameter.cut == Cut::columns;
+}
+
+// Elements of `rows` of the layer's, which are joined of `merged` gathered ones each.
+std::int64_t padded(const LayerBytes& held, std::int64_t rows, std::int64_t width,
+                    std::int64_t merged = 1) {
+  return RowShares{rows * merged, held.context.tp}.padded() * width / merged;
+}
+
 // The width of the rows that a parameter's input lies in.
 std::int64_t input_width(const Parameter& parameter, std::int64_t own) {
   return parameter.held_width > 0 ? parameter.held_width : own;
@@ -51,24 +74,43 @@ std::int64_t input_width(const Parameter& parameter, std::int64_t own) {
 
 Pair norm_bytes(const LayerBytes& held, const Parameter& parameter) {
   const std::int64_t width = parameter.shape.back();
-  const bool bias = held.module.norm == Norm::layer && width == held.module.hidden;
+  const bool layer_norms =
+      held.module.norm == Norm::layer || held.module.kind == ModuleKind::diffusion;
+  const bool bias = layer_norms && width == held.module.hidden;
   return {0, held.wide() * width * (bias ? 2 : 1)};
 }
 
 Pair matrix_bytes(const LayerBytes& held, const Parameter& parameter) {
   const ShardIndex place{.tensor = parameter.expert ? held.context.expert_tp : held.context.tp};
   const std::vector<std::int64_t> local = parameter.local_shape(place);
-  const bool gathered = held.context.sp && held.context.tp > 1;
   const bool others = parameter.input == Input::others ||
-                      (parameter.input == Input::others_unless_gathered && !gathered);
+                      (parameter.input == Input::others_unless_gathered && !gathers(held));
   const std::int64_t rows = rows_of(held, parameter.rows), out = local[local.size() - 2];
   const std::int64_t in = others ? 0 : input_width(parameter, local.back());
-  return {held.element() * rows * in, held.element() * rows * out};
+  // Patches that a projector joins are brought into another order, without the padding.
+  const bool joins = held.module.kind == ModuleKind::projector && merged_rows(held.module) > 1;
+  const bool ordered = joins && held.module.source != ModuleKind::audio;
+  const std::int64_t input = gathers_input(held, parameter) && !ordered
+                                 ? padded(held, rows, in, joins ? merged_rows(held.module) : 1)
+                                 : rows * in;
+  const std::int64_t gradient =
+      gathers_gradient(held, parameter) ? padded(held, rows, out) : rows * out;
+  return {held.element() * input, held.element() * gradient};
+}
+
+Pair table_bytes(const LayerBytes& held, const Parameter& parameter) {
+  const WorkSize& size = held.size;
+  std::int64_t rows = rows_of(held, parameter.rows);
+  if (parameter.rows == Rows::tokens && gathers(held))
+    rows = size.text_tokens + held.own(size.tokens - size.text_tokens);
+  if (parameter.rows == Rows::items)  // class tokens, with the patches as many as the rank's rows
+    rows = rows_of(held, Rows::embedded) - held.own(size.tokens);
+  return {0, held.element() * rows * held.module.hidden};
 }
 
 Pair router_bytes(const LayerBytes& held, const Parameter& parameter) {
   const std::int64_t rows = held.own(held.size.tokens);
-  const bool shared = held.module.shared_ffn > 0;
+  const bool shared = held.module.shared_ffn > 0 && !gathers(held);
   return {shared ? 0 : held.element() * rows * parameter.shape[1],
           held.wide() * rows * parameter.shape[0]};
 }
@@ -85,7 +127,7 @@ Pair pair_bytes(const LayerBytes& held, const Parameter& parameter) {
     case Role::router:
       return router_bytes(held, parameter);
     case Role::table:
-      return {0, held.element() * rows_of(held, parameter.rows) * held.module.hidden};
+      return table_bytes(held, parameter);
     case Role::norm:
       return norm_bytes(held, parameter);
     case Role::head_norms:
@@ -101,10 +143,7 @@ bool is_kept(const LayerBytes& held, const Parameter& parameter) {
   if (held.recompute == Recompute::selective && parameter.after_attention &&
       parameter.role != Role::low_rank)
     return false;
-  const bool whole = parameter.role == Role::matrix || parameter.role == Role::router;
-  const bool gathered =
-      held.context.sp && held.context.tp > 1 && !parameter.expert && parameter.cut != Cut::columns;
-  return !(whole && gathered);
+  return !(gathers_input(held, parameter) && parameter.input == Input::gathered_again);
 }
 
 LayerBytes layer_bytes(const Module& module, int layer, LayerKind kind, const WorkSize& size,
@@ -118,10 +157,16 @@ LayerBytes layer_bytes(const Module& module, int layer, LayerKind kind, const Wo
 
 }  // namespace
 
+Bytes conditioning_for_weights(const Module& module, LayerRange range, const WorkSize& size,
+                               const RankContext& context) {
+  return module.trainable == Trainable::frozen ? Bytes(0)
+                                               : conditioning_in_tape(module, range, size, context);
+}
+
 Bytes held_for_weights(const Module& module, LayerRange range, const WorkSize& size,
                        const RankContext& context) {
   const std::vector<LayerKind> stack = layers(module);
-  std::int64_t bytes = 0;
+  std::int64_t bytes = conditioning_for_weights(module, range, size, context).value;
   for (const Parameter& parameter : parameters(module, range)) {
     if (!parameter.trained) continue;
     const Pair pair =

@@ -44,17 +44,21 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
     else
       flows.in += rows_of(size.tokens * merged_rows(module)) * source.hidden;
   }
-  flows.condition = element * size.condition * module.condition;
-  flows.condition_kept = cut.sp ? 0 : flows.condition;
   const auto range_of = [](int begin, int end) {
     return LayerRange{static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(end)};
   };
+  const ChunkContext anywhere = layers_.context_at(id, StackLayers::kFirst, cut);
+  flows.condition = conditioning_in_tape(module, range_of(0, stack), size, anywhere).value;
+  flows.condition_weights =
+      conditioning_for_weights(module, range_of(0, stack), size, anywhere).value;
+  flows.condition_kept = cut.sp ? 0 : flows.condition;
   for (std::size_t position = 0; position < layers_.positions(id); ++position) {
     Layer& of = held.layers.emplace_back();
     if (position == StackLayers::kLast && stack == 1) continue;
     const ChunkContext context = layers_.context_at(id, position, cut);
     const LayerRange layer = layers_.at(id, position);
-    const std::int64_t conditioning = reads_conditioning(module, layer) ? flows.condition : 0;
+    const bool reads = reads_conditioning(module, layer);
+    const std::int64_t conditioning = reads ? flows.condition : 0;
     const std::int64_t input = input_in_tape(module, layer, size, context).value;
     of.input = input - (cut.sp ? 0 : conditioning);
     if (of_another_stack()) {
@@ -67,7 +71,8 @@ StageMemories::Held StageMemories::held(ModuleId id, const LayerCut& cut,
       of.tape = tape_bytes(module, layer, size, context).value - conditioning;
       of.rebuilt = workspace_bytes(module, layer, size, context).value;
     }
-    of.weights = held_for_weights(module, layer, size, context).value;
+    of.weights = held_for_weights(module, layer, size, context).value -
+                 (reads ? flows.condition_weights : 0);
     of.made = made_for_weights(module, layer, size, context).value;
   }
   if (module.tied && stack > 1) {  // a chunk with both ends has the matrix once
@@ -129,7 +134,10 @@ StageMemories::Chunk StageMemories::chunk(const Held& held, ModuleId id, LayerRa
   if (first && last) chunk.weights -= held.tied;
   if (input < 0) input = held.layers[StackLayers::kLast].input;
   if (of_another_stack()) add_besides(held, id, range, counts, again, chunk);
-  if (blocks) chunk.tape += (of_another_stack() ? 0 : flows.condition) - flows.condition_kept;
+  if (blocks) {
+    chunk.tape += (of_another_stack() ? 0 : flows.condition) - flows.condition_kept;
+    chunk.weights += flows.condition_weights;
+  }
   chunk.tape = std::max<std::int64_t>(0, chunk.tape - input);
   chunk.kept = std::min(chunk.weights, chunk.tape);
   chunk.tape += chunk.in;

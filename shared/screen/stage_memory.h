@@ -50,8 +50,9 @@ class StageMemories {
   };
   struct Flows {
     std::int64_t inside = 0, in = 0, out = 0;  // between blocks; into the first layer; of the last
-    // Of a diffusion module: what its blocks read; of it, what arrived so; as it arrives.
-    std::int64_t condition = 0, condition_kept = 0, condition_in = 0;
+    // Of a diffusion module: what its blocks read; of it, what arrived so; what weight parts wait with; as
+    // it arrives.
+    std::int64_t condition = 0, condition_kept = 0, condition_weights = 0, condition_in = 0;
   };
   struct Held {
     std::vector<Layer> layers;  // by position

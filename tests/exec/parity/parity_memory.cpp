@@ -51,25 +51,34 @@ Seat seat_of(const Program& program, const Compute& what, Rank rank) {
   return seat;
 }
 
-Bytes plans_of(const Program& program, const Compute& what, Rank rank, const InputOf& input_of) {
-  return row_plan_bytes(program.model.modules[what.module.value], what.layers, input_of(what.work),
-                        chunk_context(program, what), seat_of(program, what, rank));
+// What the Program does not know of: with a tape, and with what weight parts wait with.
+struct Unknown {
+  Bytes tape{}, weights{};
+};
+
+Unknown plans_of(const Program& program, const Compute& what, Rank rank, const InputOf& input_of) {
+  const Module& module = program.model.modules[what.module.value];
+  const WorkInput& input = input_of(what.work);
+  const ChunkContext context = chunk_context(program, what);
+  const Seat seat = seat_of(program, what, rank);
+  return {row_plan_bytes(module, what.layers, input, context, seat),
+          weight_plan_bytes(module, what.layers, input, context, seat)};
 }
 
 // What experts keep of rows beyond (or below) their even share.
-Bytes uneven_load(const Program& program, const Compute& what, const OpTraffic& traffic) {
+Unknown uneven_load(const Program& program, const Compute& what, const OpTraffic& traffic) {
   const Module& module = program.model.modules[what.module.value];
   const ChunkContext context = chunk_context(program, what);
   const std::int64_t element = size_of(context.precision).value;
   const bool trained = module.trainable == Trainable::full;
-  const std::int64_t per_row =
-      element * ((trained ? module.hidden : 0) +
-                 (trained ? 3 : 2) * module.expert_ffn / context.expert_tp) +
-      2 * 8;
+  const std::int64_t inner = module.expert_ffn / context.expert_tp;
+  const std::int64_t per_row = element * (trained ? module.hidden + 3 * inner : 2 * inner) + 2 * 8;
+  // Inputs of both products and their gradients.
+  const std::int64_t for_weights = trained ? element * (2 * module.hidden + 3 * inner) : 0;
   const GroupId experts = program.params[what.params.value].expert;
   if (!experts.valid()) return {};
   const std::string name = group_names(program)[experts.value];
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0, weights = 0;
   bool there = true;  // and back, by turns
   int layer = what.layers.begin;
   for (const GroupCall& call : traffic.calls) {
@@ -78,15 +87,17 @@ Bytes uneven_load(const Program& program, const Compute& what, const OpTraffic& 
       while (layers(module)[static_cast<std::size_t>(layer)] != LayerKind::decoder_block ||
              block_at(module, layer - 1).feed_forward != FeedForwardKind::experts)
         ++layer;
-      const std::int64_t more = call.received.value - call.bytes.value;
+      const std::int64_t rows =
+          (call.received.value - call.bytes.value) / (element * module.hidden);
+      weights += rows * for_weights;
       if (recompute_of(LayerKind::decoder_block, layer, context.recompute, context.recomputed) !=
           Recompute::full)
-        bytes += more / (element * module.hidden) * per_row;
+        bytes += rows * per_row;
       ++layer;
     }
     there = !there;
   }
-  return Bytes(bytes);
+  return {Bytes(bytes), Bytes(weights)};
 }
 
 struct Life {
@@ -145,7 +156,8 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
   std::map<BufferId, Life> lives;
   std::map<BufferId, Bytes> plans;
   const Range ops = program.ops_of(rank);
-  std::map<std::tuple<ModuleId, LayerRange, WorkId>, Bytes> moved_plans;  // away with their tapes
+  // For what comes back from the host with its tape, and for weight parts.
+  std::map<std::tuple<ModuleId, LayerRange, WorkId>, Unknown> unknown;
   std::uint32_t planned_op = OpId::kNone;
   for (std::uint32_t i = ops.begin; i < ops.end; ++i) {
     const Op& op = program.ops[i];
@@ -154,18 +166,27 @@ PeakMemory peak_memory(const Program& program, Rank rank, const std::vector<OpTi
       if (program.buffers[buffer.value].kind == BufferKind::host) continue;
       if (use == Use::allocate) lives[buffer].made = OpId(i);
       if (use == Use::free) lives[buffer].freed = OpId(i);
-      if (use != Use::allocate || program.buffers[buffer.value].kind != BufferKind::tape) continue;
+      if (use != Use::allocate) continue;
+      const auto* part = std::get_if<Compute>(&op.what);
+      if (part != nullptr && part->phase == Phase::backward_input &&
+          program.buffers[buffer.value].kind == BufferKind::workspace)
+        plans[buffer] += unknown.at({part->module, part->layers, part->work}).weights;
+      if (program.buffers[buffer.value].kind != BufferKind::tape) continue;
       if (i == planned_op) continue;  // a tape in two parts
       planned_op = i;
       if (const auto* copy = std::get_if<HostCopy>(&op.what)) {
-        plans[buffer] = moved_plans.at({copy->module, copy->layers, copy->work});
+        plans[buffer] = unknown.at({copy->module, copy->layers, copy->work}).tape;
         continue;
       }
       const auto& what = std::get<Compute>(op.what);
-      plans[buffer] = plans_of(program, what, rank, input_of);
-      if (const auto moved = traffic.find(OpId(i)); moved != traffic.end())
-        plans[buffer] += uneven_load(program, what, moved->second);
-      moved_plans[{what.module, what.layers, what.work}] = plans[buffer];
+      Unknown plan = plans_of(program, what, rank, input_of);
+      if (const auto moved = traffic.find(OpId(i)); moved != traffic.end()) {
+        const Unknown more = uneven_load(program, what, moved->second);
+        plan.tape += more.tape;
+        plan.weights += more.weights;
+      }
+      plans[buffer] = plan.tape;
+      unknown[{what.module, what.layers, what.work}] = plan;
     }
   }
   for (const ParamGroup& group : program.params)

@@ -7,7 +7,9 @@
 // Left out on both sides: what one op makes and frees (temporaries of kernels, recomputed tapes;
 // tests/exec/layers/tape_test.cpp and recompute_test.cpp look inside).
 // Not in the Program, and so
-//   added to its tapes   row_plan_bytes (tests/exec/support/row_plans.h): indices and tables by row
+//   added to its tapes and to what weight parts wait with
+//                        row_plan_bytes, weight_plan_bytes (tests/exec/support/row_plans.h): indices and
+//                        tables by row
 //                        rows that a router sends here beyond an even load, as they came in
 //                        exchanges between experts
 //   counted once         an output that several consumers read: one tensor, a buffer for each

@@ -18,8 +18,6 @@ Case planned(Case c, std::uint64_t batch) {
 // stage and batch; room for some works without recomputation, not for all.
 Case searched(Case c, std::uint64_t batch) {
   constexpr double kKept = 1, kRoom = 150;  // bytes a token; about that many tokens
-  // Backwards are whole there: what weight parts wait with is counted 3 to 5 % off where many wait.
-  const bool whole = c.experts > 0 || c.diffusion || c.layout.modules.back().sp;
   c.layout.planner = Planning::dip;
   c.layout.placements = 150;
   c.layout.encoder_microbatches = 2 * c.layout.microbatches;
@@ -27,11 +25,10 @@ Case searched(Case c, std::uint64_t batch) {
     StageCosts costs{{{Recipe::none, {}}, {Recipe::full, {}}}, {}};
     for (int stage = 0; stage < grid.pp * grid.vpp; ++stage) {
       const double seconds = 1 + static_cast<double>((batch * 7 + std::uint64_t(stage) * 3) % 5);
-      const WorkCurve time{0, seconds, 0.5}, message{0, 0.1, 0},
-          weight = whole ? WorkCurve{} : time;
-      costs.ways[0].stages.push_back({time, time, weight, message, {0, kKept, 0}, {}});
+      const WorkCurve time{0, seconds, 0.5}, message{0, 0.1, 0};
+      costs.ways[0].stages.push_back({time, time, time, message, {0, kKept, 0}, {}});
       costs.ways[1].stages.push_back(
-          {time, {0, 2 * seconds, 1}, weight, message, {0, kKept / 8, 0}, {}});
+          {time, {0, 2 * seconds, 1}, time, message, {0, kKept / 8, 0}, {}});
     }
     costs.room.assign(static_cast<std::size_t>(grid.pp), kRoom);
     grid.stage_costs = std::move(costs);

@@ -87,15 +87,30 @@ std::int64_t of_blocks(const Chunk& c) {
   return bytes;
 }
 
-std::int64_t of_patches(const Chunk& c) {
-  if (!c.trains()) return 0;
+std::int64_t of_positions(const Chunk& c) {
+  if (!c.trains() || c.module.rotary) return 0;
   const std::vector<std::int64_t>& lengths = c.data.image_lengths;
-  const std::int64_t rows = sequence_length(c.module, c.data);
   const std::int64_t side = c.module.image_size / c.module.patch;
   const bool whole =
       std::all_of(lengths.begin(), lengths.end(), [&](auto n) { return n == side * side; });
-  const bool looks_up = !c.module.rotary && (c.shares_rows() || !whole);
-  return kIndex * ((looks_up ? rows : 0) + (c.module.class_token ? c.own(rows) : 0));
+  return c.shares_rows() || !whole ? kIndex * sequence_length(c.module, c.data) : 0;
+}
+
+std::int64_t of_patches(const Chunk& c) {
+  const bool tokens = c.trains() && c.module.class_token;
+  return of_positions(c) + (tokens ? kIndex * c.own(sequence_length(c.module, c.data)) : 0);
+}
+
+// Of a part of the vocabulary: positions in it, and whether it has them.
+std::int64_t of_ids(const Chunk& c) {
+  return c.trains() && c.context.tp > 1 ? (kIndex + kFlag) * c.data.token_ids.numel() : 0;
+}
+
+std::int64_t of_times(const Chunk& c) {
+  return c.module.kind == ModuleKind::diffusion
+             ? size_of(c.context.precision).value * kTimeFeatures *
+                   static_cast<std::int64_t>(c.data.times.size())
+             : 0;
 }
 
 std::int64_t of_layer(const Chunk& c, LayerKind kind) {
@@ -105,8 +120,7 @@ std::int64_t of_layer(const Chunk& c, LayerKind kind) {
       const std::int64_t text = c.data.token_ids.numel();
       const std::int64_t rows = text + c.own(c.data.positions.size(-1) - text);
       const std::int64_t places = c.trains() || c.context.input_grad ? rows : 0;
-      const std::int64_t ids = c.trains() && c.context.tp > 1 ? c.data.token_ids.numel() : 0;
-      return kIndex * places + (kIndex + kFlag) * ids;
+      return kIndex * places + of_ids(c);
     }
     case LayerKind::patch_embedding:
       return of_patches(c);
@@ -164,10 +178,23 @@ Bytes row_plan_bytes(const Module& module, LayerRange range, const WorkInput& da
     bytes += of_layer(c, kind);
   }
   if (blocks) bytes += of_blocks(c);
-  if (module.kind == ModuleKind::diffusion)
-    bytes += size_of(context.precision).value * kTimeFeatures *
-             static_cast<std::int64_t>(data.times.size());
-  return Bytes(bytes);
+  return Bytes(bytes + of_times(c));
+}
+
+Bytes weight_plan_bytes(const Module& module, LayerRange range, const WorkInput& data,
+                        const ChunkContext& context, const Seat& seat) {
+  const Chunk c{module, range, data, context, seat};
+  const std::vector<LayerKind> stack = layers(module);
+  std::int64_t bytes = 0;
+  bool modulates = false;
+  for (int layer = range.begin; layer < range.end; ++layer) {
+    const LayerKind kind = stack[static_cast<std::size_t>(layer)];
+    if (kind == LayerKind::token_embedding) bytes += of_ids(c);
+    if (kind == LayerKind::patch_embedding) bytes += of_positions(c);
+    modulates =
+        modulates || kind == LayerKind::diffusion_block || kind == LayerKind::diffusion_head;
+  }
+  return Bytes(bytes + (modulates && c.trains() ? of_times(c) : 0));
 }
 
 }  // namespace polyphony::exec::testing

@@ -23,5 +23,9 @@ struct Seat {
 };
 Bytes row_plan_bytes(const Module& module, LayerRange layers, const WorkInput& data,
                      const ChunkContext& context, const Seat& seat);
+// Of these what weight parts wait with (held_for_weights()): of embeddings ids and rows of tables, of
+// diffusion modules the features.
+Bytes weight_plan_bytes(const Module& module, LayerRange layers, const WorkInput& data,
+                        const ChunkContext& context, const Seat& seat);
 
 }  // namespace polyphony::exec::testing
