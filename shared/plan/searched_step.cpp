@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "shared/planner/bubble_filling.h"
@@ -83,9 +84,9 @@ namespace {
 // `curves(branch, stage, work)`: by what it is priced.
 template <class Curves>
 StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
-                      const StepPlan& step, bool apart, Curves curves) {
+                      const StepPlan& step, const LaneGroup& lanes, bool apart, Curves curves) {
   StepCosts costs;
-  costs.ranks = static_cast<int>(step.orders.size());
+  costs.ranks = static_cast<int>(lanes.orders.size());
   costs.microbatches = plan.branches[plan.language].microbatches;
   costs.receive_slots = step.receive_slots;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
@@ -94,8 +95,11 @@ StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
     BranchCosts of;
     of.name = model.modules[module.value].name;
     of.feeds = fed_by(model, plan, b);
+    const int lane = branch.lane_at(static_cast<int>(lanes.lanes[b].front()));
     const auto order_at = [&](int index) {
-      return static_cast<int>(step.order_of[branch.grid.rank_at(0, 0, 0, index).value]);
+      const std::uint32_t order = step.order_of[branch.grid.rank_at(0, 0, lane, index).value];
+      return static_cast<int>(std::lower_bound(lanes.orders.begin(), lanes.orders.end(), order) -
+                              lanes.orders.begin());
     };
     for (const int index : branch.rank_of_stage) of.rank_of_stage.push_back(order_at(index));
     const auto& room = branch.grid.stage_costs->room;
@@ -115,6 +119,7 @@ StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
     const Range table = step.works.of_branch(b);
     for (std::uint32_t w = table.begin; w < table.end; ++w) {
       const Work& work = step.works.works[w];
+      if (!lanes.has(b, work.lane)) continue;
       const WorkSize size = work_size(model, module, batch, step.works, work);
       for (std::size_t s = 0; s < stages; ++s)
         take_larger(of.costs[s * works + work.index],
@@ -128,22 +133,23 @@ StepCosts price_works(const Model& model, const Plan& plan, const Batch& batch,
 }  // namespace
 
 StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
-                     std::size_t way, bool apart) {
-  return price_works(model, plan, batch, step, apart,
+                     const LaneGroup& lanes, std::size_t way, bool apart) {
+  return price_works(model, plan, batch, step, lanes, apart,
                      [&](std::size_t branch, std::size_t stage, std::uint32_t) -> const auto& {
                        return way_of(plan.branches[branch], way).stages[stage];
                      });
 }
 
 StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
-                       const StepPlan& step) {
+                       const StepPlan& step, const LaneGroup& lanes) {
+  const std::vector<Turns> orders = orders_of(step, lanes);
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, Recipe> recipes;
-  for (const Turns& turns : step.orders)
+  for (const Turns& turns : orders)
     for (const Turn& turn : turns)
       if (is_forward(turn))
         recipes[{turn.branch, turn.stage, static_cast<std::uint32_t>(turn.work)}] = turn.recipe;
   StepCosts costs = price_works(
-      model, plan, batch, step, has_parts(step.orders),
+      model, plan, batch, step, lanes, has_parts(orders),
       [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
         const auto& ways = plan.branches[branch].grid.stage_costs->ways;
         const Recipe recipe = recipes.at({branch, stage, work});
@@ -151,7 +157,7 @@ StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
                                       [&](const auto& one) { return one.recipe == recipe; });
         return (way == ways.end() ? ways.front() : *way).stages[stage];
       });
-  pay_for_copies(step.orders, costs);
+  pay_for_copies(orders, costs);
   return costs;
 }
 
@@ -163,71 +169,125 @@ struct Candidate {
   Seconds makespan{};
 };
 
-std::optional<Candidate> fitted(const Plan& plan, const std::vector<StepCosts>& ways,
-                                std::vector<Turns> orders) {
-  const auto memory = choose_memory(ways, orders);
-  if (!memory) return {};
-  const auto timed = timetable(chosen(ways, *memory, orders), orders);
-  const auto* table = std::get_if<Timetable>(&timed);
-  if (!table) return {};
-  for (Turns& turns : orders)
-    for (Turn& turn : turns) {
-      if (!is_forward(turn)) continue;
-      const Branch& branch = plan.branches[turn.branch];
-      const std::size_t at = turn.stage * static_cast<std::size_t>(branch.microbatches) +
-                             static_cast<std::size_t>(turn.work);
-      turn.recipe = way_of(branch, static_cast<std::size_t>(memory->way[turn.branch][at])).recipe;
+// Of a group of lanes.
+class Desk {
+ public:
+  Desk(const Model& model, const Plan& plan, const Batch& batch, const StepPlan& step,
+       const LaneGroup& lanes)
+      : plan_(plan), own_(orders_of(step, lanes)) {
+    for (std::size_t way = 0; way < count_ways(plan); ++way)
+      for (const bool apart : {false, true})
+        ways_[apart].push_back(step_costs(model, plan, batch, step, lanes, way, apart));
+    best_ = fitted(own_);
+  }
+
+  std::vector<Turns> orders() && { return best_ ? std::move(best_->orders) : std::move(own_); }
+  // Never, where not even what is known fits.
+  Seconds makespan() const {
+    return best_ ? best_->makespan : Seconds(std::numeric_limits<double>::infinity());
+  }
+
+  void fill() {
+    const std::vector<StepCosts>& ways = ways_[has_parts(own_)];
+    best_.reset();
+    for (const StepCosts& costs : ways) {
+      auto filled = fill_bubbles(costs, plan_.language, own_);
+      if (auto* orders = std::get_if<std::vector<Turns>>(&filled)) take(std::move(*orders));
     }
-  return Candidate{std::move(orders), table->makespan};
+  }
+
+  void take(std::vector<Turns> orders) {
+    auto other = fitted(std::move(orders));
+    if (other && other->makespan < makespan()) best_ = std::move(other);
+  }
+
+  // Half for a look at all, half for what promises the most.
+  void search(const SearchBudget& budget) {
+    std::size_t best_way = 0;
+    SearchBudget each = budget;
+    const auto once = [&](std::size_t way, bool apart) {
+      each.apart = apart;
+      auto found = search_order(ways_[apart][way], each);
+      auto* order = std::get_if<FoundOrder>(&found);
+      const Seconds before = makespan();
+      if (order) take(std::move(order->orders));
+      if (makespan() < before) best_way = way;
+    };
+    const std::size_t count = ways_[0].size();
+    each.from = {best_ ? best_->orders : own_};
+    each.placements = std::max(1, budget.placements / (4 * static_cast<int>(count)));
+    for (std::size_t way = 0; way < count; ++way)
+      for (const bool apart : {false, true}) once(way, apart);
+    if (!best_) return;
+    each.from = {best_->orders};
+    each.placements = budget.placements / 2;
+    once(best_way, has_parts(best_->orders));
+  }
+
+ private:
+  std::optional<Candidate> fitted(std::vector<Turns> orders) const {
+    const std::vector<StepCosts>& ways = ways_[has_parts(orders)];
+    const auto memory = choose_memory(ways, orders);
+    if (!memory) return {};
+    const auto timed = timetable(chosen(ways, *memory, orders), orders);
+    const auto* table = std::get_if<Timetable>(&timed);
+    if (!table) return {};
+    for (Turns& turns : orders)
+      for (Turn& turn : turns) {
+        if (!is_forward(turn)) continue;
+        const Branch& branch = plan_.branches[turn.branch];
+        const std::size_t at = turn.stage * static_cast<std::size_t>(branch.microbatches) +
+                               static_cast<std::size_t>(turn.work);
+        turn.recipe = way_of(branch, static_cast<std::size_t>(memory->way[turn.branch][at])).recipe;
+      }
+    return Candidate{std::move(orders), table->makespan};
+  }
+
+  const Plan& plan_;
+  std::vector<Turns> own_;
+  std::array<std::vector<StepCosts>, 2> ways_;  // backwards whole, in parts
+  std::optional<Candidate> best_;
+};
+
+// From the slowest on; what was found for others may do for one, too.
+void search_all(std::vector<Desk>& desks, const std::vector<std::vector<std::uint32_t>>& orders,
+                const SearchBudget& budget) {
+  std::vector<std::size_t> slowest_first(desks.size());
+  std::iota(slowest_first.begin(), slowest_first.end(), std::size_t{0});
+  std::stable_sort(slowest_first.begin(), slowest_first.end(), [&](std::size_t a, std::size_t b) {
+    return desks[a].makespan() > desks[b].makespan();
+  });
+  Seconds slowest{};
+  for (std::size_t i = 0; i < desks.size(); ++i) {
+    Desk& desk = desks[slowest_first[i]];
+    for (std::size_t before = 0; before < i && desk.makespan() > slowest; ++before)
+      if (const std::size_t other = slowest_first[before];
+          orders[other] == orders[slowest_first[i]])
+        desk.take(Desk(desks[other]).orders());
+    if (desk.makespan() > slowest) desk.search(budget);
+    slowest = std::max(slowest, desk.makespan());
+  }
 }
 
 }  // namespace
 
 void search_orders(const Model& model, const Plan& plan, const Batch& batch,
                    const SearchBudget& budget, StepPlan& step) {
-  const std::size_t count = count_ways(plan);
-  if (count == 0) return;
-  std::array<std::vector<StepCosts>, 2> ways;  // backwards whole, in parts
-  for (std::size_t way = 0; way < count; ++way)
-    for (const bool apart : {false, true})
-      ways[apart].push_back(step_costs(model, plan, batch, step, way, apart));
-  if (budget.placements == 0) {
-    const std::vector<Turns> own = step.orders;
-    Seconds least(std::numeric_limits<double>::infinity());
-    for (const StepCosts& costs : ways[has_parts(own)]) {
-      auto filled = fill_bubbles(costs, plan.language, own);
-      auto* orders = std::get_if<std::vector<Turns>>(&filled);
-      if (orders == nullptr) continue;
-      auto one = fitted(plan, ways[has_parts(own)], std::move(*orders));
-      if (!one || one->makespan >= least) continue;
-      least = one->makespan;
-      step.orders = std::move(one->orders);
-    }
-    return;
+  if (count_ways(plan) == 0) return;
+  const LaneGroups groups = lane_groups(plan, step);
+  std::vector<Desk> desks;
+  std::vector<std::vector<std::uint32_t>> orders;
+  for (const LaneGroup& lanes : groups.groups) {
+    desks.emplace_back(model, plan, batch, step, lanes);
+    orders.push_back(lanes.orders);
   }
-  std::optional<Candidate> best = fitted(plan, ways[has_parts(step.orders)], step.orders);
-  std::size_t best_way = 0;
-  SearchBudget each = budget;
-  const auto search = [&](std::size_t way, bool apart) {
-    each.apart = apart;
-    auto found = search_order(ways[apart][way], each);
-    auto* order = std::get_if<FoundOrder>(&found);
-    if (!order) return;
-    auto other = fitted(plan, ways[has_parts(order->orders)], std::move(order->orders));
-    if (!other || (best && other->makespan >= best->makespan)) return;
-    best = std::move(other);
-    best_way = way;
-  };
-  // Half for a look at all, half for what promises the most.
-  each.from = {step.orders};
-  each.placements = std::max(1, budget.placements / (4 * static_cast<int>(count)));
-  for (std::size_t way = 0; way < count; ++way)
-    for (const bool apart : {false, true}) search(way, apart);
-  if (!best) return;
-  each.from = {best->orders};
-  each.placements = budget.placements / 2;
-  search(best_way, has_parts(best->orders));
-  step.orders = std::move(best->orders);
+  if (budget.placements == 0)
+    for (Desk& desk : desks) desk.fill();
+  else
+    search_all(desks, orders, budget);
+  std::vector<std::vector<Turns>> found;
+  for (Desk& desk : desks) found.push_back(std::move(desk).orders());
+  put_orders(groups, std::move(found), step);
 }
 
 }  // namespace polyphony

@@ -22,12 +22,16 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
       if (is_forward(turn)) ++found.forwards[static_cast<std::size_t>(turn.recipe)];
   const std::size_t ways = count_ways(plan);
   if (ways == 0) return found;
-  const auto table = timetable(costs_as_run(scenario.model, plan, batch, step), step.orders);
-  if (const auto* times = std::get_if<Timetable>(&table)) found.believed = times->makespan;
-  // The first way is the quickest, and keeps the most: with leaner ones memory bounds nothing.
-  StepCosts quickest = step_costs(scenario.model, plan, batch, step);
-  if (ways > 1) quickest.capacity.clear();
-  found.bound = makespan_bound(quickest, true).value();
+  for (const LaneGroup& lanes : lane_groups(plan, step).groups) {
+    const auto table =
+        timetable(costs_as_run(scenario.model, plan, batch, step, lanes), orders_of(step, lanes));
+    if (const auto* times = std::get_if<Timetable>(&table))
+      found.believed = std::max(found.believed, times->makespan);
+    // The first way is the quickest, and keeps the most: with leaner ones memory bounds nothing.
+    StepCosts quickest = step_costs(scenario.model, plan, batch, step, lanes);
+    if (ways > 1) quickest.capacity.clear();
+    found.bound = std::max(found.bound, makespan_bound(quickest, true).value());
+  }
   return found;
 }
 

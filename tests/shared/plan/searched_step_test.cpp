@@ -8,6 +8,7 @@
 #include <set>
 
 #include "shared/cost/cost_model.h"
+#include "shared/plan/assign.h"
 #include "shared/plan/lower.h"
 #include "shared/planner/timetable.h"
 #include "shared/program/memory.h"
@@ -22,14 +23,15 @@ namespace polyphony {
 namespace {
 
 // Samples of 0 to 6 images of 1,024 patches and 500 to 2,000 text tokens on 8 H100s.
-Scenario varied(const std::string& layout) {
+Scenario varied(const std::string& layout, const std::string& images = "uniform(0,6)") {
   return read_scenario(
       R"-({"polyphony": 1, "model": {
         "vision": {"layers": 8, "hidden": 1024, "heads": 16, "ffn": 4096, "patch": 14, "image_size": 448},
         "projector": {"from": "vision", "merge": "2x2"},
         "language": {"from": "projector", "layers": 12, "hidden": 2048, "heads": 16, "kv_heads": 8, "ffn": 5504, "vocab": 32000}},
       "cluster": {"node": {"device": "H100", "ranks": 8}},
-      "data": {"global_batch": 16, "images": {"per_sample": "uniform(0,6)"},
+      "data": {"global_batch": 16, "images": {"per_sample": ")-" +
+          images + R"-("},
                "text": {"tokens": "uniform(500,2000)"}, "sequence": 4096},
       "training": {"precision": "bf16"},
       "layout": )-" +
@@ -77,6 +79,12 @@ constexpr const char* kColocated =
     R"({"placement": "colocated", "microbatches": 8, "schedule": "interleaved", "encoder_order": "interleaved",
         "planner": "dip", "encoder_microbatches": 16, "vision": {"pp": 4, "tp": 2, "sub_microbatch": 2},
         "language": {"pp": 4, "tp": 2, "vpp": 3}})";
+
+// Samples of 1 to 6 images, so that each lane's are with its own.
+constexpr const char* kTwoLanes =
+    R"({"placement": "colocated", "microbatches": 4, "schedule": "interleaved", "encoder_order": "interleaved",
+        "planner": "dip", "encoder_microbatches": 4, "vision": {"pp": 4, "tp": 1},
+        "language": {"pp": 4, "tp": 1, "vpp": 3}})";
 
 }  // namespace
 
@@ -148,6 +156,74 @@ TEST_SUITE("searched step") {
     CHECK(quicker > 0);
   }
 
+  // Lanes whose samples differ: one order for both, of the most that a turn costs either, may be slower than
+  // the schedule's own.
+  TEST_CASE("two lanes have an order each, which loses to no order that they would share") {
+    const Scenario scenario = varied(kTwoLanes, "uniform(1,6)");
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    int lost = 0, differ = 0;
+    for (std::uint64_t at = 0; at < 12; ++at) {
+      const Made made = make(scenario, *scenario.layout, profile, at);
+      const std::vector<LaneGroup> lanes = lane_groups(made.plan, made.step).groups;
+      REQUIRE(lanes.size() == 2);
+      differ += orders_of(made.step, lanes[0]) != orders_of(made.step, lanes[1]) ? 1 : 0;
+      StepPlan own = make_orders(made.layout, made.plan);
+      own.works = made.step.works;
+      const std::vector<LaneGroup> before = lane_groups(made.plan, own).groups;
+      // When the later lane ends.
+      const auto believed = [&](const std::vector<LaneGroup>& groups, const auto& orders) {
+        Seconds latest{};
+        for (const LaneGroup& group : groups) {
+          const auto table = timetable(
+              step_costs(scenario.model, made.plan, made.batch, own, group), orders(group));
+          latest = std::max(latest, std::get<Timetable>(table).makespan);
+        }
+        return latest;
+      };
+      const LaneGroup both{{{0, 1}, {0, 1}}, before[0].orders};
+      const auto found = search_order(step_costs(scenario.model, made.plan, made.batch, own, both),
+                                      {.placements = made.layout.placements, .from = {own.orders}});
+      const Seconds shared =
+          believed(before, [&](const LaneGroup&) { return std::get<FoundOrder>(found).orders; });
+      const Seconds schedule =
+          believed(before, [&](const LaneGroup& group) { return orders_of(own, group); });
+      Seconds searched{};
+      for (const LaneGroup& group : lanes) {
+        const auto table =
+            timetable(step_costs(scenario.model, made.plan, made.batch, made.step, group),
+                      orders_of(made.step, group));
+        searched = std::max(searched, std::get<Timetable>(table).makespan);
+      }
+      CHECK(searched <= schedule);
+      CHECK(searched <= shared);
+      lost += shared > schedule ? 1 : 0;
+      Layout plain = made.layout;
+      plain.planner = Planning::none;
+      plain.encoder_microbatches = 0;
+      CHECK(turns_end(made) < 1.005 * turns_end(make(scenario, plain, profile, at)));
+    }
+    CHECK(lost > 0);
+    CHECK(differ > 0);
+  }
+
+  TEST_CASE("lanes that wait for each other have one order") {
+    const auto groups = [](const std::string& from, const std::string& to) {
+      std::string text = kTwoLanes;
+      text.replace(text.find(from), from.size(), to);
+      const Scenario scenario = varied(text, "uniform(1,6)");
+      const Plan plan = make_plan(scenario, *scenario.layout);
+      StepPlan step = make_orders(*scenario.layout, plan);
+      step.works = assign_work(scenario.model, plan, batch_of_step(scenario, 0));
+      return lane_groups(plan, step).groups.size();
+    };
+    CHECK(groups("\"vpp\"", "\"vpp\"") == 2);
+    // Sums of divided gradients follow each backward.
+    CHECK(groups("\"vpp\"", "\"shard\": \"gradients\", \"vpp\"") == 1);
+    CHECK(groups("\"vpp\"", "\"shard\": \"optimizer\", \"vpp\"") == 2);
+    // Images of one lane's samples go to both.
+    CHECK(groups("\"vision\": {", "\"vision\": {\"spread\": \"images\", ") == 1);
+  }
+
   // Curves through the works' prices, where estimate() has the prices themselves: embedding, head, edges of
   // tokens and pairs.
   TEST_CASE("what the search believes of a step is within two percent of its estimate") {
@@ -155,8 +231,9 @@ TEST_SUITE("searched step") {
     const HardwareProfile profile = scenario_profile(scenario, test::file_text);
     for (const std::uint64_t at : {0, 1, 2, 3}) {
       const Made made = make(scenario, *scenario.layout, profile, at);
-      const auto table =
-          timetable(step_costs(scenario.model, made.plan, made.batch, made.step), made.step.orders);
+      const auto table = timetable(step_costs(scenario.model, made.plan, made.batch, made.step,
+                                              lane_groups(made.plan, made.step).groups.front()),
+                                   made.step.orders);
       REQUIRE(std::holds_alternative<Timetable>(table));
       CHECK(std::get<Timetable>(table).makespan.count() ==
             doctest::Approx(turns_end(made)).epsilon(0.02));
