@@ -1,4 +1,7 @@
-// check_turns() of shared/plan/step_plan.h.
+// check_turns() of shared/plan/step_plan.h. Turns of ranks that wait for each other in a ring are found by
+// whoever knows what waits for what: of a layout's own turns check_layout(), as ranks and turns
+// (shared/planner/timetable.h); of any step compile() and verify(), as ranks and ops (FaultKind::cycle), which
+// see a plan before it is simulated, run live or replayed.
 #include <algorithm>
 #include <map>
 

@@ -49,7 +49,7 @@ std::vector<std::vector<Rank>> rank_sets(const Plan& plan);
 
 // What is wrong with the turns, by name: a rank set with two orders; a turn of a stage that its rank
 // does not hold, of a work that there is not; a forward or backward lost or doubled, a weight part
-// before its input part. Empty: nothing. Deadlocks: shared/plan/deadlock.h, verify().
+// before its input part. Empty: nothing. Not turns that wait for each other: verify(), of the Program.
 std::vector<std::string> check_turns(const Model& model, const Plan& plan, const StepPlan& step);
 
 }  // namespace polyphony

@@ -35,13 +35,4 @@ std::vector<int> sub_microbatches(int items, int size) {
   return sizes;
 }
 
-std::vector<int> chunk_layers(int layers, int ranks, int segments) {
-  const int chunks = ranks * segments;
-  POLYPHONY_CHECK(layers >= chunks, layers << " layers in " << chunks << " chunks");
-  std::vector<int> result(static_cast<std::size_t>(chunks), layers / chunks);
-  for (int i = 0; i < layers % chunks; ++i)
-    ++result[static_cast<std::size_t>(i / ranks * ranks + ranks - 1 - i % ranks)];
-  return result;
-}
-
 }  // namespace polyphony

@@ -1,11 +1,10 @@
-// Into what DIP cuts modules and microbatches before any step: sub-microbatch sizes, segments (sweeps
-// over all ranks of a pipeline) and layers of their chunks. Over measured numbers alone.
+// Into what DIP cuts modules and microbatches before any step: sub-microbatch sizes and segments (sweeps
+// over all ranks of a pipeline). Over measured numbers alone.
 //   B  smallest size of a sub-microbatch that reaches 95 % of the best items a second seen
 //   K  segments of a module: ⌊T / T of the quickest module⌋, T at B
 //   a module of K segments has K · ranks chunks, chunk c on rank c % ranks
-// Decided where the paper is silent: layer counts that do not divide give some chunks one layer more,
-// last ranks first, as they hold the fewest tapes, one segment after another, so that no rank has two
-// layers more than another.
+// Decided where the paper is silent: layers are cut into chunks by seconds (shared/screen/balanced_plan.h),
+// whether their number divides or not.
 // Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2), section 4.
 #pragma once
 
@@ -28,8 +27,5 @@ std::vector<int> segment_counts(const std::vector<Seconds>& latencies);
 
 // Items of each sub-microbatch: ⌈items / size⌉ of them, as equal as can be, the larger ones last.
 std::vector<int> sub_microbatches(int items, int size);
-
-// By chunk. Needs layers >= ranks · segments.
-std::vector<int> chunk_layers(int layers, int ranks, int segments);
 
 }  // namespace polyphony

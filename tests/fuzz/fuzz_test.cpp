@@ -10,14 +10,13 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/model/hf_config.h"
-#include "shared/plan/step_record.h"
+#include "shared/plan/plan.h"
 #include "shared/scenario/batch_json.h"
 #include "shared/scenario/run_record_json.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/published/csv.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/manifests.h"
-#include "tests/shared/support/resealed.h"
 #include "tests/shared/support/temp_folder.h"
 #include "traces/evidence/steady_steps.h"
 #include "traces/format/chrome_json.h"
@@ -124,31 +123,6 @@ TEST_CASE("fuzz: traces") {
     traces::read_trace_info(text, "t.json");
     traces::read_trace(text, "t.json", program);
   });
-}
-
-// Damaged, and with checksums that believe in the damage.
-TEST_CASE("fuzz: files of plans") {
-  Scenario scenario = test::scenario_at("scenarios/tiny_non_colocated.json");
-  scenario.layout->planner = Planning::entrain;
-  const Plan plan = make_plan(scenario, *scenario.layout);
-  const Batch batch = typical_batch(scenario);
-  const StepRecord record{0, digest(StepPlan{}, batch), false,
-                          make_step_plan(scenario, *scenario.layout, plan, batch)};
-  const std::string bytes = to_bytes(record), whole = plans_head() + plans_entry(record);
-  check_reader(
-      [&](std::uint64_t seed) {
-        if (seed % 4 == 0) return mutated_lines(seed, whole, " ");
-        std::string file = whole;
-        return file.replace(whole.size() - bytes.size(), bytes.size(), test::resealed(bytes, seed));
-      },
-      [&](const std::string& text) {
-        for (const StepRecord& read : parse_plans(text, "plans.bin")) {
-          if (read.late) continue;
-          const auto faults = check_step(scenario.model, plan, read.plan, batch);
-          if (!faults.empty())
-            throw InputError("plans.bin", "", faults.front(), "replay plans of this layout");
-        }
-      });
 }
 
 TEST_CASE("fuzz: checkpoint manifests") {

@@ -29,14 +29,6 @@ TEST_SUITE("segment counts") {
     CHECK(sub_microbatches(12, 12) == std::vector<int>{12});
     CHECK(sub_microbatches(0, 12).empty());
   }
-
-  // DIP's ViT of 63 layers over 4 ranks once, twice (7 layers more than 8 · 7) and three times.
-  TEST_CASE("63 layers over 4, 8 and 12 chunks") {
-    CHECK(chunk_layers(63, 4, 1) == std::vector<int>{15, 16, 16, 16});
-    CHECK(chunk_layers(63, 4, 2) == std::vector<int>{8, 8, 8, 8, 7, 8, 8, 8});
-    CHECK(chunk_layers(63, 4, 3) == std::vector<int>{5, 6, 6, 6, 5, 5, 5, 5, 5, 5, 5, 5});
-    CHECK(chunk_layers(66, 4, 2) == std::vector<int>{8, 8, 9, 9, 8, 8, 8, 8});
-  }
 }
 
 }  // namespace polyphony::tests
