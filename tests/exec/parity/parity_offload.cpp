@@ -1,5 +1,5 @@
 // Tapes that wait in the host's memory: placements, schedules, tensor and sequence parallelism, sharded
-// parameters, recomputation, weight parts on their own, experts, context groups, a planner's orders.
+// parameters, recomputation, weight parts on their own, experts, context groups, a planner's choice.
 #include "tests/exec/parity/parity_layouts.h"
 
 namespace polyphony::exec::testing {
@@ -24,6 +24,33 @@ Case sharded(Case c, Shard shard) {
 Case selective(Case c) {
   return with(std::move(c), "selective",
               [](ModuleLayout& l) { l.recompute = Recompute::selective; });
+}
+
+// Planner dip sends away what does not fit: copies are quick, recomputing would take as long as a forward, and
+// there is room for some tapes, not for all.
+Case chosen_by_dip(Case c, std::uint64_t batch) {
+  constexpr double kKept = 1, kRoom = 60;  // bytes a token; about that many tokens
+  c.layout.planner = Planning::dip;
+  c.layout.placements = 150;
+  c.layout.encoder_microbatches = c.layout.microbatches;
+  for (ModuleLayout& grid : c.layout.modules) {
+    grid.offload_activations = true;
+    grid.recompute = Recompute::full;
+    StageCosts costs{{{Recipe::none, {}}, {Recipe::full, {}}, {Recipe::offload, {}}}, {}};
+    for (int stage = 0; stage < grid.pp * grid.vpp; ++stage) {
+      const WorkCurve time{0, 1.0 + stage % 3, 0.5}, twice{0, 2.0 * (1 + stage % 3), 1},
+          message{0, 0.1, 0}, few{0, kKept / 8, 0};
+      costs.ways[0].stages.push_back({time, time, time, message, {0, kKept, 0}, {}});
+      costs.ways[1].stages.push_back({time, twice, time, message, few, {}});
+      costs.ways[2].stages.push_back(
+          {time, time, time, message, few, {}, {0, kKept * 7 / 8, 0}, {0, 0.05, 0}});
+    }
+    costs.room.assign(static_cast<std::size_t>(grid.pp), kRoom);
+    grid.stage_costs = std::move(costs);
+  }
+  c.drawn = batch;
+  c.name = "dip with offload, batch " + std::to_string(batch) + ": " + c.name;
+  return c;
 }
 
 }  // namespace
@@ -62,6 +89,12 @@ std::vector<Case> offload_cases() {
   cases.push_back(offloaded(own_turns(homogeneous({1, 2, 1}, k1f1b, 4),
                                       {"F0.0:none F0.1 F0.2 F0.3 B0.0 B0.1 B0.2 B0.3",
                                        "F1.0 F1.1 F1.2:none F1.3 B1.0 B1.1 B1.2 B1.3"})));
+  cases.push_back(chosen_by_dip(apart({1, 2, 1}, {1, 2, 2}, kGpipe, 6), 1));
+  cases.push_back(
+      chosen_by_dip(in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 6, 0), kInterleaved), 2));
+  cases.push_back(
+      chosen_by_dip(in_order(colocated({1, 2, 2}, {1, 2, 2}, k1f1b, 6, 0), kPhases), 3));
+  cases.push_back(chosen_by_dip(sequence(apart({2, 1, 1}, {2, 2, 1}, kGpipe, 6)), 4));
   return cases;
 }
 

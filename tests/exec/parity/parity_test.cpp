@@ -102,7 +102,17 @@ TEST_SUITE("parity") {
       INFO(c.name);
       const Scenario scenario = make_scenario(c);
       const Batch batch = make_dataset(c, scenario)->batch(0);
-      const Program program = lower(scenario, c.layout, make_plan(scenario, c.layout), batch);
+      const Plan plan = make_plan(scenario, c.layout);
+      const StepPlan step = make_step_plan(scenario, c.layout, plan, batch);
+      if (c.layout.planner == Planning::dip) {  // what waits there is its choice, and not all
+        std::set<Recipe> recipes;
+        for (const Turns& turns : step.orders)
+          for (const Turn& turn : turns)
+            if (is_forward(turn)) recipes.insert(turn.recipe);
+        CHECK(recipes.count(Recipe::offload) == 1);
+        CHECK(recipes.count(Recipe::none) == 1);
+      }
+      const Program program = lower(scenario, c.layout, plan, step, batch);
       const auto copies = std::count_if(program.ops.begin(), program.ops.end(), [](const Op& op) {
         return std::holds_alternative<HostCopy>(op.what);
       });
