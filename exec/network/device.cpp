@@ -76,11 +76,6 @@ Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
   return Bytes(std::int64_t{pages} * page / launch.local_world_size);
 }
 
-void await_device(torch::Device device) {
-  if (device.is_cpu()) return;
-  c10::impl::VirtualGuardImpl(device.type()).getStream(device).synchronize();
-}
-
 std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device) {
   if (launch.world_size == 1) {
     auto alone = std::move(make_in_process(1).front());

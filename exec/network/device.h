@@ -18,9 +18,6 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch);
 // What a rank on `device` can have: its part of the machine's or of the GPU's memory.
 Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch);
 
-// Returns when the calling thread's work on the device is done: GPUs run behind the host.
-void await_device(torch::Device device);
-
 // Collective over all ranks of the launch: threads' transport for a world of one, else Gloo, with
 // NCCL when every rank has a GPU of its own. Errors: as connect_gloo.
 std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device);

@@ -1,5 +1,7 @@
 #include "exec/parameters/held_parameters.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -234,6 +236,16 @@ void HeldParameters::release() {
     flat->whole = nothing(flat->owned.options());
     flat->set_values();
   }
+}
+
+void HeldParameters::use_here() {
+  const auto use = [](const Tensor& tensor) {
+    if (!tensor.defined() || tensor.is_cpu() || tensor.numel() == 0) return;
+    tensor.record_stream(
+        c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()));
+  };
+  use(gradient_);
+  for (const Flat* flat : {&trained_, &frozen_}) use(flat->whole);
 }
 
 }  // namespace polyphony::exec

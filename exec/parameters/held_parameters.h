@@ -72,10 +72,12 @@ class HeldParameters {
   // Values from their owners. full: all; else the trained ones only.
   void gather(Communicator& shards);
   void release();  // full: the gathered values; else nothing
+  // On a device: what comes and goes is used on its current stream. Before such use, on each stream.
+  void use_here();
 
   // Σ g² over owned elements, each counted on one rank of the tensor and shard groups; of all
-  // replicas the caller counts one. Accumulated in double; NaN and infinities pass on.
-  double squared_norm() const;
+  // replicas the caller counts one. One double on their device; NaN and infinities pass on.
+  torch::Tensor squared_norm() const;
   // The first parameter with an owned gradient element that is not finite; empty: none.
   std::string not_finite() const;
   // One AdamW step, the `count`-th, on what this rank owns; `clip` multiplies the gradient first.

@@ -45,21 +45,19 @@ double sum_over_threads(const T* x, std::int64_t count) {
   return total;
 }
 
-double sum_of_squares(const Tensor& x) {
-  if (!x.is_cpu()) {
-    const double norm =
-        at::linalg_vector_norm(x, 2, c10::nullopt, false, torch::kFloat64).item<double>();
-    return norm * norm;
-  }
-  if (x.scalar_type() == torch::kFloat64)
-    return sum_over_threads(x.const_data_ptr<double>(), x.numel());
-  return sum_over_threads(x.const_data_ptr<float>(), x.numel());
+Tensor sum_of_squares(const Tensor& x) {
+  if (!x.is_cpu())
+    return at::linalg_vector_norm(x, 2, c10::nullopt, false, torch::kFloat64).square();
+  const double sum = x.scalar_type() == torch::kFloat64
+                         ? sum_over_threads(x.const_data_ptr<double>(), x.numel())
+                         : sum_over_threads(x.const_data_ptr<float>(), x.numel());
+  return torch::scalar_tensor(sum, torch::kFloat64);
 }
 
 }  // namespace
 
-double HeldParameters::squared_norm() const {
-  double total = 0;
+Tensor HeldParameters::squared_norm() const {
+  Tensor total = torch::zeros({}, owned_gradient_.options().dtype(torch::kFloat64));
   for (const Interval& part : counted_)
     total += sum_of_squares(owned_gradient_.narrow(0, part.begin, part.size()));
   return total;

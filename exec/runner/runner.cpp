@@ -1,6 +1,7 @@
 #include "exec/runner/runner.h"
 
-#include <c10/core/DeviceGuard.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,8 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include "exec/network/device.h"
 #include "exec/runner/chunk_set.h"
+#include "exec/runner/device_streams.h"
 #include "exec/runner/step_state.h"
 #include "exec/runner/stream_thread.h"
 #include "exec/system/process.h"
@@ -27,7 +28,9 @@ struct Runner::Impl {
   ChunkSet chunks;
   std::int64_t updates = 0;  // AdamW's steps
   std::map<std::string, std::unique_ptr<StreamThread>> threads;
+  std::optional<DeviceStreams> streams;  // none on CPUs
   std::vector<OpTime> times;
+  bool timed = true;  // a device's are read when asked for
 
   // Of the step that runs.
   StepState* state = nullptr;
@@ -35,9 +38,11 @@ struct Runner::Impl {
   const Pace* pace = nullptr;
   bool evaluating = false;
   double rate = 0;
-  double loss = 0;  // of this rank's heads; added to by the compute stream, read by the op that
-                    // sums over the world, which waits for it
-  std::string not_finite;  // the first op of this rank that made such a number; likewise
+  // One double, of this rank's heads; added to by the compute stream, read by the op that sums over
+  // the world, which waits for it.
+  torch::Tensor loss;
+  // Whether all is finite of what ops of this rank made for others, in their order; likewise.
+  std::vector<std::pair<OpId, torch::Tensor>> finite;
   StepScalars scalars;
   std::map<WorkId, torch::Tensor> predictions;
 
@@ -47,9 +52,13 @@ struct Runner::Impl {
         training(scenario.training),
         rank(transport_.rank()),
         options(options_),
-        chunks(transport_, scenario, structure, options_.perturb, options_.device) {}
+        chunks(transport_, scenario, structure, options_.perturb, options_.device) {
+    if (!options.device.is_cpu()) streams.emplace(options.device);
+  }
   void run(const Program& program);
-  void run_stream(const std::vector<OpId>& ops);
+  void run_threads(const StepState& step);
+  void run_ops(const std::vector<OpId>& ops);
+  void run_op(OpId id, const Op& op);
   // Paced ops sleep, and a GPU's work is not the processor's.
   bool computes_on_processor(const Op& op) const {
     const bool computes =
@@ -66,7 +75,9 @@ struct Runner::Impl {
   void update();
   torch::Tensor step_scalars();
   void take_scalars(const torch::Tensor& values);
-  void check_finite(OpId id, const torch::Tensor& made);
+  void note_finite(OpId id, const torch::Tensor& made);
+  std::string not_finite() const;
+  void use_here(const torch::Tensor& tensor) const;
   torch::Tensor take(BufferId buffer);
   torch::Tensor empty_rows(std::int64_t width) const { return torch::zeros({0, width}, format()); }
   torch::TensorOptions format() const {
@@ -79,8 +90,21 @@ struct Runner::Impl {
 void Runner::Impl::run(const Program& program) {
   StepState step(program, rank);
   state = &step;
-  loss = 0;
-  not_finite.clear();
+  loss = torch::zeros({}, torch::dtype(torch::kFloat64).device(options.device));
+  finite.clear();
+  if (streams) streams->begin(program, rank);
+  if (streams && transport.queues())
+    run_ops(queue_order(program, rank));
+  else
+    run_threads(step);
+  if (streams) streams->finish();
+  state = nullptr;
+  times = step.take_times();
+  timed = !streams;
+  step.rethrow();
+}
+
+void Runner::Impl::run_threads(const StepState& step) {
   const std::vector<OpId>* compute_ops = nullptr;
   std::vector<StreamThread*> started;
   for (const auto& [stream, ops] : step.streams()) {
@@ -90,32 +114,16 @@ void Runner::Impl::run(const Program& program) {
     }
     std::unique_ptr<StreamThread>& thread = threads[stream];
     if (!thread) thread = std::make_unique<StreamThread>();
-    thread->start([this, &list = ops] { run_stream(list); });
+    thread->start([this, &list = ops] { run_ops(list); });
     started.push_back(thread.get());
   }
-  if (compute_ops) run_stream(*compute_ops);
+  if (compute_ops) run_ops(*compute_ops);
   for (StreamThread* thread : started) thread->wait();
-  state = nullptr;
-  times = step.take_times();
-  step.rethrow();
 }
 
-void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
+void Runner::Impl::run_ops(const std::vector<OpId>& ops) {
   try {
-    const c10::DeviceGuard guard(options.device);  // a thread begins with the first GPU
-    for (const OpId id : ops) {
-      const Op& op = state->program().ops[id.value];
-      state->wait_for(op);
-      if (options.watch) options.watch(id, true);
-      const bool counted = computes_on_processor(op);
-      const Seconds processor = counted ? processor_now() : Seconds(0), start = steady_now();
-      perform(id, op);
-      await_device(options.device);
-      OpTime time{id, start, steady_now()};
-      if (counted) time.processor = processor_now() - processor;
-      if (options.watch) options.watch(id, false);
-      state->finish(time);
-    }
+    for (const OpId id : ops) run_op(id, state->program().ops[id.value]);
   } catch (const Stopped&) {
     // Another stream of this rank has failed and holds the reason.
   } catch (const LostPeer&) {
@@ -125,6 +133,27 @@ void Runner::Impl::run_stream(const std::vector<OpId>& ops) {
     transport.abort(
         error.what());  // peers and this rank's other streams must not wait for what will not come
   }
+}
+
+// On a device: queues it.
+void Runner::Impl::run_op(OpId id, const Op& op) {
+  state->wait_for(op);
+  if (options.watch) options.watch(id, true);
+  const bool counted = computes_on_processor(op);
+  const Seconds processor = counted ? processor_now() : Seconds(0), start = steady_now();
+  {
+    std::optional<c10::StreamGuard> on;
+    if (streams) {
+      on.emplace(streams->of(op));
+      streams->start(id);
+    }
+    perform(id, op);
+    if (streams) streams->end(id);
+  }
+  OpTime time{id, start, steady_now()};
+  if (counted) time.processor = processor_now() - processor;
+  if (options.watch) options.watch(id, false);
+  state->finish(time);
 }
 
 void Runner::Impl::perform(OpId id, const Op& op) {
@@ -145,26 +174,44 @@ void Runner::Impl::each_use(const Op& op, Use use, BufferKind kind, Visit visit)
   }
 }
 
+// What another stream has made is used on the device's current one.
+void Runner::Impl::use_here(const torch::Tensor& tensor) const {
+  if (!streams || !tensor.defined()) return;
+  tensor.record_stream(
+      c10::impl::VirtualGuardImpl(options.device.type()).getStream(options.device));
+}
+
 // A boundary tensor for its only reader; one that nothing was sent for is zeros.
 torch::Tensor Runner::Impl::take(BufferId id) {
   torch::Tensor tensor = std::exchange(state->tensor(id), torch::Tensor());
+  use_here(tensor);
   const Buffer& buffer = state->program().buffers[id.value];
   return tensor.defined() ? tensor : torch::zeros({buffer.rows, buffer.width}, format());
 }
 
-void Runner::Impl::check_finite(OpId id, const torch::Tensor& made) {
-  if (!not_finite.empty() || !made.defined() || made.isfinite().all().item<bool>()) return;
+void Runner::Impl::note_finite(OpId id, const torch::Tensor& made) {
+  if (made.defined()) finite.emplace_back(id, made.isfinite().all());
+}
+
+// The first op of this rank that made a number which is not finite, in words; empty: none.
+std::string Runner::Impl::not_finite() const {
   const Program& program = state->program();
-  not_finite = describe(program, id) + ", samples";
-  const Work& work = program.works[std::get<Compute>(program.ops[id.value].what).work.value];
-  for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
-    not_finite += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
+  for (const auto& [id, all] : finite) {
+    if (all.item<bool>()) continue;
+    std::string text = describe(program, id) + ", samples";
+    const Work& work = program.works[std::get<Compute>(program.ops[id.value].what).work.value];
+    for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
+      text += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
+    return text;
+  }
+  return {};
 }
 
 void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
   const Seconds start = steady_now();
   HeldChunk& held = chunks.at(what.module, what.layers);
   held.chunk->take_issued();
+  for (HeldGroup& group : held.parameters) group.store->use_here();
   const auto open_gradients = [&] {
     for (HeldGroup& group : held.parameters) group.store->open_gradient();
   };
@@ -227,9 +274,9 @@ void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk
   if (away) *away = watch->tape(output);
   if (evaluating || !needs_backward(state->program().model, what.module))
     held.chunk->drop(what.work.value);
-  if (!evaluating) check_finite(id, output);
+  if (!evaluating) note_finite(id, output);
   if (held.head) {
-    if (held.group.shard.tensor_index == 0) loss += output.item<double>();
+    if (held.group.shard.tensor_index == 0) loss += output.detach();
     return;
   }
   each_use(op, Use::write, BufferKind::boundary,
@@ -246,7 +293,7 @@ void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChun
       what.phase == Phase::backward ? held.chunk->backward(what.work.value, gradient)
                                     : held.chunk->backward_input(what.work.value, gradient);
   each_use(op, Use::write, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer& b) {
-    check_finite(id, gradients[b.slot]);
+    note_finite(id, gradients[b.slot]);
     state->tensor(buffer) = gradients[b.slot];
   });
 }
@@ -268,6 +315,7 @@ void Runner::Impl::exchange(const Op& op, const Exchange& what) {
       if (!what.sends)
         slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
                              : torch::empty({buffer.rows, buffer.width}, format());
+      use_here(slot);
       whole = slot.contiguous();
       slot = what.sends && last ? torch::Tensor() : whole;
     }
@@ -291,19 +339,24 @@ void Runner::Impl::host_copy(const Op& op, const HostCopy& what) {
 }
 
 torch::Tensor Runner::Impl::step_scalars() {
-  double squares = 0;
+  const torch::NoGradGuard no_grad;
+  torch::Tensor squares = torch::zeros_like(loss);
   for (HeldChunk& held : chunks.all())
     for (const HeldGroup& group : held.parameters)
       if (group.store->trains() && group.counts) squares += group.store->squared_norm();
-  const bool finite = std::isfinite(squares) && std::isfinite(loss);
-  return torch::tensor({loss, squares, finite ? 0.0 : 1.0}, torch::kFloat64);
+  return torch::stack(
+      {loss, squares, (squares + loss).isfinite().logical_not().to(torch::kFloat64)});
 }
 
+// Here the host waits for a device.
 void Runner::Impl::take_scalars(const torch::Tensor& values) {
-  const double* v = values.const_data_ptr<double>();
+  if (streams)
+    transport.await(c10::impl::VirtualGuardImpl(options.device.type()).getStream(options.device));
+  const torch::Tensor here = values.cpu();
+  const double* v = here.const_data_ptr<double>();
   scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
   if (scalars.finite) return;
-  scalars.not_finite = not_finite;
+  scalars.not_finite = not_finite();
   for (HeldChunk& held : chunks.all())
     for (const HeldGroup& group : held.parameters)
       if (scalars.not_finite.empty() && group.store->trains()) {
@@ -321,6 +374,7 @@ void Runner::Impl::collective(const Collective& what) {
     return;
   }
   HeldParameters& store = *chunks.of(state->program().params[what.params.value]).store;
+  store.use_here();
   switch (what.purpose) {
     case Purpose::gradients:
       if (what.kind == CollectiveKind::reduce_scatter)
@@ -381,10 +435,16 @@ std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const I
   impl_->evaluating = true;
   impl_->predictions.clear();
   impl_->run(program);
+  if (impl_->streams)
+    impl_->transport.await(c10::impl::VirtualGuardImpl(impl_->options.device.type())
+                               .getDefaultStream(impl_->options.device));
   return std::move(impl_->predictions);
 }
 
-const std::vector<OpTime>& Runner::times() const { return impl_->times; }
+const std::vector<OpTime>& Runner::times() {
+  if (!std::exchange(impl_->timed, true)) impl_->times = impl_->streams->times();
+  return impl_->times;
+}
 
 std::vector<Chunk*> Runner::chunks() {
   std::vector<Chunk*> list;

@@ -3,7 +3,10 @@
 //   Tapes that go to the host and back: exec/runner/host_tape.h.
 //   A thread per stream; the compute stream runs on the caller's thread. An op starts when its
 //   stream reaches it and all of waits_for have ended; exchanges and collectives block only their
-//   own stream. Chunks (parameters and layers) are made once from the rank's parameter groups and
+//   own stream. On a device that runs behind the host a stream is one of the device's, and waiting
+//   is done there (exec/runner/device_streams.h); where the transport queues, too, one thread queues
+//   all ops. The host then waits once a step: for the loss, the norm and whether all is finite.
+//   Chunks (parameters and layers) are made once from the rank's parameter groups and
 //   live over steps. Paced: a compute op takes max(real, virtual) time, by sleeping; messages and
 //   collectives stay real.
 // Errors: LostPeer from the transport, whatever an op throws; the first one stops all streams of
@@ -62,8 +65,8 @@ class Runner {
   std::map<WorkId, torch::Tensor> evaluate(const Program& program, const Inputs& inputs);
 
   // When this rank's ops ran, in steady_now() (exec/system/process.h); ranks of one host agree,
-  // others are aligned by exec/runner/clock.h.
-  const std::vector<OpTime>& times() const;
+  // others are aligned by exec/runner/clock.h. Before the next step; waits for a device.
+  const std::vector<OpTime>& times();
 
   std::vector<Chunk*> chunks();  // in parameter-group order
   // Parameters, gradients and AdamW state, in parameter-group order, and how many updates were

@@ -6,9 +6,13 @@
 //   among the messages in flight and below kTagEnd. Rendezvous, as in shared/program/program.h: a
 //   send ends when its receive has the bytes. A message to oneself never blocks its sender, and one
 //   of zero bytes is no message at all. Sums are in group order, so results do not depend on
-//   timing; those of bfloat16 are kept in float and rounded once at the end. Every call blocks
-//   until the local part is done: its tensors may be written again. A lost peer or a time-out
-//   throws LostPeer; the transport is dead then.
+//   timing; those of bfloat16 are kept in float and rounded once at the end. A lost peer or a
+//   time-out throws LostPeer; the transport is dead then.
+//   Every call blocks until the local part is done: its tensors may be written again. A transport
+//   that queues() does so with tensors of the host alone; with those of a device it returns when its
+//   part is queued on the caller's current stream there, behind what that has to do: what comes
+//   after it on that stream finds it done, and the tensors must be recorded there by whoever
+//   gives them up earlier. Lost peers are then heard of by await().
 #pragma once
 
 #include <cstdint>
@@ -85,6 +89,10 @@ class Transport {
     exchange({Transfer{.tensor = tensor, .peer = peer, .tag = tag, .sends = false}});
   }
   virtual void barrier() = 0;
+  // Whether calls with a device's tensors return before they are done.
+  virtual bool queues() const { return false; }
+  // Returns when the stream's work is done, whatever of it is exchanged with others; LostPeer else.
+  virtual void await(const c10::Stream& stream) { stream.synchronize(); }
   // Bytes that are no tensors: post() leaves them under a new key, fetch() waits for them and takes
   // them away. One reader a key. A rank posts from one thread at a time, and fetches from one.
   virtual void post(const std::string& key, const std::string& bytes) = 0;

@@ -42,6 +42,8 @@ class LimitedTransport : public Transport {
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
+  bool queues() const override { return inner_->queues(); }
+  void await(const c10::Stream& stream) override { inner_->await(stream); }
   void barrier() override { inner_->barrier(); }
   void post(const std::string& key, const std::string& bytes) override { inner_->post(key, bytes); }
   std::string fetch(const std::string& key) override { return inner_->fetch(key); }

@@ -124,7 +124,7 @@ class RankUnderTest {
       if (grid_.shards > 1) held_->reduce_scatter(*groups_.shards);
     }
     held_->all_reduce(*groups_.replicas);
-    const double squares = replica() == 0 ? held_->squared_norm() : 0;
+    const double squares = replica() == 0 ? held_->squared_norm().item<double>() : 0;
     held_->step(kAdamW, kRate, kClip, step + 1);
     held_->gather(*groups_.shards);
     for (std::size_t i = 0; i < list_.size(); ++i) {

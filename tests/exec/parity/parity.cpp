@@ -11,6 +11,7 @@
 #include "shared/plan/lower.h"
 #include "tests/exec/parity/parity_judge.h"
 #include "tests/exec/parity/parity_memory.h"
+#include "tests/exec/queued/queued_transport.h"
 #include "tests/exec/support/counted_transport.h"
 #include "tests/exec/support/tensor_ledger.h"
 
@@ -22,15 +23,17 @@ namespace {
 
 Tensor flat(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> parts = {torch::empty({0}, torch::kFloat64)};
-  for (const Tensor& tensor : tensors) parts.push_back(tensor.reshape({-1}).to(torch::kFloat64));
+  for (const Tensor& tensor : tensors)
+    parts.push_back(tensor.reshape({-1}).cpu().to(torch::kFloat64));
   return torch::cat(parts);
 }
 
 // One rank's training run of a case.
 class Trainee {
  public:
-  Trainee(Transport& transport, const Case& c)
+  Trainee(Transport& transport, const Case& c, torch::Device device)
       : transport_(transport),
+        device_(device),
         case_(c),
         scenario_(make_scenario(c)),
         dataset_(make_dataset(c, scenario_)),
@@ -43,11 +46,13 @@ class Trainee {
                  kind);
   }
 
+  std::vector<QueuedCounts> counts;  // of the steps, on a queued device
+
   Report run() {
     Report report;
     TensorLedger ledger;
     CountedTransport transport(transport_);
-    RunnerOptions options{true, true};
+    RunnerOptions options{true, true, device_};
     options.watch = [&](OpId op, bool starts) { open_ledger(&ledger, starts ? op : OpId{}); };
     auto measured = std::make_unique<LedgerScope>(&ledger);
     Runner runner(transport, scenario_, own(0, StepKind::train), options);
@@ -58,18 +63,21 @@ class Trainee {
       const Program ops = planner_.lower(planner_.part(static_cast<std::uint64_t>(step)));
       const std::map<WorkId, WorkInput> inputs =
           pack_inputs(ops, transport_.rank(), *dataset_,
-                      {scenario_.data.seed, static_cast<std::uint64_t>(step)});
+                      {scenario_.data.seed, static_cast<std::uint64_t>(step)}, device_);
+      if (!device_.is_cpu()) take_counts(device_);
       const InputOf input_of = [&](WorkId work) -> const WorkInput& { return inputs.at(work); };
       transport.take();
       ledger.begin_step();
       measured = std::make_unique<LedgerScope>(&ledger);
       const StepScalars got = runner.train_step(ops, input_of, scenario_.training.learning_rate);
       measured.reset();
+      if (!device_.is_cpu()) counts.push_back(take_counts(device_));
       const Traffic traffic = transport.take();
       if (const std::string wrong = wrong_traffic(ops, transport.rank(), traffic); !wrong.empty())
         throw std::runtime_error(case_.name + ": " + wrong);
-      const PeakMemory peak =
-          peak_memory(ops, transport.rank(), runner.times(), ledger.blocks(), input_of, traffic);
+      const PeakMemory peak = !device_.is_cpu() ? PeakMemory{Bytes(1), Bytes(1), Bytes(1), Bytes(1)}
+                                                : peak_memory(ops, transport.rank(), runner.times(),
+                                                              ledger.blocks(), input_of, traffic);
       for (const Bytes bytes :
            {peak.measured, peak.program, peak.measured_before, peak.program_before})
         memory.push_back(static_cast<double>(bytes.value));
@@ -106,16 +114,17 @@ class Trainee {
                                      static_cast<double>(piece.elements.end)});
         const Tensor& wanted =
             !moments ? (piece.master.defined() ? piece.master : piece.value) : piece.first_moment;
-        elements.push_back(
-            wanted.defined() ? wanted
-                             : torch::full({piece.elements.size()}, std::nan(""), torch::kFloat64));
+        elements.push_back(wanted.defined()
+                               ? wanted
+                               : torch::full({piece.elements.size()}, std::nan(""),
+                                             torch::dtype(torch::kFloat64).device(device_)));
       }
       group += 1;
     }
     report.pieces = torch::tensor(places, torch::kFloat64).view({-1, 4});
     (moments ? report.moments : report.values) = flat(elements).clone();
   }
-  static Tensor times_of(const Runner& runner) {
+  static Tensor times_of(Runner& runner) {
     std::vector<double> times;
     for (const OpTime& time : runner.times())
       times.insert(times.end(), {time.start.count(), time.end.count()});
@@ -123,7 +132,8 @@ class Trainee {
   }
   Tensor predict(Runner& runner) const {
     const Program ops = own(0, StepKind::evaluate);
-    const std::map<WorkId, WorkInput> inputs = pack_inputs(ops, transport_.rank(), *dataset_, {});
+    const std::map<WorkId, WorkInput> inputs =
+        pack_inputs(ops, transport_.rank(), *dataset_, {}, device_);
     const auto labels =
         runner.evaluate(ops, [&](WorkId work) -> const WorkInput& { return inputs.at(work); });
     std::vector<Tensor> all;
@@ -132,6 +142,7 @@ class Trainee {
   }
 
   Transport& transport_;
+  torch::Device device_;
   const Case& case_;
   Scenario scenario_;
   std::unique_ptr<Dataset> dataset_;
@@ -141,9 +152,9 @@ class Trainee {
 
 }  // namespace
 
-Outcome run_case(Transport& transport, const Case& c) {
+Outcome run_case(Transport& transport, const Case& c, torch::Device device) {
   torch::set_num_threads(1);  // several threads on tensors this small only wait for each other
-  Trainee trainee(transport, c);
+  Trainee trainee(transport, c, device);
   const bool judges = transport.rank() == Rank(0);
   std::unique_ptr<Judge> judge;
   if (judges) {
@@ -182,7 +193,10 @@ Outcome run_case(Transport& transport, const Case& c) {
     exchange(parts, Rank(r), r, false);
     reports.back().pieces = reports.back().pieces.view({-1, 4});
   }
-  return judge->judge(reports);
+  constexpr double kClocksApart = 5e-3;  // of devices, each read by its own rank on a busy machine
+  Outcome outcome = judge->judge(reports, device.is_cpu() ? 0 : kClocksApart);
+  outcome.counts = std::move(trainee.counts);
+  return outcome;
 }
 
 Outcome run_in_process(const Case& c) {
@@ -192,6 +206,20 @@ Outcome run_in_process(const Case& c) {
       [&](Transport& transport) {
         const Outcome mine = run_case(transport, c);
         if (transport.rank() == Rank(0)) outcome = mine;
+      },
+      Seconds(60));
+  return outcome;
+}
+
+Outcome run_queued(const Case& c) {
+  Outcome outcome;
+  exec::run_in_process(
+      world_size(c.layout),
+      [&](Transport& inner) {
+        QueuedTransport transport(inner);
+        const Outcome mine =
+            run_case(transport, c, queued_device(static_cast<int>(inner.rank().value)));
+        if (inner.rank() == Rank(0)) outcome = mine;
       },
       Seconds(60));
   return outcome;

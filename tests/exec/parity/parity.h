@@ -18,6 +18,7 @@
 #include "exec/data/dataset.h"
 #include "exec/transport/communicator.h"
 #include "shared/scenario/scenario.h"
+#include "tests/exec/queued/queued_device.h"
 
 namespace polyphony::exec::testing {
 
@@ -88,10 +89,14 @@ struct Outcome {
   std::string fault;  // anything that is not a matter of degree; empty: none
   double memory = 0;  // |a rank's peak ÷ the Program's − 1|
   std::string worst_memory = {};
+  std::vector<QueuedCounts> counts = {};  // of rank 0's steps, on a queued device
 };
 // Collective over the layout's ranks; the outcome is rank 0's.
-Outcome run_case(Transport& transport, const Case& c);
+Outcome run_case(Transport& transport, const Case& c, torch::Device device = torch::kCPU);
 Outcome run_in_process(const Case& c);
+// Each rank on a queued device of its own (tests/exec/queued/queued_device.h), whose exchanges are queued, too.
+// What its memory holds is not compared.
+Outcome run_queued(const Case& c);
 
 // What is out of tolerance, in words; empty: nothing.
 std::string complaint(const Case& c, const Outcome& outcome);

@@ -48,8 +48,8 @@ class Judge {
 
   // Why the case cannot even start; empty: nothing.
   std::string objection() const;
-  // `reports` by rank.
-  Outcome judge(const std::vector<Report>& reports);
+  // `reports` by rank. `apart`: as of find_disorder().
+  Outcome judge(const std::vector<Report>& reports, double apart = 0);
 
  private:
   void fault(const std::string& text);  // the first one is kept

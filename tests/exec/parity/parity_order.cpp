@@ -10,7 +10,8 @@ struct Span {
   double start = 0, end = 0;
 };
 
-std::string find_lone_message(const Program& program, const std::vector<Span>& spans) {
+std::string find_lone_message(const Program& program, const std::vector<Span>& spans,
+                              double apart) {
   std::vector<OpId> sends(program.messages.size()), receives(program.messages.size());
   for (std::size_t i = 0; i < program.ops.size(); ++i)
     if (const auto* what = std::get_if<Exchange>(&program.ops[i].what))
@@ -19,14 +20,16 @@ std::string find_lone_message(const Program& program, const std::vector<Span>& s
   for (std::size_t m = 0; m < program.messages.size(); ++m) {
     const Span& send = spans[sends[m].value];
     const Span& receive = spans[receives[m].value];
-    if (receive.end < send.start)
+    if (receive.end + apart < send.start)
       return describe(program, receives[m]) + " ended before its send began";
-    if (program.messages[m].source != program.messages[m].destination && send.end < receive.start)
+    if (program.messages[m].source != program.messages[m].destination &&
+        send.end + apart < receive.start)
       return describe(program, sends[m]) + " ended before its receive began";
   }
   return {};
 }
-std::string find_lone_collective(const Program& program, const std::vector<Span>& spans) {
+std::string find_lone_collective(const Program& program, const std::vector<Span>& spans,
+                                 double apart) {
   std::map<std::pair<GroupId, std::uint32_t>, std::vector<std::size_t>> instances;
   for (std::size_t i = 0; i < program.ops.size(); ++i)
     if (const auto* what = std::get_if<Collective>(&program.ops[i].what))
@@ -37,7 +40,8 @@ std::string find_lone_collective(const Program& program, const std::vector<Span>
       last_start = std::max(last_start, spans[i].start);
       first_end = std::min(first_end, spans[i].end);
     }
-    if (members.size() != program.groups[key.first.value].members.size() || first_end < last_start)
+    if (members.size() != program.groups[key.first.value].members.size() ||
+        first_end + apart < last_start)
       return describe(program, OpId(members.front())) + " ended before all members began";
   }
   return {};
@@ -45,7 +49,8 @@ std::string find_lone_collective(const Program& program, const std::vector<Span>
 
 }  // namespace
 
-std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times) {
+std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times,
+                          double apart) {
   std::vector<Span> spans(program.ops.size());
   for (std::size_t r = 0; r < times.size(); ++r) {
     const Range ops = program.rank_ops[r];
@@ -65,8 +70,8 @@ std::string find_disorder(const Program& program, const std::vector<torch::Tenso
         return describe(program, OpId(i)) + " did not wait for " +
                describe(program, program.waits[w]);
   }
-  if (std::string text = find_lone_message(program, spans); !text.empty()) return text;
-  return find_lone_collective(program, spans);
+  if (std::string text = find_lone_message(program, spans, apart); !text.empty()) return text;
+  return find_lone_collective(program, spans, apart);
 }
 
 }  // namespace polyphony::exec::testing

@@ -13,7 +13,9 @@
 
 namespace polyphony::exec::testing {
 
-// `times`: by rank, [ops of the rank × 2] start and end in seconds. Empty: in order.
-std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times);
+// `times`: by rank, [ops of the rank × 2] start and end in seconds. `apart`: what clocks of different ranks may
+// differ by. Empty: in order.
+std::string find_disorder(const Program& program, const std::vector<torch::Tensor>& times,
+                          double apart = 0);
 
 }  // namespace polyphony::exec::testing

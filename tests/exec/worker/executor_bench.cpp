@@ -127,7 +127,8 @@ double watching_seconds() {
 double norm_seconds(Runner& runner) {
   const Seconds start = steady_now();
   for (const HeldParameters* store : runner.stores())
-    if (store->trains()) CHECK(store->squared_norm() == 0);  // the step has cleared them
+    if (store->trains())
+      CHECK(store->squared_norm().item<double>() == 0);  // the step has cleared them
   return (steady_now() - start).count();
 }
 

@@ -1,0 +1,131 @@
+#include "exec/runner/device_streams.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <functional>
+#include <queue>
+
+#include "exec/system/process.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+namespace {
+
+c10::Stream default_stream(torch::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getDefaultStream(device);
+}
+
+}  // namespace
+
+DeviceStreams::DeviceStreams(torch::Device device)
+    : device_(device), compute_(default_stream(device)) {}
+
+void DeviceStreams::begin(const Program& program, Rank rank) {
+  program_ = &program;
+  first_op_ = program.ops_of(rank).begin;
+  ops_ = program.ops_of(rank).size();
+  const c10::impl::VirtualGuardImpl guard(device_.type());
+  of_op_.clear();
+  for (std::size_t i = 0; i < ops_; ++i) {
+    const Stream& stream = program.streams[program.ops[first_op_ + i].stream.value];
+    if (stream.kind == StreamKind::compute) {
+      of_op_.push_back(compute_);
+      continue;
+    }
+    auto found = named_.find(stream.name);
+    if (found == named_.end())
+      found = named_.emplace(stream.name, guard.getStreamFromGlobalPool(device_)).first;
+    of_op_.push_back(found->second);
+  }
+  while (events_.size() < ops_)
+    events_.push_back({c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT),
+                       c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT)});
+  c10::Event before(device_.type());
+  before.record(compute_);
+  for (const auto& [name, stream] : named_) before.block(stream);
+}
+
+c10::Stream DeviceStreams::of(const Op& op) const {
+  return of_op_[static_cast<std::size_t>(&op - program_->ops.data()) - first_op_];
+}
+
+void DeviceStreams::start(OpId id) {
+  const Op& op = program_->ops[id.value];
+  const c10::Stream own = of(op);
+  for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w) {
+    const OpId before = program_->waits[w];
+    if (of(program_->ops[before.value]) != own) events(before).end.block(own);
+  }
+  events(id).start.record(own);
+}
+
+void DeviceStreams::end(OpId id) { events(id).end.record(of(program_->ops[id.value])); }
+
+void DeviceStreams::finish() {
+  for (const auto& [name, stream] : named_) {
+    c10::Event last(device_.type());
+    last.record(stream);
+    last.block(compute_);
+  }
+}
+
+// An event on a stream that is idle is reached between the host's asking and its being told: the
+// narrowest of a few such brackets puts the device's clock on the host's.
+std::vector<OpTime> DeviceStreams::times() {
+  constexpr int kLooks = 8;
+  compute_.synchronize();
+  std::deque<c10::Event> marks;
+  std::size_t best = 0;
+  Seconds middle{}, width = Seconds::max();
+  for (std::size_t look = 0; look < kLooks; ++look) {
+    c10::Event& mark = marks.emplace_back(device_.type(), c10::EventFlag::BACKEND_DEFAULT);
+    const Seconds before = steady_now();
+    mark.record(compute_);
+    mark.synchronize();
+    const Seconds after = steady_now();
+    if (after - before >= width) continue;
+    best = look;
+    width = after - before;
+    middle = before + width / 2;
+  }
+  const auto at = [&](const c10::Event& event) {
+    return middle - Seconds(event.elapsedTime(marks[best]) * 1e-3);  // milliseconds
+  };
+  std::vector<OpTime> times;
+  for (std::size_t i = 0; i < ops_; ++i)
+    times.push_back({OpId(first_op_ + i), at(events_[i].start), at(events_[i].end)});
+  return times;
+}
+
+std::vector<OpId> queue_order(const Program& program, Rank rank) {
+  const auto own = program.ops_of(rank);
+  std::vector<std::uint32_t> missing(own.size());  // by local op
+  std::vector<std::vector<std::uint32_t>> after(own.size());
+  std::map<std::uint32_t, std::uint32_t> last;  // by stream
+  for (std::uint32_t id = own.begin; id < own.end; ++id) {
+    const Op& op = program.ops[id];
+    const auto behind = [&](std::uint32_t before) {
+      after[before - own.begin].push_back(id);
+      ++missing[id - own.begin];
+    };
+    for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)
+      behind(program.waits[w].value);
+    const auto [entry, first] = last.try_emplace(op.stream.value, id);
+    if (!first) behind(std::exchange(entry->second, id));
+  }
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
+  for (std::uint32_t id = own.begin; id < own.end; ++id)
+    if (missing[id - own.begin] == 0) ready.push(id);
+  std::vector<OpId> order;
+  while (!ready.empty()) {
+    const std::uint32_t id = ready.top();
+    ready.pop();
+    order.emplace_back(id);
+    for (const std::uint32_t next : after[id - own.begin])
+      if (--missing[next - own.begin] == 0) ready.push(next);
+  }
+  POLYPHONY_CHECK(order.size() == own.size(), "ops of rank " << rank.value << " wait in a circle");
+  return order;
+}
+
+}  // namespace polyphony::exec

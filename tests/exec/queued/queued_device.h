@@ -1,0 +1,55 @@
+// A device without hardware that runs behind the host, as a GPU does: for tests of the code that a GPU runs.
+//   Its kernels are LibTorch's of the CPU; its memory is the host's. A stream is a thread with a queue: operators
+//   return when their work is queued, in the order of their stream and of nothing else. It registers as LibTorch's
+//   PrivateUse1, so that streams, events, guards, the allocator and autograd's threads are reached by the same
+//   calls as CUDA's (c10::Stream, c10::Event, c10::StreamGuard, Tensor::record_stream): what is tested is the code
+//   that runs on a GPU, not a second one.
+//   As on a GPU, nothing is safe that is not ordered. Work begins late, by a random while; memory is poisoned in the
+//   order of the stream that it was allocated on as soon as the host lets go of it, and given out again at once;
+//   numbers of the host's are read when an operator is called, pinned memory when the copy runs.
+//   What the host waits for is counted: `item()`, copies to the host, copies from it that may not run behind,
+//   synchronisations of streams, events and devices.
+//   Not like a GPU: kernels of one stream run on one core.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "exec/torch_pch.h"
+
+namespace polyphony::exec::testing {
+
+inline constexpr int kQueuedDevices = 16;
+
+torch::Device queued_device(int index);
+
+struct QueuedCounts {
+  std::int64_t kernels = 0;
+  std::map<std::string, std::int64_t> waits;  // of the host, by what it waited for
+  std::map<std::string, std::int64_t>
+      unshaped;  // operators waited for because their result's shape is not known
+  std::int64_t host_waits() const;
+};
+// Of a device since the last call.
+QueuedCounts take_counts(torch::Device device);
+
+// Of all devices: before each kernel a pause of up to this long, drawn by `seed`; 0: none.
+void delay_kernels(std::int64_t longest_microseconds, std::uint64_t seed);
+
+// Queues host work on the current stream of the device: what a library's kernel (NCCL's) would be there.
+void queue_on_current(torch::Device device, std::function<void()> work);
+
+// The tensor's memory as a CPU's tensor. Only work of the stream that is queued may look at it.
+torch::Tensor seen_by_kernels(const torch::Tensor& tensor);
+
+// Returns when all streams of the device are done; rethrows what a kernel threw. Not counted.
+void drain(torch::Device device);
+
+struct QueuedMemory {
+  std::int64_t now = 0, peak = 0;  // bytes that tensors hold
+};
+QueuedMemory memory_of(torch::Device device);
+
+}  // namespace polyphony::exec::testing
