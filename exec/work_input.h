@@ -41,7 +41,7 @@ struct WorkInput {
   double latent_scale = 1;                      // 1 ÷ elements of `latents` in the global batch
   // Context parallelism: T above are this rank's tokens, `lengths` counts them (of every sample of
   // the work, 0 where it has none here); the tokens of all ranks of the group, rank after rank, are
-  // G. Undefined, and empty, without it.
+  // G. Undefined, and empty, without it. Of the host, on any device: plans are made of them.
   std::vector<std::int64_t> context_rows;  // tokens of each rank; sums to G
   torch::Tensor context_samples;           // [G] int64: which sample of the work
   torch::Tensor context_positions;         // [G] int64: position in that sample

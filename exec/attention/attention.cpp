@@ -9,6 +9,7 @@
 #include "exec/attention/row_attention.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/on_device.h"
 
 namespace polyphony::exec {
 
@@ -23,10 +24,6 @@ namespace {
 // score matrix is padding, and batches of short texts stay one kernel call.
 bool fits_bucket(std::int64_t longest, std::int64_t length) {
   return longest - length <= std::max<std::int64_t>(16, longest / 4);
-}
-
-Tensor index_tensor(const std::vector<std::int64_t>& values, torch::Device device) {
-  return torch::tensor(values, torch::kInt64).to(device);
 }
 
 struct HeadsCall : torch::CustomClassHolder {
@@ -144,8 +141,8 @@ Bucket make_bucket(const std::vector<std::int64_t>& lengths,
       valid.push_back(place);
     }
   }
-  bucket.padded = index_tensor(padded, device);
-  bucket.valid = index_tensor(valid, device);
+  bucket.padded = indices_on(padded, device);
+  bucket.valid = indices_on(valid, device);
   return bucket;
 }
 
@@ -167,8 +164,8 @@ SequencePlan make_plan(const std::vector<std::int64_t>& lengths, bool causal,
   for (std::size_t i = 0; i < order.size(); ++i) {
     inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   }
-  plan.order = index_tensor(order, device);
-  plan.inverse = index_tensor(inverse, device);
+  plan.order = indices_on(order, device);
+  plan.inverse = indices_on(inverse, device);
   return plan;
 }
 

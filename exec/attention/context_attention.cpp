@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "exec/attention/row_attention.h"
+#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -14,7 +15,7 @@ using torch::Tensor;
 namespace {
 
 std::vector<std::int64_t> values_of(const Tensor& tensor) {
-  const Tensor host = tensor.to(torch::kCPU).contiguous();
+  const Tensor host = tensor.contiguous();
   const std::int64_t* const first = host.const_data_ptr<std::int64_t>();
   return {first, first + host.numel()};
 }
@@ -83,8 +84,10 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
   plan->gather = std::make_shared<ListedRows>(context, counts);
 
   const GatheredOrder sorted = order_gathered(data);
-  plan->order = sorted.order;
-  plan->inverse = sorted.inverse;
+  if (sorted.order.defined()) {
+    plan->order = on_device(sorted.order, angles.device());
+    plan->inverse = on_device(sorted.inverse, angles.device());
+  }
   std::vector<std::int64_t> order(rows.samples.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   if (sorted.order.defined()) order = values_of(sorted.order);

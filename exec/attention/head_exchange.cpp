@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "exec/attention/context_attention.h"
+#include "exec/on_device.h"
 
 namespace polyphony::exec {
 
@@ -41,12 +42,14 @@ Tensor HeadExchange::own(const Tensor& all) const {
 SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const Tensor& angles,
                            torch::Dtype dtype, std::int64_t window, std::int64_t row_split) {
   const Tensor lengths =
-      at::bincount(data.context_samples.cpu(), {}, static_cast<std::int64_t>(data.lengths.size()));
+      at::bincount(data.context_samples, {}, static_cast<std::int64_t>(data.lengths.size()));
   const std::int64_t* const first = lengths.const_data_ptr<std::int64_t>();
   SequencePlan plan = data.mask.runs.empty()
                           ? plan_causal({first, first + lengths.numel()}, angles.device())
                           : plan_masked(data.mask, window, row_split);
-  const GatheredOrder sorted = order_gathered(data);
+  GatheredOrder sorted = order_gathered(data);
+  if (sorted.order.defined())
+    sorted = {on_device(sorted.order, angles.device()), on_device(sorted.inverse, angles.device())};
   plan.heads =
       std::make_shared<HeadExchange>(context, data.context_rows, sorted.order, sorted.inverse);
   plan.own = one_sequence(angles.size(0));

@@ -1,4 +1,5 @@
 #include "exec/attention/rotary.h"
+#include "exec/on_device.h"
 
 #include "shared/error.h"
 #include "shared/layers/rows.h"
@@ -48,7 +49,7 @@ Tensor patch_angles(const Module& module, const std::vector<std::int64_t>& image
   }
   const Tensor frequency = frequencies(module.rope_theta, module.head_dim / 2, device);
   const auto angles = [&](const std::vector<double>& places) {
-    return at::outer(torch::tensor(places, torch::kFloat64).to(device), frequency);
+    return at::outer(on_device(torch::tensor(places, torch::kFloat64), device), frequency);
   };
   return at::cat({angles(rows), angles(columns)}, 1);
 }

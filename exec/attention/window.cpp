@@ -1,4 +1,5 @@
 #include "exec/attention/window.h"
+#include "exec/on_device.h"
 
 #include <algorithm>
 
@@ -28,7 +29,7 @@ SequencePlan plan_windows(const std::vector<std::int64_t>& image_lengths, std::i
     first += patches;
   }
   SequencePlan plan = plan_images(lengths, device);
-  const Tensor packed = torch::tensor(rows, torch::kInt64).to(device);
+  const Tensor packed = indices_on(rows, device);
   plan.order = plan.order.defined() ? packed.index_select(0, plan.order) : packed;
   plan.inverse =
       at::empty_like(plan.order).index_copy_(0, plan.order, at::arange(first, packed.options()));

@@ -1,4 +1,5 @@
 #include "exec/layers/audio.h"
+#include "exec/on_device.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +29,7 @@ Tensor three_rows(const Tensor& x, std::int64_t first, const std::vector<std::in
     }
     start += count;
   }
-  const Tensor order = torch::tensor(index, torch::kInt64).to(x.device());
+  const Tensor order = indices_on(index, x.device());
   const Tensor padded = at::cat({x, x.new_zeros({1, x.size(1)})});
   return padded.index_select(0, order).view({made.size(), 3 * x.size(1)});
 }
@@ -49,7 +50,7 @@ Tensor positions_of(const std::vector<std::int64_t>& lengths, const Interval& ma
       at::outer(at::arange(longest, wide), at::arange(half, wide).mul_(step).exp_());
   return at::cat({angle.sin(), angle.cos()}, 1)
       .to(format.dtype())
-      .index_select(0, torch::tensor(rows, torch::kInt64).to(format.device()));
+      .index_select(0, indices_on(rows, format.device()));
 }
 
 // The frames that tokens `made` see: two each, and the one before them in the same clip.

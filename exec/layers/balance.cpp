@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "exec/layers/routing.h"
+#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -15,15 +16,18 @@ BalancePlan plan_balance(const Module& module, const WorkInput& data, int contex
   plan.scores = module.router_scores;
   plan.scale = module.balance_weight * data.balance_scale / module.layers;
   plan.samples = static_cast<std::int64_t>(data.lengths.size());
+  Tensor tokens, sample;
   if (!data.context_samples.defined()) {
-    plan.tokens = torch::tensor(data.lengths, torch::kInt64).to(data.positions.device());
-    plan.sample = at::repeat_interleave(plan.tokens);
+    tokens = torch::tensor(data.lengths, torch::kInt64);
+    sample = at::repeat_interleave(tokens);
   } else {
     const auto mine = data.context_rows.begin() + context_index;
-    plan.tokens = at::bincount(data.context_samples, {}, plan.samples);
-    plan.sample = data.context_samples.narrow(
+    tokens = at::bincount(data.context_samples, {}, plan.samples);
+    sample = data.context_samples.narrow(
         0, std::accumulate(data.context_rows.begin(), mine, std::int64_t{0}), *mine);
   }
+  plan.tokens = on_device(tokens, data.positions.device());
+  plan.sample = on_device(sample, data.positions.device());
   POLYPHONY_CHECK(
       plan.tokens.numel() == plan.samples && plan.sample.numel() == data.positions.size(-1),
       plan.samples << " samples, " << plan.tokens.numel() << " of the sequence's; "
@@ -33,8 +37,10 @@ BalancePlan plan_balance(const Module& module, const WorkInput& data, int contex
 
 Tensor balance_counts(const BalancePlan& plan, const Tensor& sample, const Tensor& chosen,
                       std::int64_t experts) {
-  const Tensor places = sample.mul(experts).unsqueeze(1).add(chosen);
-  return at::bincount(places.flatten(), {}, plan.samples * experts).view({plan.samples, experts});
+  const Tensor places = sample.mul(experts).unsqueeze(1).add(chosen).flatten();
+  return at::zeros({plan.samples * experts}, places.options())
+      .index_add_(0, places, at::ones_like(places))
+      .view({plan.samples, experts});
 }
 
 // d term / d p_te = scale · E f_e / T_s = scale · E · count_se / (k T_s²), then through p.

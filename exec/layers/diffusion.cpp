@@ -10,6 +10,7 @@
 #include "exec/autograd/adaptive_norm.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/layers/self_attention.h"
+#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -131,7 +132,9 @@ LatentPlan plan_latents(const WorkInput& data, const Pass& pass, const SequenceR
   const Tensor times = torch::tensor(data.times, torch::kFloat64).mul_(kSteps);
   const Tensor angle = angles(times, kTimeFeatures / 2);
   LatentPlan plan{data.latent_lengths,
-                  at::cat({angle.cos(), angle.sin()}, 1).to(pass.anchor.options()), Tensor()};
+                  on_device(at::cat({angle.cos(), angle.sin()}, 1).to(pass.anchor.scalar_type()),
+                            pass.anchor.device()),
+                  Tensor()};
   if (own) {
     std::int64_t first = 0;
     for (std::int64_t& rows : plan.rows) {

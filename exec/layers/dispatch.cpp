@@ -1,4 +1,5 @@
 #include "exec/layers/dispatch.h"
+#include "exec/on_device.h"
 
 #include "shared/error.h"
 #include "shared/layers/parameters.h"
@@ -27,13 +28,12 @@ Dispatch::Dispatch(InnerGroup& group, const Tensor& chosen, std::int64_t experts
   count(slots, experts);
 }
 
-// What goes where: every rank learns how many rows each has for each expert.
+// What goes where: every rank learns how many rows each has for each expert. The host waits for it on any device.
 void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   const auto ranks = static_cast<std::size_t>(group_.size());
-  const Tensor all =
-      group_.all_gather(at::bincount(slots, {}, experts), std::vector<std::int64_t>(ranks, experts))
-          .cpu()
-          .contiguous();
+  const Tensor own =
+      at::zeros({experts}, slots.options()).index_add_(0, slots, at::ones_like(slots));
+  const Tensor all = group_.all_gather(own, std::vector<std::int64_t>(ranks, experts)).cpu();
   const std::int64_t* const counts = all.const_data_ptr<std::int64_t>();
   const auto of = [&](std::int64_t rank, std::int64_t expert) {
     return counts[rank * experts + expert];
@@ -65,7 +65,7 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
       for (std::int64_t i = 0; i < rows; ++i) order.push_back(start[r][e] + i);
     }
   }
-  arranged_ = torch::tensor(order, torch::kInt64).to(slots.device());
+  arranged_ = indices_on(order, slots.device());
   arrived_ = inverse_of(arranged_);
 }
 

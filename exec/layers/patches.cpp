@@ -4,6 +4,7 @@
 
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/rows.h"
 
@@ -30,7 +31,7 @@ Tensor position_rows(const Module& module, const std::vector<std::int64_t>& leng
     for (std::int64_t i = 0; i < patches; ++i)
       rows.push_back(first + i / side * table_side + i % side);
   }
-  return torch::tensor(rows, torch::kInt64).to(device);
+  return indices_on(rows, device);
 }
 
 // Of the axis with class tokens, rows [begin, end): where patches and class tokens are, and which
@@ -58,8 +59,8 @@ Places places_of(const std::vector<std::int64_t>& lengths, std::int64_t begin, s
       places.first_patch += before ? 1 : 0;
     }
   }
-  places.patches = torch::tensor(patches, torch::kInt64).to(device);
-  places.tokens = torch::tensor(tokens, torch::kInt64).to(device);
+  places.patches = indices_on(patches, device);
+  places.tokens = indices_on(tokens, device);
   return places;
 }
 

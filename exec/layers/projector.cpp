@@ -1,4 +1,5 @@
 #include "exec/layers/projector.h"
+#include "exec/on_device.h"
 
 #include <numeric>
 
@@ -32,7 +33,7 @@ CellOrder cell_order(const std::vector<std::int64_t>& lengths, std::int64_t merg
     }
     first += patches;
   }
-  const Tensor index = torch::tensor(order, torch::kInt64).to(device);
+  const Tensor index = indices_on(order, device);
   return {index, at::empty_like(index).index_copy_(0, index, at::arange(first, index.options()))};
 }
 

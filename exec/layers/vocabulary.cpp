@@ -58,6 +58,11 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
           grad.index_add_(0, call->ids.ids, widened(dy));
           return;
         }
+        if (!grad.is_cpu()) {  // how many are its own is a number of the device's
+          grad.index_add_(0, call->ids.ids,
+                          widened(dy).masked_fill(call->ids.mine.logical_not().unsqueeze(1), 0));
+          return;
+        }
         const Tensor mine = call->ids.mine.nonzero().squeeze(1);
         grad.index_add_(0, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
       });

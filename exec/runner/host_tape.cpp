@@ -1,8 +1,6 @@
 #include "exec/runner/host_tape.h"
 
 #include <ATen/record_function.h>
-#include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstdlib>
@@ -30,29 +28,6 @@ void on_end(const at::RecordFunction& call, at::ObserverContext*) {
   for (const c10::IValue& value : call.outputs()) watch->seen(value, true);
 }
 
-// On a GPU, what runs between its making and its end goes to a stream beside the device's own, behind what
-// that has to do.
-class CopyStream {
- public:
-  explicit CopyStream(c10::Device device) {
-    if (device.is_cpu()) return;
-    const c10::impl::VirtualGuardImpl guard(device.type());
-    const c10::Stream own = guard.getStream(device), beside = guard.getStreamFromGlobalPool(device);
-    c10::Event ready(device.type());
-    ready.record(own);
-    ready.block(beside);
-    used_.emplace(beside);
-  }
-  ~CopyStream() {
-    if (used_) used_->current_stream().synchronize();
-  }
-  CopyStream(const CopyStream&) = delete;
-  CopyStream& operator=(const CopyStream&) = delete;
-
- private:
-  std::optional<c10::StreamGuard> used_;
-};
-
 torch::Tensor bytes_of(const c10::Storage& storage) {
   const auto size = static_cast<std::int64_t>(storage.nbytes());
   return torch::empty({0}, torch::dtype(torch::kUInt8).device(storage.device()))
@@ -72,20 +47,18 @@ std::size_t HostTape::bytes() const {
 void HostTape::to_host() {
   POLYPHONY_CHECK(here_.empty() && pinned_.empty(), "a tape goes to the host twice");
   const torch::NoGradGuard no_grad;
-  {
-    std::optional<CopyStream> stream;
-    for (const c10::Storage& storage : storages_) {
-      if (!storage.device().is_cpu()) {
-        if (!stream) stream.emplace(storage.device());
-        pinned_.push_back(torch::empty({static_cast<std::int64_t>(storage.nbytes())},
-                                       torch::dtype(torch::kUInt8).pinned_memory(true)));
-        pinned_.back().copy_(bytes_of(storage), /*non_blocking=*/true);
-        continue;
-      }
-      here_.emplace_back(static_cast<std::byte*>(std::malloc(storage.nbytes())));
-      if (!here_.back()) throw std::bad_alloc();
-      std::memcpy(here_.back().get(), storage.data(), storage.nbytes());
+  for (const c10::Storage& storage : storages_) {
+    if (!storage.device().is_cpu()) {
+      const c10::impl::VirtualGuardImpl device(storage.device_type());
+      device.recordDataPtrOnStream(storage.data_ptr(), device.getStream(storage.device()));
+      pinned_.push_back(torch::empty({static_cast<std::int64_t>(storage.nbytes())},
+                                     torch::dtype(torch::kUInt8).pinned_memory(true)));
+      pinned_.back().copy_(bytes_of(storage), /*non_blocking=*/true);
+      continue;
     }
+    here_.emplace_back(static_cast<std::byte*>(std::malloc(storage.nbytes())));
+    if (!here_.back()) throw std::bad_alloc();
+    std::memcpy(here_.back().get(), storage.data(), storage.nbytes());
   }
   for (const c10::Storage& storage : storages_)
     storage.set_data_ptr_noswap(c10::DataPtr(nullptr, storage.device()));
@@ -95,27 +68,24 @@ void HostTape::to_device() {
   POLYPHONY_CHECK(here_.size() + pinned_.size() == storages_.size(),
                   "a tape comes back that never went to the host");
   const torch::NoGradGuard no_grad;
-  for (const c10::Storage& storage : storages_) {  // of the device's own stream
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    const c10::Storage& storage = storages_[s];
     c10::Allocator* own = storage.allocator();
     if (own == nullptr) own = c10::GetAllocator(storage.device_type());
     storage.set_data_ptr_noswap(own->allocate(storage.nbytes()));
-  }
-  {
-    std::optional<CopyStream> stream;
-    for (std::size_t s = 0; s < storages_.size(); ++s) {
-      const c10::Storage& storage = storages_[s];
-      if (storage.device().is_cpu()) {
-        std::memcpy(storage.mutable_data(), here_[s].get(), storage.nbytes());
-        continue;
-      }
-      if (!stream) stream.emplace(storage.device());
-      bytes_of(storage).copy_(pinned_[s], /*non_blocking=*/true);
+    if (storage.device().is_cpu()) {
+      std::memcpy(storage.mutable_data(), here_[s].get(), storage.nbytes());
+      continue;
     }
+    // Of the copies' stream, but given up by those who compute.
+    const c10::impl::VirtualGuardImpl device(storage.device_type());
+    device.recordDataPtrOnStream(storage.data_ptr(), device.getDefaultStream(storage.device()));
+    bytes_of(storage).copy_(pinned_[s], /*non_blocking=*/true);
   }
   *this = {};  // the graph has them
 }
 
-TapeWatch::TapeWatch() {
+TapeWatch::TapeWatch(c10::DeviceType type) : type_(type) {
   POLYPHONY_CHECK(watch == nullptr, "two forwards of one thread are watched at once");
   watch = this;
   handle_ = at::addThreadLocalCallback(
@@ -136,7 +106,7 @@ void TapeWatch::seen(const c10::IValue& value, bool made) {
   }
   if (!value.isTensor()) return;
   const torch::Tensor& tensor = value.toTensor();
-  if (!tensor.defined() || !tensor.has_storage()) return;
+  if (!tensor.defined() || !tensor.has_storage() || tensor.device().type() != type_) return;
   const c10::Storage& storage = tensor.storage();
   const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
   const bool fresh = found_.try_emplace(key, storage.getWeakStorageImpl()).second;

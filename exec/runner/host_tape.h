@@ -5,8 +5,8 @@
 //   Of the tape is every storage that an op of the forward has made (seen through LibTorch's call-backs of the
 //   dispatcher) and that outlives it, but what the forward returns. Inputs, parameters and what other threads
 //   have made were there before and stay.
-//   On a GPU: pinned memory; copies on a stream of their own behind what the device's stream had to do when
-//   they began; a copy has ended when its function returns.
+//   On a device that runs behind the host: pinned memory, and copies that are queued on the current stream; what is
+//   computed with is the default stream's.
 #pragma once
 
 #include <cstddef>
@@ -38,10 +38,10 @@ class HostTape {
   std::vector<torch::Tensor> pinned_;
 };
 
-// Watches the ops of this thread from its beginning to its end. One at a time.
+// Watches the ops of this thread from its beginning to its end, for tensors of a device of this type. One at a time.
 class TapeWatch {
  public:
-  TapeWatch();
+  explicit TapeWatch(c10::DeviceType type = c10::DeviceType::CPU);
   ~TapeWatch();
   TapeWatch(const TapeWatch&) = delete;
   TapeWatch& operator=(const TapeWatch&) = delete;
@@ -56,6 +56,7 @@ class TapeWatch {
  private:
   using Weak = c10::weak_intrusive_ptr<c10::StorageImpl>;
   void stop();
+  c10::DeviceType type_;
   bool watching_ = true;
   std::uint64_t handle_ = 0;
   // By storage; weak, so that no other takes its address when it is gone.

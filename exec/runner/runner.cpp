@@ -269,7 +269,7 @@ void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk
   }
   HostTape* const away = evaluating ? nullptr : state->away(op);
   std::optional<TapeWatch> watch;
-  if (away) watch.emplace();
+  if (away) watch.emplace(options.device.type());
   const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data, what.recipe);
   if (away) *away = watch->tape(output);
   if (evaluating || !needs_backward(state->program().model, what.module))
@@ -350,9 +350,12 @@ torch::Tensor Runner::Impl::step_scalars() {
 
 // Here the host waits for a device.
 void Runner::Impl::take_scalars(const torch::Tensor& values) {
-  if (streams)
+  torch::Tensor here = values;
+  if (streams) {
+    here = torch::empty(values.sizes(), torch::dtype(torch::kFloat64).pinned_memory(true));
+    here.copy_(values, /*non_blocking=*/true);
     transport.await(c10::impl::VirtualGuardImpl(options.device.type()).getStream(options.device));
-  const torch::Tensor here = values.cpu();
+  }
   const double* v = here.const_data_ptr<double>();
   scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
   if (scalars.finite) return;

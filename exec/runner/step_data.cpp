@@ -21,8 +21,6 @@ void move_to(torch::Device device, WorkInput& input) {
   move(input.positions);
   move(input.loss_rows);
   move(input.labels);
-  move(input.context_samples);
-  move(input.context_positions);
 }
 
 }  // namespace

@@ -216,10 +216,17 @@ Outcome run_queued(const Case& c) {
   exec::run_in_process(
       world_size(c.layout),
       [&](Transport& inner) {
+        const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
         QueuedTransport transport(inner);
-        const Outcome mine =
-            run_case(transport, c, queued_device(static_cast<int>(inner.rank().value)));
-        if (inner.rank() == Rank(0)) outcome = mine;
+        try {
+          const Outcome mine = run_case(transport, c, device);
+          drain(device);
+          if (inner.rank() == Rank(0)) outcome = mine;
+        } catch (const std::exception& error) {
+          inner.abort(error.what());  // or work that is queued would wait for what will not come
+          wait_idle(device);
+          throw;
+        }
       },
       Seconds(60));
   return outcome;

@@ -114,7 +114,8 @@ Outcome Judge::judge(const std::vector<Report>& reports, double apart) {
   compare_memory(reports);
   std::vector<Tensor> times;
   for (const Report& report : reports) times.push_back(report.times);
-  if (const std::string disorder = find_disorder(last_, times, apart); !disorder.empty()) fault(disorder);
+  if (const std::string disorder = find_disorder(last_, times, apart); !disorder.empty())
+    fault(disorder);
   return outcome_;
 }
 

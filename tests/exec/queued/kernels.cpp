@@ -121,7 +121,8 @@ std::vector<std::size_t> empty_outs(const c10::FunctionSchema& schema,
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
-    if (!argument.kwarg_only() || !argument.alias_info() || !argument.alias_info()->isWrite()) continue;
+    if (!argument.kwarg_only() || !argument.alias_info() || !argument.alias_info()->isWrite())
+      continue;
     bool empty = false;
     each_tensor(arguments[i], [&](const Tensor& tensor) { empty |= tensor.numel() == 0; });
     if (empty) found.push_back(i);
@@ -266,17 +267,19 @@ Tensor& set(Tensor& self, at::Storage source, std::int64_t offset, at::IntArrayR
   return self;
 }
 
-// To a device: as cudaMemcpyAsync from memory that is not pinned, which is read before it returns; unless it may
-// run behind, the stream is waited for. To the host: it is waited for.
+// From the host: memory that is pinned is read when the copy's turn comes, other memory before it is queued; unless
+// it may run behind, and is pinned, the stream is waited for, as cudaMemcpyAsync may. To the host: likewise.
 Tensor copy_from(const Tensor& source, const Tensor& to, bool behind) {
+  if (source.numel() == 0) return to;
   const c10::Device where = is_queued(to) ? to.device() : source.device();
   const c10::DeviceGuard guard(where);
   const at::AutoDispatchBelowAutograd kernels_alone;
-  const Tensor from = argument(source), into = seen_by_kernels(to);
+  const bool pinned = source.is_cpu() && is_pinned(source.const_data_ptr());
+  const Tensor from = pinned ? source : argument(source), into = seen_by_kernels(to);
   const c10::Stream stream(c10::Stream::UNSAFE, where, current_stream(where.index()));
   queue_on_current(where, [from, into] { into.copy_(from); });
   if (is_queued(source) && is_queued(to)) return to;
-  if (!is_queued(to) || !behind) {
+  if (!behind || !(pinned || (to.is_cpu() && is_pinned(to.const_data_ptr())))) {
     count_wait(where.index(), is_queued(to) ? "copy to the device" : "copy to the host");
     await_stream(stream);
   }

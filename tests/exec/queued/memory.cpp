@@ -112,7 +112,51 @@ class QueuedAllocator final : public c10::Allocator {
   }
 };
 
+// The host's, which copies read when they run.
+struct Pinned {
+  std::mutex mutex;
+  std::map<const std::byte*, std::size_t> blocks;
+};
+Pinned& pinned() {
+  static auto* const one = new Pinned;
+  return *one;
+}
+void let_go_pinned(void* data) {
+  if (data == nullptr) return;
+  const std::scoped_lock lock(pinned().mutex);
+  pinned().blocks.erase(static_cast<const std::byte*>(data));
+  std::free(data);
+}
+
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto* const data = static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 64) / 64 * 64));
+    if (data == nullptr) throw std::bad_alloc();
+    const std::scoped_lock lock(pinned().mutex);
+    pinned().blocks[data] = bytes;
+    return {data, data, &let_go_pinned, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &let_go_pinned; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+};
+
 }  // namespace
+
+c10::Allocator& pinned_allocator() {
+  static auto* const one = new PinnedAllocator;
+  return *one;
+}
+
+bool is_pinned(const void* data) {
+  const std::scoped_lock lock(pinned().mutex);
+  auto after = pinned().blocks.upper_bound(static_cast<const std::byte*>(data));
+  if (after == pinned().blocks.begin()) return false;
+  --after;
+  return static_cast<const std::byte*>(data) <= after->first + after->second;
+}
 
 c10::Allocator& allocator() {
   static auto* const one = new QueuedAllocator;
@@ -120,7 +164,7 @@ c10::Allocator& allocator() {
 }
 
 void use_on(const c10::DataPtr& data, const c10::Stream& stream) {
-  if (data.get() == nullptr) return;
+  if (data.get() == nullptr || seeded() == SeededFault::freed_early) return;
   Memory& at = memory(data.device().index());
   const std::scoped_lock lock(at.mutex);
   Block* const block = at.held.at(data.get_context());

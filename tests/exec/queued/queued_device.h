@@ -38,13 +38,22 @@ QueuedCounts take_counts(torch::Device device);
 // Of all devices: before each kernel a pause of up to this long, drawn by `seed`; 0: none.
 void delay_kernels(std::int64_t longest_microseconds, std::uint64_t seed);
 
+// Mistakes that programs of GPUs have, for tests that must find them. Of all devices.
+enum class SeededFault : std::uint8_t {
+  none,
+  missing_wait,  // no stream waits for another's event
+  freed_early,   // memory is given out again although another stream still uses it
+};
+void seed_fault(SeededFault fault);
+
 // Queues host work on the current stream of the device: what a library's kernel (NCCL's) would be there.
 void queue_on_current(torch::Device device, std::function<void()> work);
 
 // The tensor's memory as a CPU's tensor. Only work of the stream that is queued may look at it.
 torch::Tensor seen_by_kernels(const torch::Tensor& tensor);
 
-// Returns when all streams of the device are done; rethrows what a kernel threw. Not counted.
+// Returns when all streams of the device are done; drain() rethrows what a kernel threw. Not counted.
+void wait_idle(torch::Device device);
 void drain(torch::Device device);
 
 struct QueuedMemory {

@@ -100,7 +100,7 @@ TEST_SUITE("queued device") {
     x.sum().item<float>();
     x.cpu();
     torch::ones({3}).to(device);
-    torch::ones({3}).to(device, torch::kFloat32, /*non_blocking=*/true);
+    torch::ones({3}).pin_memory().to(device, torch::kFloat32, /*non_blocking=*/true);
     x.nonzero();
     const QueuedCounts counts = take_counts(device);
     CHECK(counts.waits == std::map<std::string, std::int64_t>{{"aten::nonzero", 1},

@@ -24,6 +24,7 @@ constexpr std::int64_t kPool = 32;  // streams of the pool: as many as CUDA's
 
 std::atomic<std::int64_t> longest_delay_us{0};
 std::atomic<std::uint64_t> delay_seed{0};
+std::atomic<SeededFault> fault{SeededFault::none};
 
 struct DeviceState {
   std::mutex mutex;
@@ -147,6 +148,7 @@ void record(const Event& event, const c10::Stream& stream) {
   {
     const std::scoped_lock lock(event->mutex);
     version = ++event->recorded;
+    event->device = stream.device_index();
   }
   queue(stream.device(), stream.id())
       .push(
@@ -172,7 +174,10 @@ bool reached(const Event& event) {
   return event->reached >= event->recorded;
 }
 
+SeededFault seeded() { return fault.load(); }
+
 void block(const Event& event, const c10::Stream& stream) {
+  if (seeded() == SeededFault::missing_wait) return;
   std::int64_t version = 0;
   {
     const std::scoped_lock lock(event->mutex);
@@ -212,6 +217,8 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
     return at::detail::getDefaultCPUGenerator();
   }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return &pinned_allocator(); }
+  bool isPinnedPtr(const void* data) const override { return is_pinned(data); }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   c10::DeviceIndex deviceCount() const override { return kQueuedDevices; }
   c10::DeviceIndex getCurrentDevice() const override { return device_now; }
@@ -276,8 +283,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     await_stream(stream);
   }
   void synchronizeEvent(void* event) const override {
-    count_wait(device_now, "event");
-    if (event != nullptr) await(*static_cast<Event*>(event));
+    if (event == nullptr) return;
+    count_wait((*static_cast<Event*>(event))->device, "event");
+    await(*static_cast<Event*>(event));
   }
   void synchronizeDevice(c10::DeviceIndex device) const override {
     count_wait(device, "device");
@@ -337,12 +345,17 @@ void delay_kernels(std::int64_t longest_microseconds, std::uint64_t seed) {
   longest_delay_us = longest_microseconds;
 }
 
+void seed_fault(SeededFault seeded) { fault = seeded; }
+
 void queue_on_current(torch::Device device, std::function<void()> work) {
   count_kernel(device.index());
   queue(device, current_stream(device.index())).push(std::move(work), true);
 }
 
-void drain(torch::Device device) {
+namespace {
+
+// When all are done, without what they threw; the first of that.
+std::exception_ptr emptied(torch::Device device) {
   DeviceState& at = state(device.index());
   std::vector<Queue*> all;
   {
@@ -354,7 +367,15 @@ void drain(torch::Device device) {
   std::exception_ptr first;
   for (Queue* one : all)
     if (const std::exception_ptr error = one->take_error(); error && !first) first = error;
-  if (first) std::rethrow_exception(first);
+  return first;
+}
+
+}  // namespace
+
+void wait_idle(torch::Device device) { emptied(device); }
+
+void drain(torch::Device device) {
+  if (const std::exception_ptr error = emptied(device)) std::rethrow_exception(error);
 }
 
 torch::Device queued_device(int index) {

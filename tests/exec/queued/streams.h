@@ -54,7 +54,8 @@ struct EventState {
   std::mutex mutex;
   std::condition_variable changed;
   std::int64_t recorded = 0, reached = 0;
-  double at_ms = 0;  // when the last version was reached
+  double at_ms = 0;             // when the last version was reached
+  c10::DeviceIndex device = 0;  // whose stream recorded it last
 };
 using Event = std::shared_ptr<EventState>;
 
@@ -64,6 +65,8 @@ void block(const Event& event, const c10::Stream& stream);
 void await(const Event& event);
 bool reached(const Event& event);
 
+SeededFault seeded();
+
 void count_kernel(c10::DeviceIndex device);
 void count_wait(c10::DeviceIndex device, const std::string& what);
 
@@ -71,6 +74,8 @@ void count_wait(c10::DeviceIndex device, const std::string& what);
 void await_stream(const c10::Stream& stream);
 
 c10::Allocator& allocator();
+c10::Allocator& pinned_allocator();
+bool is_pinned(const void* data);
 // Memory of the tensor is used on this stream, too.
 void use_on(const c10::DataPtr& data, const c10::Stream& stream);
 
