@@ -30,17 +30,47 @@ std::vector<Seconds> rank_medians(const traces::StepWindows& windows) {
   return medians;
 }
 
+struct Moments {
+  std::vector<Seconds> times;
+  traces::StepWindows windows;
+};
+Moments moments_of(const traces::RecordedGraph& recorded, const traces::ChangedLags& lags) {
+  Moments moments{traces::play(recorded.graph, lags.lags), {}};
+  moments.windows = traces::step_windows(recorded.graph, moments.times);
+  return moments;
+}
+
+// The upper of two middles, where no step is the median.
+std::size_t middle_of(const std::vector<Seconds>& steps) {
+  std::vector<std::size_t> order(steps.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return steps[a] < steps[b]; });
+  return order[order.size() / 2];
+}
+
 PlayedKernels played(const traces::RecordedGraph& recorded, const traces::RankSet& ranks,
-                     const traces::ChangedLags& lags) {
-  const std::vector<Seconds> times = traces::play(recorded.graph, lags.lags);
-  const traces::StepWindows windows = traces::step_windows(recorded.graph, times);
+                     const traces::ChangedLags& lags, const Moments& moments, std::size_t step) {
+  const traces::KernelGraph& graph = recorded.graph;
   PlayedKernels result;
-  result.steps = traces::spread(windows.all);
-  result.ranks = rank_medians(windows);
-  for (const traces::RankTimes& rank : traces::played_times(recorded.graph, ranks, times))
+  result.steps = traces::spread(moments.windows.all);
+  result.ranks = rank_medians(moments.windows);
+  for (const traces::RankTimes& rank : traces::played_times(graph, ranks, moments.times))
     result.times.push_back(rank.whole);
-  result.path = path_of(recorded.graph, ranks, lags.lags, times);
-  result.mixture = traces::mixture(recorded.graph, ranks, lags);
+  result.path = path_of(graph, ranks, lags.lags, moments.times);
+  result.mixture = traces::mixture(graph, ranks, lags);
+  result.shown = moments.windows.all[step];
+  Seconds begin = moments.windows.begin;
+  for (std::size_t s = 0; s < step; ++s) begin += moments.windows.all[s];
+  for (std::size_t rank = 0; rank < ranks.traces.size(); ++rank) {
+    std::vector<PlayedEvent>& events = result.events.emplace_back();
+    for (std::size_t i = 0; i < graph.starts[rank].size(); ++i) {
+      if (graph.windows[rank][i] != static_cast<std::int32_t>(step)) continue;
+      const traces::DeviceEvent& event = ranks.traces[rank].events[i];
+      events.push_back({event.stream, event.kind, moments.times[graph.starts[rank][i]] - begin,
+                        moments.times[graph.ends[rank][i]] - begin});
+    }
+  }
   return result;
 }
 
@@ -79,15 +109,22 @@ KernelReplayAnswer replay_kernels(const traces::RankSet& ranks, const traces::Ke
   answer.notes = recorded.graph.notes;
   const traces::StepWindows measured = traces::step_windows(recorded.graph, recorded.times);
   answer.measured = traces::spread(measured.all);
-  answer.before = played(recorded, ranks, traces::changed_lags(recorded, ranks, {}));
+  const traces::ChangedLags alone = traces::changed_lags(recorded, ranks, {});
+  const Moments before = moments_of(recorded, alone);
+  std::size_t step = middle_of(before.windows.all);
+  if (change.changes()) {
+    const traces::ChangedLags lags = traces::changed_lags(recorded, ranks, change);
+    const Moments after = moments_of(recorded, lags);
+    step = middle_of(after.windows.all);
+    answer.after = played(recorded, ranks, lags, after, step);
+  }
+  answer.before = played(recorded, ranks, alone, before, step);
   answer.replay_error = relative(answer.before.steps.median, answer.measured.median);
   const std::vector<Seconds> own = rank_medians(measured);
   for (std::size_t rank = 0; rank < own.size(); ++rank)
     answer.rank_error =
         std::max(answer.rank_error, std::abs(relative(answer.before.ranks[rank], own[rank])));
-  if (!change.changes()) return answer;
-  answer.after = played(recorded, ranks, traces::changed_lags(recorded, ranks, change));
-  answer.differences = differences(answer.before, *answer.after);
+  if (answer.after) answer.differences = differences(answer.before, *answer.after);
   return answer;
 }
 

@@ -14,12 +14,21 @@
 
 namespace polyphony::sim {
 
+// A kernel, copy or collective of the step shown.
+struct PlayedEvent {
+  std::int32_t stream = 0;
+  traces::KernelClass kind{};
+  Seconds start{}, end{};  // after the end of what was launched before the step
+};
+
 struct PlayedKernels {
   traces::Spread steps;                    // over all ranks
   std::vector<Seconds> ranks;              // by rank: its own median step
   std::vector<traces::DeviceTimes> times;  // by rank: of all steps
   std::vector<PathDifference> path;        // `before`: seconds a step; the longest first
   traces::Mixture mixture;                 // seconds of all steps and ranks
+  Seconds shown{};                         // the step that is drawn: that of the changed median
+  std::vector<std::vector<PlayedEvent>> events;  // of it, by rank
 };
 
 struct KernelReplayAnswer {

@@ -1,12 +1,16 @@
 #include "sim/shown/kernel_replay_text.h"
 
 #include <algorithm>
+#include <map>
 
 #include "sim/console/console.h"
 #include "sim/shown/replay_tables.h"
+#include "traces/report/svg_streams.h"
 
 namespace polyphony::sim {
 namespace {
+
+constexpr std::size_t kMostRanks = 16;  // that are shown
 
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
@@ -44,7 +48,7 @@ ReplayTable steps_of(const KernelReplayAnswer& answer) {
   };
   add("step (median)", [](const PlayedKernels& played) { return played.steps.median; });
   for (std::size_t rank = 0;
-       answer.ranks.size() > 1 && rank < std::min<std::size_t>(answer.ranks.size(), 16); ++rank)
+       answer.ranks.size() > 1 && rank < std::min(answer.ranks.size(), kMostRanks); ++rank)
     add("  of rank " + std::to_string(answer.ranks[rank]),
         [&](const PlayedKernels& played) { return played.ranks[rank]; });
   const auto mean = [&](const auto& time) {
@@ -78,6 +82,59 @@ ReplayTable path_of(const KernelReplayAnswer& answer) {
 
 ReplayTable origins_of(const KernelReplayAnswer& answer) {
   return mixture_table((answer.after ? *answer.after : answer.before).mixture);
+}
+
+// As gantts of our own runs are coloured.
+const char* colour_of(traces::KernelClass kind) {
+  if (kind == traces::KernelClass::gemm || kind == traces::KernelClass::convolution)
+    return "forward";
+  if (kind == traces::KernelClass::attention) return "backward";
+  if (kind == traces::KernelClass::optimizer) return "optimizer";
+  if (kind == traces::KernelClass::collective) return "reduce";
+  return traces::work_of(kind) == traces::DeviceWork::memory ? "exchange" : "recompute";
+}
+
+// A rank's streams, those that compute longest first.
+void add_lanes(const std::vector<PlayedEvent>& events, const std::string& rank,
+               std::vector<traces::StreamLane>& lanes) {
+  std::map<std::int32_t, std::pair<Seconds, std::vector<traces::StreamBar>>> streams;
+  for (const PlayedEvent& event : events) {
+    auto& [busy, bars] = streams[event.stream];
+    busy += event.end - event.start;
+    bars.push_back(
+        {event.start, event.end, colour_of(event.kind),
+         std::string(traces::name(event.kind)) + ": " + seconds_text(event.end - event.start)});
+  }
+  std::vector<std::pair<Seconds, std::vector<traces::StreamBar>>> order;
+  for (auto& [stream, lane] : streams) order.push_back(std::move(lane));
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (auto& [busy, bars] : order) lanes.push_back({rank, std::move(bars)});
+}
+
+traces::SideBySide both_steps(const KernelReplayAnswer& answer) {
+  traces::StreamsOptions options;
+  options.width = 620;
+  options.span = std::max(answer.before.shown, answer.after ? answer.after->shown : Seconds{});
+  options.class_and_name = {{"forward", "products"},
+                            {"backward", "attention"},
+                            {"recompute", "other kernels"},
+                            {"optimizer", "optimizer"},
+                            {"reduce", "collectives"},
+                            {"exchange", "copies"},
+                            {"row", "idle"}};
+  traces::SideBySide both;
+  const auto add = [&](const PlayedKernels& played, const char* title) {
+    options.title = title;
+    std::vector<traces::StreamLane> lanes;
+    for (std::size_t r = 0; r < std::min(played.events.size(), kMostRanks); ++r)
+      add_lanes(played.events[r], "rank " + std::to_string(answer.ranks[r]), lanes);
+    both.figures.push_back({traces::streams_chart(lanes, options),
+                            "One step, " + seconds_text(played.shown) + ": a lane per stream"});
+  };
+  add(answer.before, "Before: as measured, replayed");
+  if (answer.after) add(*answer.after, "After: changed");
+  return both;
 }
 
 constexpr const char* kSteps = "mean of ranks, seconds a step of wall time by class";
@@ -119,6 +176,7 @@ traces::Report kernel_replay_page(const KernelReplayAnswer& answer) {
   section.blocks.emplace_back(traces::Paragraph{measured_text(answer) + "."});
   for (const std::string& note : answer.notes)
     section.blocks.emplace_back(traces::Paragraph{"Note: " + note + "."});
+  section.blocks.emplace_back(both_steps(answer));
   const auto add = [&](const ReplayTable& of, const std::string& caption, const std::string& note) {
     section.blocks.emplace_back(traces::Table{caption, of.columns, of.rows, {}, note});
   };

@@ -71,8 +71,20 @@ TEST_CASE("replay of a profiler's traces: a faster class, in numbers, JSON and w
   for (const char* wanted :
        {"replayed alone", "changed: gemm=1.5 as fast", "step (median)", "idle", "scaled"})
     CHECK_MESSAGE(text.find(wanted) != std::string::npos, wanted);
-  CHECK(traces::to_html(kernel_replay_page(answer)).find("What explains the difference") !=
-        std::string::npos);
+  const std::string page = traces::to_html(kernel_replay_page(answer));
+  for (const char* wanted : {"What explains the difference", "Before: as measured, replayed",
+                             "After: changed", "class=\"forward\"", "attention: "})
+    CHECK_MESSAGE(page.find(wanted) != std::string::npos, wanted);
+  // Of the step shown nothing lies outside it, and what computes is at most all of it.
+  for (const PlayedKernels* played : {&answer.before, &*answer.after}) {
+    Seconds busy{};
+    for (const PlayedEvent& event : played->events.at(0)) {
+      CHECK(event.end <= played->shown + Seconds(1e-9));
+      busy += event.end - event.start;
+    }
+    CHECK(busy > 0.9 * played->shown);  // 185.3 of 187.0 ms, says traces/samples/README.md
+    CHECK(busy <= played->shown + Seconds(1e-9));
+  }
 }
 
 }  // namespace polyphony::tests
