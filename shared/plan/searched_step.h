@@ -7,7 +7,8 @@
 //   no more once what is known is no slower for them than the slowest.
 //   Encoders' works are sub-microbatches where there are more of them than microbatches
 //   (shared/plan/assign.h); they are joined where the language module takes the microbatch.
-//   Backwards are whole or all in two parts, whichever is quicker.
+//   Backwards are whole or all in two parts, whichever is quicker, but whole where their parts would take
+//   longer than that (shared/screen/fitted_costs.h).
 //   What a turn recomputes, or sends to the host and back, is what takes the least time that fits: of the ways
 //   that stage_costs has, which are those up to the module's `recompute` and, with `offload_activations`,
 //   that one (shared/planner/memory_choice.h).

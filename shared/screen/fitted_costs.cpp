@@ -216,14 +216,22 @@ Turns run_so(const Turns& turns, RecipeOf recipe_of, bool apart) {
 }
 
 using Census = std::vector<std::vector<Measured>>;
+// The search knows one time of a backward, whole or in parts: where these are further off, it stays whole.
 void take_parts(const Census& apart, Census& whole) {
-  for (std::size_t b = 0; b < whole.size(); ++b)
+  for (std::size_t b = 0; b < whole.size(); ++b) {
+    double parts = 0, wholes = 0;
+    for (std::size_t at = 0; at < whole[b].size(); ++at) {
+      parts += apart[b][at].input + apart[b][at].weight;
+      wholes += whole[b][at].input;
+    }
+    if (parts > (1 + kCurveError) * wholes) continue;
     for (std::size_t at = 0; at < whole[b].size(); ++at) {
       Measured& one = whole[b][at];
       one.weight = std::min(one.input, apart[b][at].weight);
       one.input -= one.weight;
       one.held = apart[b][at].held;
     }
+  }
 }
 
 void send_away(bool goes, const Cluster& cluster, const HardwareProfile& profile,

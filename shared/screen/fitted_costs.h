@@ -8,6 +8,8 @@
 //   room      what the device has beside the most that is there of all but tapes and boundaries, less 2 %
 //   ways      none, selective, full, up to the module's `recompute`, offload where it offloads activations; as
 //             the layout says, where that is of some blocks alone
+//   weight    what a backward's second part takes, input the rest of the whole backward; nothing where both parts
+//             take over 2 % longer, as where a framework hides inner exchanges beside the weights' products
 //   moved     of way offload: of what a backward frees, its tape, which is `kept` of the others
 //   copy      of that, either way, while all ranks of the node copy
 // A folded Program stands for the whole where there is one.

@@ -240,6 +240,33 @@ TEST_SUITE("searched step") {
     }
   }
 
+  // Megatron-LM runs inner exchanges beside the products of weights, which parts of a backward have apart.
+  TEST_CASE("backwards whose parts take longer than the whole stay whole") {
+    std::string text = kColocated;
+    for (std::size_t at = 0; (at = text.find("\"pp\": 4, \"tp\": 2", at)) != std::string::npos;)
+      text.replace(at, 16, "\"pp\": 2, \"tp\": 4, \"sp\": true");
+    Scenario scenario = varied(text);
+    for (const bool hides : {false, true}) {
+      scenario.training.software = hides ? "megatron-core" : "";
+      const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+      for (const std::uint64_t at : {0, 1, 2}) {
+        const Made made = make(scenario, *scenario.layout, profile, at);
+        const auto weighs = [](const StageCurves& stage) {
+          return stage.weight.square > 0 || stage.weight.linear > 0 || stage.weight.constant > 0;
+        };
+        for (const Branch& branch : made.plan.branches) {
+          const std::vector<StageCurves>& stages = branch.grid.stage_costs->ways.front().stages;
+          CHECK(std::any_of(stages.begin(), stages.end(), weighs) == !hides);
+        }
+        const auto table = timetable(step_costs(scenario.model, made.plan, made.batch, made.step,
+                                                lane_groups(made.plan, made.step).groups.front()),
+                                     made.step.orders);
+        CHECK(std::get<Timetable>(table).makespan.count() ==
+              doctest::Approx(turns_end(made)).epsilon(0.02));
+      }
+    }
+  }
+
   TEST_CASE(
       "sub-microbatches: as many as the items fill, alike in tokens, in the microbatch's lane") {
     const Scenario scenario = varied(kColocated);
