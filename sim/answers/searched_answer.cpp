@@ -17,12 +17,16 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
       ++found.works;
       found.filled += work.samples.begin < work.samples.end ? 1 : 0;
     }
-  for (const Turns& turns : step.orders)
-    for (const Turn& turn : turns)
-      if (is_forward(turn)) ++found.forwards[static_cast<std::size_t>(turn.recipe)];
+  const LaneGroups groups = lane_groups(plan, step);
+  for (const LaneGroup& lanes : groups.groups)  // of every lane
+    for (const Turns& turns : orders_of(step, lanes))
+      for (const Turn& turn : turns)
+        if (is_forward(turn))
+          found.forwards[static_cast<std::size_t>(turn.recipe)] +=
+              static_cast<int>(lanes.lanes[turn.branch].size());
   const std::size_t ways = count_ways(plan);
   if (ways == 0) return found;
-  for (const LaneGroup& lanes : lane_groups(plan, step).groups) {
+  for (const LaneGroup& lanes : groups.groups) {
     const auto table =
         timetable(costs_as_run(scenario.model, plan, batch, step, lanes), orders_of(step, lanes));
     if (const auto* times = std::get_if<Timetable>(&table))
