@@ -87,7 +87,19 @@ struct Reader {
       std::erase_if(steps, [](const auto& entry) { return entry.second.empty(); });
     }
     if (steps.empty()) steps = counted(std::move(step_times));
-    if (steps.empty()) steps = counted(std::move(breakdowns));
+    if (steps.empty())
+      steps = counted(std::move(breakdowns));
+    else
+      add_phases();
+  }
+
+  // DeepSpeed's engine prints a breakdown with every step line, of one rank that it names beside one that it does
+  // not: the nth belongs to the nth.
+  void add_phases() {
+    if (breakdowns.size() != 1 || steps.size() != 1) return;
+    std::vector<LoggedStep>&of = steps.begin()->second, &with = breakdowns.begin()->second;
+    if (of.size() != with.size()) return;
+    for (std::size_t i = 0; i < of.size(); ++i) of[i].phases = std::move(with[i].phases);
   }
 
   void judge_garbled() {
@@ -139,6 +151,12 @@ struct Reader {
   }
 };
 
+// A line without its end may end inside a number, which is then another one.
+std::string_view without_last_number(std::string_view line) {
+  const std::size_t last = line.find_last_not_of("0123456789.,eE+-");
+  return line.substr(0, last == std::string_view::npos ? 0 : last + 1);
+}
+
 }  // namespace
 
 const char* name(Framework framework) {
@@ -158,7 +176,8 @@ FrameworkLog read_framework_log(const std::string& text, const std::string& file
   int number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    reader.take(without_colours(std::string_view(text).substr(at, end - at)), ++number);
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    reader.take(without_colours(end < text.size() ? line : without_last_number(line)), ++number);
     at = end + 1;
   }
   reader.choose();

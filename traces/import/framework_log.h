@@ -15,7 +15,8 @@
 // are told by "[rank3]:", "[default3]:" (torchrun), "3:" (srun -l) or "[Rank 3]".
 //   attempt      a new one where the steps of one rank fall back: a restart
 //   garbled      lines of steps that cannot be read: cut by the end of the file, written into each
-//                other by two ranks. They are named, and refused where they are more than a tenth
+//                other by two ranks. They are named, and refused where they are more than a tenth. A
+//                number that ends where the file does is none
 // Errors: InputError with "file:line": no step at all, lines of two frameworks, a time that is none.
 // Sources: Megatron-LM training.py training_log, utils.py report_memory; Megatron-Bridge
 // train_utils.py; torchtitan components/metrics.py; DeepSpeed utils/timer.py, runtime/utils.py.

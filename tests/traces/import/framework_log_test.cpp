@@ -120,6 +120,11 @@ TEST_CASE("a log of DeepSpeed: rates, phases, memory") {
   CHECK(step.time == Seconds(2));
   CHECK(step.phases.at("bwd_allreduce") == Seconds(0.25));
   CHECK(breakdown.reserved == Bytes(std::int64_t{21} << 30));
+  // Both, as the engine prints them: the rate is the step's time, the breakdown its phases.
+  const FrameworkLog both = read_framework_log(timer + phases, "run.log");
+  REQUIRE(both.attempts.at(0).size() == 1);
+  CHECK(both.attempts[0][0].samples_per_second == 32);
+  CHECK(both.attempts[0][0].phases.at("bwd_allreduce") == Seconds(0.25));
 }
 
 TEST_CASE("a restart begins another attempt; Megatron-DeepSpeed's double lines are one step") {
@@ -172,6 +177,10 @@ TEST_CASE("cut and garbled lines are named, a log full of them is refused") {
   CHECK(log.attempts.at(0).size() == 12);
   REQUIRE(log.notes.size() == 1);
   CHECK(log.notes[0] == "run.log: left out 1 garbled lines of steps: line 13");
+  // Cut between its digits: 1000 ms have become 10.
+  const FrameworkLog shorter = read_framework_log(cut + "10", "run.log");
+  CHECK(shorter.attempts.at(0).size() == 12);
+  CHECK(shorter.notes == log.notes);
   const std::string mixed =
       "iteration 1/ 10 | elapsed time per iteration (ms): iteration\n"
       "iteration 1/ 10 | elapsed time per iteration (ms): nan |\n" +
