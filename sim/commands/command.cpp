@@ -64,8 +64,9 @@ std::vector<std::string> Arguments::texts(const std::string& name) const {
 }
 
 std::string Arguments::require(const std::string& name) const {
+  const bool option = std::find(positional_.begin(), positional_.end(), name) == positional_.end();
   if (!has(name))
-    throw InputError("polyphony " + command_, "", "needs " + name,
+    throw InputError("polyphony " + command_, "", "needs " + (option ? "--" + name : name),
                      "polyphony " + command_ + " --help shows an example");
   return text(name);
 }

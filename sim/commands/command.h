@@ -45,7 +45,10 @@ class Arguments {
   Arguments(const std::string& command, const std::string& summary, const std::string& usage,
             const std::string& example);
   cxxopts::OptionAdder add() { return options_.add_options(); }
-  void positional(std::vector<std::string> names) { options_.parse_positional(std::move(names)); }
+  void positional(const std::vector<std::string>& names) {
+    positional_ = names;
+    options_.parse_positional(names);
+  }
   // True: help was asked for and printed. Unknown or malformed options: InputError.
   bool parse(int argc, char** argv);
 
@@ -68,7 +71,7 @@ class Arguments {
 
  private:
   std::string command_, example_;
-  std::vector<std::string> formats_{"table", "json"};
+  std::vector<std::string> formats_{"table", "json"}, positional_;
   cxxopts::Options options_;
   std::optional<cxxopts::ParseResult> result_;
 };

@@ -131,11 +131,21 @@ Job job_of(const std::string& given) {
   return {given, traces::parse_metrics_line(first).has_value(), -1};
 }
 
+Expected expected_by(const std::string& file) { return read_expected(read_file(file), file); }
+
+Seconds idle_of(const Arguments& args) {
+  try {
+    return parse_seconds(args.text("idle"));
+  } catch (const InputError& error) {
+    throw InputError("--idle", "", error.what_is_wrong, error.hint);
+  }
+}
+
 class Watcher {
  public:
   Watcher(const Arguments& args, Job job)
       : job_(std::move(job)),
-        expected_(read_expected(read_file(args.require("prediction")), args.text("prediction"))),
+        expected_(expected_by(args.require("prediction"))),
         json_(args.json()) {
     // Tokens of one rank in a step, so that time_of() has a step from a rank's rate.
     work_.ranks = 1;
@@ -223,7 +233,7 @@ int watch_command(int argc, char** argv) {
     throw InputError("polyphony watch", "", "needs a run's folder or a log",
                      "polyphony watch --help shows an example");
   const Job job = job_of(args.text("run"));
-  const Seconds idle = parse_seconds(args.text("idle"));
+  const Seconds idle = idle_of(args);
   Watcher watcher(args, job);
   Tail tail(job.file);
   const SignalCounter signals({SIGINT, SIGTERM}, SignalCounter::Second::ends);

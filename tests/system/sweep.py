@@ -161,7 +161,7 @@ class Sweep(harness.SystemTest):
                 ("--shard", "9/8", "--journal", self.folder / "x"): ["--shard", "I/N"],
                 ("--shard", "1/2"): ["--journal"],
                 ("--save-rank", 100000, "--out", self.folder / "r.json"): ["--save-rank", "1 to"],
-                ("--save-rank", 1): ["needs out"],
+                ("--save-rank", 1): ["needs --out"],
                 ("--journal", other): ["another question"],
                 ("--journal", foreign): ["is not the journal"],
                 ("--journal", self.folder / "no" / "where"): ["where"],
