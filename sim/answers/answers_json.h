@@ -44,6 +44,7 @@ nlohmann::json to_json(const WhatIf& what_if);
 
 // Ranks that did not have their core to themselves.
 nlohmann::json shared_cores_json(const std::vector<traces::CoreShare>& shared);
+nlohmann::json shared_cores_schema();
 // Of one prediction: dollars and kWh, of a step and of a million tokens.
 nlohmann::json spent_json(const Figures& figures);
 

@@ -13,6 +13,7 @@
 #include "sim/commands/evidence_files.h"
 #include "sim/commands/measurements.h"
 #include "sim/console/console.h"
+#include "sim/evidence/evidence_json.h"
 #include "sim/evidence/profile_tables.h"
 #include "sim/evidence/quick_step.h"
 #include "sim/shown/calibration_text.h"
@@ -118,9 +119,9 @@ int check(const Arguments& args, const std::vector<std::string>& names) {
     throw InputError(given.runs.front(), "", "is a run of ours, or its traces",
                      "polyphony compare holds it against a --profile");
   const HardwareProfile profile = named(names.at(0), args.text("stack"));
-  const std::vector<std::string> faults = implausible(profile);
+  ProfileCheck result{{}, implausible(profile)};
+  const std::vector<std::string>& faults = result.implausible;
   bool outside = false;
-  nlohmann::json rows = nlohmann::json::array();
   Table table({"evidence", "predicted", "9 of 10", "measured", "error", ""});
   std::string memory;
   for (const StepEvidence& one : given.steps) {
@@ -147,18 +148,14 @@ int check(const Arguments& args, const std::vector<std::string>& names) {
                seconds_text(bounds.low) + " to " + seconds_text(bounds.high),
                seconds_text(*one.step), signed_percent_text(belief.step / *one.step - 1),
                inside ? "inside" : (beyond ? "BEYOND ALL STATED ERRORS" : "outside")});
-    rows.push_back({{"source", one.source},
-                    {"predicted_seconds", belief.step.count()},
-                    {"interval90_seconds", {bounds.low.count(), bounds.high.count()}},
-                    {"measured_seconds", one.step->count()},
-                    {"inside90", inside},
-                    {"beyond_all", beyond}});
+    result.steps.push_back(
+        {one.source, belief.step, bounds.low, bounds.high, *one.step, inside, beyond});
   }
   if (args.json()) {
-    std::cout << nlohmann::json{{"evidence", rows}, {"implausible", faults}}.dump(2) << "\n";
+    std::cout << to_json(result).dump(2) << "\n";
   } else {
     std::cout << describe(profile) << "\n";
-    if (!rows.empty()) std::cout << table.text();
+    if (!result.steps.empty()) std::cout << table.text();
     std::cout << memory;
     for (const std::string& line : faults) std::cout << "implausible: " << line << "\n";
     if (faults.empty()) std::cout << "every number is near those of shipped profiles\n";

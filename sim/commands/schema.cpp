@@ -6,8 +6,10 @@
 #include "sim/evidence/evidence_json.h"
 #include "sim/evidence/profile_tables.h"
 #include "sim/evidence/watch.h"
+#include "sim/published/validation_json.h"
 #include "sim/replay/kernel_replay_json.h"
 #include "sim/replay/replay_json.h"
+#include "sim/schedules/compared_schedules.h"
 
 namespace polyphony::sim {
 namespace {
@@ -17,6 +19,7 @@ struct Document {
   std::string (*text)();
 };
 constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + "\n"; }},
+                                   {"simulate", step_schema},
                                    {"plan", plan_schema},
                                    {"joint", joint_schema},
                                    {"stream", stream_schema},
@@ -24,11 +27,16 @@ constexpr Document kDocuments[] = {{"scenario", [] { return scenario_schema() + 
                                    {"trace", trace_schema},
                                    {"sweep", sweep_schema},
                                    {"vary", vary_schema},
+                                   {"why", why_schema},
+                                   {"compare", comparison_schema},
                                    {"replay", replay_schema},
                                    {"replay-traces", kernel_replay_schema},
                                    {"calibrate", calibration_schema},
                                    {"profile", shown_schema},
                                    {"profile-diff", difference_schema},
+                                   {"profile-check", check_schema},
+                                   {"fit-smallest", smallest_schema},
+                                   {"schedules", schedule_times_schema},
                                    {"watch", watch_schema},
                                    {"error", error_schema}};
 

@@ -69,13 +69,54 @@ const JsonKeys<StepCalibration>& calibration_keys() {
   return keys;
 }
 
+const JsonKeys<CheckedStep>& checked_keys() {
+  using Of = CheckedStep;
+  static const JsonKeys<Of> keys = {
+      {"source", a("string"), "file, or as the evidence file calls it",
+       [](const Of& c) { return json(c.source); }},
+      {"predicted_seconds", a("number"), "of a step",
+       [](const Of& c) { return json(c.predicted.count()); }},
+      {"interval90_seconds", low_and_high(), "9 of 10 such runs",
+       [](const Of& c) { return json{c.low.count(), c.high.count()}; }},
+      {"measured_seconds", a("number"), "of a step",
+       [](const Of& c) { return json(c.measured.count()); }},
+      {"inside90", a("boolean"), "the interval", [](const Of& c) { return json(c.inside); }},
+      {"beyond_all", a("boolean"), "further off than 999 of 1000 such runs",
+       [](const Of& c) { return json(c.beyond); }}};
+  return keys;
+}
+
+const JsonKeys<ProfileCheck>& check_keys() {
+  using Of = ProfileCheck;
+  static const JsonKeys<Of> keys = {
+      {"evidence", list_of(schema_of(checked_keys(), "one step time")), "in the order given",
+       [](const Of& c) { return array_of(checked_keys(), c.steps); }},
+      {"implausible", list_of(a("string")), "numbers far from shipped profiles'",
+       [](const Of& c) { return json(c.implausible); }}};
+  return keys;
+}
+
 }  // namespace
 
 json to_json(const StepCalibration& fitted) { return object_of(calibration_keys(), fitted); }
 
 std::string calibration_schema() {
-  return schema_document("polyphony calibrate, of step times",
-                         schema_of(calibration_keys(), "what step times say of a profile"),
+  // Of both kinds of evidence the answer has the keys of both.
+  const json steps = schema_of(calibration_keys(), "what step times say of a profile"),
+             runs = run_calibration_schema();
+  json both = steps;
+  both["description"] = "what runs and step times say of a profile";
+  both["properties"].update(runs["properties"]);
+  for (const json& key : runs["required"]) both["required"].push_back(key);
+  return schema_document("polyphony calibrate --format json", {{"anyOf", {steps, runs, both}}},
+                         json::object());
+}
+
+json to_json(const ProfileCheck& check) { return object_of(check_keys(), check); }
+
+std::string check_schema() {
+  return schema_document("polyphony profile check --format json",
+                         schema_of(check_keys(), "a profile held against measurements"),
                          json::object());
 }
 

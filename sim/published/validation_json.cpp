@@ -147,24 +147,4 @@ nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
   return json;
 }
 
-nlohmann::ordered_json to_json(const std::vector<SmallestFit>& fits) {
-  const auto side = [](const SmallestSide& of) {
-    return nlohmann::ordered_json{{"mean", of.mean},
-                                  {"median", of.median},
-                                  {"inside90", of.inside},
-                                  {"half_width90", of.half_width}};
-  };
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const SmallestFit& fit : fits)
-    list.push_back({{"footing", name(fit.footing)},
-                    {"block", fit.block.empty() ? "all" : fit.block},
-                    {"families", fit.families},
-                    {"evidence", fit.evidence},
-                    {"outliers", fit.outliers},
-                    {"rows", fit.rows},
-                    {"before", side(fit.before)},
-                    {"after", side(fit.after)}});
-  return {{"fit_smallest", list}};
-}
-
 }  // namespace polyphony::sim

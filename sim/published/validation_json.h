@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/published/held_out.h"
@@ -16,6 +17,7 @@ nlohmann::ordered_json to_json(const std::vector<RowResult>& results,
                                const std::optional<HeldOut>& held_out);
 
 // Of `--fit-smallest`.
-nlohmann::ordered_json to_json(const std::vector<SmallestFit>& fits);
+nlohmann::json to_json(const std::vector<SmallestFit>& fits);
+std::string smallest_schema();
 
 }  // namespace polyphony::sim

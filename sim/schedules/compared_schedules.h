@@ -78,5 +78,6 @@ ScheduleComparison compare_schedules(const StageTimes& times, const CompareOptio
 std::vector<double> bubbles(const Timetable& table);
 
 std::string comparison_json(const ScheduleComparison& comparison);
+std::string schedule_times_schema();  // of `polyphony schedules --times`
 
 }  // namespace polyphony::sim
