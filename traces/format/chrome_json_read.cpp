@@ -215,46 +215,4 @@ Trace read_trace(const std::string& text, const std::string& file, const Program
   return Reader(text, file).trace(program);
 }
 
-Timeline merge(const Program& program, const std::vector<Trace>& parts,
-               const std::vector<std::string>& files) {
-  POLYPHONY_CHECK(parts.size() == files.size(), parts.size()
-                                                    << " parts, " << files.size() << " files");
-  constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
-  std::vector<std::size_t> owner(program.ops.size(), kNobody);
-  Timeline whole;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].info.step != parts[0].info.step || parts[p].info.kind != parts[0].info.kind) {
-      throw InputError(files[p], "/polyphony/step", "step or kind differs from that of " + files[0],
-                       "give the files of one step");
-    }
-    for (const OpTime& time : parts[p].timeline.ops) {
-      std::size_t& first = owner[time.op.value];
-      if (first != kNobody) {
-        throw InputError(files[p], "/traceEvents",
-                         "op " + std::to_string(time.op.value) + " is also in " + files[first],
-                         "give each rank's file once");
-      }
-      first = p;
-      whole.ops.push_back(time);
-    }
-  }
-  const auto missing = std::find(owner.begin(), owner.end(), kNobody);
-  if (missing != owner.end()) {
-    const auto op = static_cast<std::size_t>(missing - owner.begin());
-    throw InputError(files.empty() ? "" : files[0], "/traceEvents",
-                     "no file holds op " + std::to_string(op) + " of rank " +
-                         std::to_string(program.rank_of(program.ops[op]).value),
-                     "give the files of all " + std::to_string(program.ranks) + " ranks");
-  }
-  std::sort(whole.ops.begin(), whole.ops.end());
-  Seconds first = whole.ops.empty() ? Seconds{} : whole.ops.front().start;
-  for (const OpTime& time : whole.ops) first = std::min(first, time.start);
-  for (OpTime& time : whole.ops) {
-    time.start -= first;
-    time.end -= first;
-    whole.makespan = std::max(whole.makespan, time.end);
-  }
-  return whole;
-}
-
 }  // namespace polyphony::traces

@@ -48,11 +48,14 @@ struct Disk {
 HardwareProfile roofline() { return *find_profile("cpu-core-roofline"); }
 
 // Every op a microsecond after the one before it, in the order of the Program.
+// Each a microsecond after the one before; none has ended when the last begins, so that nothing is there before it
+// was sent.
 Timeline one_after_another(const Program& program) {
   Timeline timeline;
-  for (std::size_t op = 0; op < program.ops.size(); ++op)
+  const auto all = program.ops.size();
+  for (std::size_t op = 0; op < all; ++op)
     timeline.ops.push_back({OpId(op), Seconds(1e-6 * static_cast<double>(op)),
-                            Seconds(1e-6 * static_cast<double>(op + 1))});
+                            Seconds(1e-6 * static_cast<double>(all + op))});
   timeline.makespan = timeline.ops.back().end;
   return timeline;
 }
@@ -95,7 +98,7 @@ TEST_CASE("a run's folder and its trace files alone are one measurement") {
   CHECK_FALSE(folder.pace.has_value());
   REQUIRE(folder.steps.size() == 2);
   CHECK(folder.steps[0].makespan.count() ==
-        doctest::Approx(1e-6 * static_cast<double>(folder.program().ops.size())));
+        doctest::Approx(1e-6 * static_cast<double>(2 * folder.program().ops.size() - 1)));
 
   const Measurement files =
       read_trace_files({"run/trace/step-5.rank-1.json", "run/trace/step-4.rank-0.json",
