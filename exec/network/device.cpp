@@ -76,7 +76,8 @@ Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch) {
   return Bytes(std::int64_t{pages} * page / launch.local_world_size);
 }
 
-std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device) {
+std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device,
+                                   [[maybe_unused]] bool in_order) {
   if (launch.world_size == 1) {
     auto alone = std::move(make_in_process(1).front());
     if (device.is_cpu()) return alone;
@@ -84,7 +85,7 @@ std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device
   }
   auto gloo = connect_gloo(launch);
 #if defined(POLYPHONY_NCCL)
-  return connect_nccl(std::move(gloo), device);
+  return connect_nccl(std::move(gloo), device, in_order);
 #else
   return gloo;
 #endif

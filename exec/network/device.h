@@ -19,7 +19,8 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch);
 Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch);
 
 // Collective over all ranks of the launch: threads' transport for a world of one, else Gloo, with
-// NCCL when every rank has a GPU of its own. Errors: as connect_gloo.
-std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device);
+// NCCL when every rank has a GPU of its own (`in_order`: its sums in group order). Errors: as connect_gloo.
+std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device,
+                                   bool in_order = false);
 
 }  // namespace polyphony::exec

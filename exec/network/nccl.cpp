@@ -1,16 +1,23 @@
 #include "exec/network/nccl.h"
 
 #include <ATen/cuda/CUDAContext.h>
+#include <c10/core/Event.h>
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <iostream>
+#include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "exec/network/exchange_communicator.h"
-#include "exec/network/nccl_exchange.h"
+#include "exec/network/device_transport.h"
+#include "exec/network/gloo_context.h"
+#include "exec/network/store.h"
+#include "exec/system/process.h"
 #include "exec/transport/staged.h"
+#include "shared/patience.h"
 
 namespace polyphony::exec {
 
@@ -18,64 +25,66 @@ namespace {
 
 using Uuid = std::array<std::int64_t, 2>;
 
-// CUDA tensors one way, CPU tensors the other.
-class NcclCommunicator : public Communicator {
+// A communicator of NCCL's, connected at once and not at the first call: a member with nothing to send there would not
+// come. When a rank is lost, what waits for it on the GPU is aborted.
+DeviceBackend connect(const std::shared_ptr<GlooContext>& context, torch::Device device,
+                      const std::string& name, int index, int size) {
+  return connected(context, [=](const GlooContext& shared) -> DeviceBackend {
+    const auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->timeout = milliseconds(kForEver);  // its watchdog's clock; await() has ours
+    auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+        c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, shared.store), index, size, options);
+    group->eagerConnectSingleDevice(device);
+    return group;
+  });
+}
+
+// The groups of a transport, to be aborted together: a kernel that waits for a lost peer ends no other way.
+class Groups {
  public:
-  NcclCommunicator(std::unique_ptr<Communicator> host, std::unique_ptr<Communicator> gpu)
-      : host_(std::move(host)), gpu_(std::move(gpu)) {}
-
-  int index() const override { return host_->index(); }
-  int size() const override { return host_->size(); }
-
-  void all_reduce(torch::Tensor& tensor, Reduction reduction) override {
-    way(tensor).all_reduce(tensor, reduction);
+  DeviceBackend add(DeviceBackend group) {
+    const std::scoped_lock lock(mutex_);
+    groups_.push_back(group);
+    return group;
   }
-  void all_gather(const torch::Tensor& mine, torch::Tensor& all,
-                  const std::vector<std::int64_t>& counts) override {
-    way(all).all_gather(mine, all, counts);
-  }
-  void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
-                      const std::vector<std::int64_t>& counts) override {
-    way(all).reduce_scatter(all, mine, counts);
-  }
-  void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
-                  const std::vector<std::int64_t>& send_counts,
-                  const std::vector<std::int64_t>& receive_counts) override {
-    way(send).all_to_all(send, receive, send_counts, receive_counts);
+  void abort() {
+    const std::scoped_lock lock(mutex_);
+    for (const DeviceBackend& group : groups_) group->abort();
+    groups_.clear();
   }
 
  private:
-  Communicator& way(const torch::Tensor& tensor) { return tensor.is_cpu() ? *host_ : *gpu_; }
-
-  std::unique_ptr<Communicator> host_, gpu_;
+  std::mutex mutex_;
+  std::vector<DeviceBackend> groups_;
 };
 
-class NcclTransport : public StagedTransport {
- public:
-  NcclTransport(std::unique_ptr<Transport> gloo, torch::Device device)
-      : StagedTransport(std::move(gloo)), device_(device) {}
-
-  std::unique_ptr<Communicator> make_group(const std::string& name,
-                                           const std::vector<Rank>& members) override {
-    auto on_host = host().make_group(name, members);
-    const std::shared_ptr<GlooContext> context = context_of(host());
-    const auto index = static_cast<std::size_t>(on_host->index());
-    ExchangeCommunicator::Ways ways;
-    if (members.size() > 1) {
-      guarded(*context, "joining group " + name, [&] {
-        ways.messages =
-            std::make_unique<NcclExchange>(context, name, index, members.size(), device_);
-      });
+void await(GlooContext& context, Groups& groups, const c10::Stream& stream) {
+  constexpr std::chrono::microseconds kLook{20};
+  c10::Event done(stream.device_type());
+  done.record(stream);
+  guarded(context, "waiting for the GPU", [&] {
+    Patience patience(context.options.timeout, steady_now());
+    while (!done.query()) {
+      if (context.liveness->lost() || patience.over(steady_now())) {
+        groups.abort();
+        throw LostPeer(Rank(), "not ended");
+      }
+      std::this_thread::sleep_for(kLook);
     }
-    return std::make_unique<NcclCommunicator>(
-        std::move(on_host),
-        std::make_unique<ExchangeCommunicator>(context, name, torch::kCUDA, index, members.size(),
-                                               std::move(ways)));
-  }
+  });
+}
 
- private:
-  torch::Device device_;
-};
+DeviceCalls calls(Transport& gloo, torch::Device device) {
+  const std::shared_ptr<GlooContext> context = context_of(gloo);
+  const auto groups = std::make_shared<Groups>();
+  return {[=](const std::string& name, int index, int size) {
+            return groups->add(connect(context, device, name, index, size));
+          },
+          [=](const std::string& where, const std::function<void()>& call) {
+            guarded(*context, where, call);
+          },
+          [=](const c10::Stream& stream) { await(*context, *groups, stream); }};
+}
 
 // Zeros for a rank without a GPU. Numbers will not do: launchers may show each rank one GPU only.
 Uuid uuid_of(torch::Device device) {
@@ -114,11 +123,15 @@ Bytes gpu_memory(torch::Device device) {
       static_cast<std::int64_t>(at::cuda::getDeviceProperties(device.index())->totalGlobalMem));
 }
 
-std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::Device device) {
+std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::Device device,
+                                        bool in_order) {
   if (device.is_cuda()) c10::cuda::set_device(device.index());
   const Gpus gpus = gpus_of_all(*gloo, device);
   if (gpus == Gpus::none) return gloo;
-  if (gpus == Gpus::one_each) return std::make_unique<NcclTransport>(std::move(gloo), device);
+  if (gpus == Gpus::one_each) {
+    DeviceCalls nccl = calls(*gloo, device);
+    return std::make_unique<DeviceTransport>(std::move(gloo), std::move(nccl), in_order);
+  }
   if (gloo->rank() == Rank(0)) {
     std::cerr
         << "some ranks share a GPU or have none: what they exchange goes through host memory, over "

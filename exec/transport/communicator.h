@@ -9,10 +9,10 @@
 //   timing; those of bfloat16 are kept in float and rounded once at the end. A lost peer or a
 //   time-out throws LostPeer; the transport is dead then.
 //   Every call blocks until the local part is done: its tensors may be written again. A transport
-//   that queues() does so with tensors of the host alone; with those of a device it returns when its
-//   part is queued on the caller's current stream there, behind what that has to do: what comes
-//   after it on that stream finds it done, and the tensors must be recorded there by whoever
-//   gives them up earlier. Lost peers are then heard of by await().
+//   of devices does so with tensors of the host alone; with a device's it returns when its part is
+//   queued on the caller's current stream there, behind what that has to do: what comes after it on
+//   that stream finds it done, and the tensors must be recorded there by whoever gives them up
+//   earlier. Lost peers are then heard of by await().
 #pragma once
 
 #include <cstdint>
@@ -67,6 +67,9 @@ struct Transfer {
   Rank peer;  // may be this rank itself
   std::uint64_t tag = 0;
   bool sends = false;
+  // The same at both ends: what goes over it from one rank to another arrives in order. For
+  // transports without tags.
+  std::string channel = {};
 };
 
 // One rank's door to all others. Must outlive its communicators.
@@ -89,8 +92,10 @@ class Transport {
     exchange({Transfer{.tensor = tensor, .peer = peer, .tag = tag, .sends = false}});
   }
   virtual void barrier() = 0;
-  // Whether calls with a device's tensors return before they are done.
+  // Whether calls with a device's tensors wait for no peer: one thread may make those of all streams.
   virtual bool queues() const { return false; }
+  // Whether messages of a device are matched by their order on a channel instead of by tags.
+  virtual bool matches_in_order() const { return false; }
   // Returns when the stream's work is done, whatever of it is exchanged with others; LostPeer else.
   virtual void await(const c10::Stream& stream) { stream.synchronize(); }
   // Bytes that are no tensors: post() leaves them under a new key, fetch() waits for them and takes

@@ -43,6 +43,7 @@ class LimitedTransport : public Transport {
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
   bool queues() const override { return inner_->queues(); }
+  bool matches_in_order() const override { return inner_->matches_in_order(); }
   void await(const c10::Stream& stream) override { inner_->await(stream); }
   void barrier() override { inner_->barrier(); }
   void post(const std::string& key, const std::string& bytes) override { inner_->post(key, bytes); }

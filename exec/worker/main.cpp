@@ -77,6 +77,8 @@ cxxopts::Options make_options() {
       cxxopts::value<std::string>()->default_value(""))(
       "device", "cuda or cpu; default: cuda when this build and this machine can",
       cxxopts::value<std::string>()->default_value(""))(
+      "deterministic",
+      "on GPUs: sums over ranks in their order, the same bits at all times; slower")(
       "check", "compare every op's inner collectives with its expansion")(
       "microbench", "measure this machine instead of training; no SCENARIO")(
       "rank", "this rank", cxxopts::value<int>())("world-size", "number of ranks",
@@ -127,9 +129,10 @@ LaunchFlags launch_flags(const cxxopts::ParseResult& args) {
   }
 }
 
-std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Device device) {
+std::unique_ptr<Transport> connect_or_leave(const LaunchEnv& launch, torch::Device device,
+                                            bool in_order = false) {
   try {
-    return connect(launch, device);
+    return connect(launch, device, in_order);
   } catch (...) {
     leave_with_rank(launch.rank);
   }
@@ -175,7 +178,8 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       return prepared.room.too_small_for(program);
     };
   }
-  std::unique_ptr<Transport> transport = connect_or_leave(launch, device);
+  std::unique_ptr<Transport> transport =
+      connect_or_leave(launch, device, args.count("deterministic") > 0);
   if (options.send_rate)
     transport = std::make_unique<LimitedTransport>(std::move(transport), *options.send_rate);
   const Tells tells(*transport);

@@ -16,6 +16,7 @@
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/plan/lower.h"
+#include "shared/program/message_order.h"
 #include "shared/program/verify.h"
 #include "shared/scenario/run_record_json.h"
 #include "shared/scenario/scenario_json.h"
@@ -53,7 +54,7 @@ class Trainer {
                  options.planner == Planner::each && transport.world_size() >= kPlanForAll
                      ? Planner::first
                      : options.planner),
-        structure_(structure(planner_, transport.world_size(), dataset.batch(0))),
+        structure_(structure(planner_, transport, dataset.batch(0))),
         runner_(transport, scenario, structure_,
                 {false, options.check_collectives, options.device}),
         control_(transport),
@@ -66,10 +67,15 @@ class Trainer {
 
  private:
   // This rank's part of a first Program whose whole is proven, where that is no large work.
-  static Program structure(const StepPlanner& planner, int ranks, const Batch& batch) {
-    if (ranks <= kProveWhole) {
-      const std::vector<Fault> faults = verify(planner.whole(batch));
+  static Program structure(const StepPlanner& planner, Transport& transport, const Batch& batch) {
+    if (transport.world_size() <= kProveWhole) {
+      const Program whole = planner.whole(batch);
+      const std::vector<Fault> faults = verify(whole);
       POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
+      const std::string mixed = transport.matches_in_order() ? out_of_order(whole) : "";
+      if (!mixed.empty())
+        throw InputError("layout", "", "NCCL matches messages by their order, and " + mixed,
+                         "take turns in the order of their works, or run with --device cpu");
     }
     return planner.lower_own(planner.own_part(batch));
   }

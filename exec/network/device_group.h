@@ -1,0 +1,43 @@
+// A group's collectives for tensors of devices, by a backend of c10d that queues them (NCCL's; in tests its double):
+// ordered on the caller's current stream, as exec/transport/communicator.h says of transports that do not block.
+//   Sums are the backend's own: in an order of its choice, in the tensors' format (bfloat16 is rounded at every
+//   step; gradients are fp32). `in_order`: everyone gets everyone's part and adds in group order, as on CPUs, wide:
+//   the same bits at all times, for twice the memory of a piece and more bytes on the wire.
+// Source: torch/csrc/distributed/c10d/Backend.hpp (LibTorch 2.11).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include "exec/transport/communicator.h"
+
+namespace polyphony::exec {
+
+using DeviceBackend = c10::intrusive_ptr<c10d::Backend>;
+
+class DeviceGroup : public Communicator {
+ public:
+  DeviceGroup(std::string name, DeviceBackend backend, bool in_order)
+      : name_(std::move(name)), backend_(std::move(backend)), in_order_(in_order) {}
+
+  int index() const override { return backend_->getRank(); }
+  int size() const override { return backend_->getSize(); }
+  void all_reduce(torch::Tensor& tensor, Reduction reduction) override;
+  void all_gather(const torch::Tensor& mine, torch::Tensor& all,
+                  const std::vector<std::int64_t>& counts) override;
+  void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
+                      const std::vector<std::int64_t>& counts) override;
+  void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
+                  const std::vector<std::int64_t>& send_counts,
+                  const std::vector<std::int64_t>& receive_counts) override;
+
+ private:
+  void add_in_order(torch::Tensor piece, Reduction reduction);
+
+  std::string name_;
+  DeviceBackend backend_;
+  bool in_order_;
+};
+
+}  // namespace polyphony::exec

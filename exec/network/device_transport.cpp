@@ -1,0 +1,146 @@
+#include "exec/network/device_transport.h"
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <set>
+
+#include "exec/transport/staged.h"
+#include "shared/error.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+// Tensors of devices one way, the host's the other.
+class TwoWays : public Communicator {
+ public:
+  TwoWays(std::unique_ptr<Communicator> host, std::unique_ptr<Communicator> device,
+          std::function<void(const std::function<void()>&)> guarded)
+      : host_(std::move(host)), device_(std::move(device)), guarded_(std::move(guarded)) {}
+  int index() const override { return host_->index(); }
+  int size() const override { return host_->size(); }
+  void all_reduce(Tensor& tensor, Reduction reduction) override {
+    if (tensor.is_cpu()) return host_->all_reduce(tensor, reduction);
+    guarded_([&] { device_->all_reduce(tensor, reduction); });
+  }
+  void all_gather(const Tensor& mine, Tensor& all,
+                  const std::vector<std::int64_t>& counts) override {
+    if (all.is_cpu()) return host_->all_gather(mine, all, counts);
+    guarded_([&] { device_->all_gather(mine, all, counts); });
+  }
+  void reduce_scatter(const Tensor& all, Tensor& mine,
+                      const std::vector<std::int64_t>& counts) override {
+    if (all.is_cpu()) return host_->reduce_scatter(all, mine, counts);
+    guarded_([&] { device_->reduce_scatter(all, mine, counts); });
+  }
+  void all_to_all(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
+                  const std::vector<std::int64_t>& received) override {
+    if (send.is_cpu()) return host_->all_to_all(send, receive, sent, received);
+    guarded_([&] { device_->all_to_all(send, receive, sent, received); });
+  }
+
+ private:
+  std::unique_ptr<Communicator> host_, device_;
+  std::function<void(const std::function<void()>&)> guarded_;
+};
+
+c10::Stream current_stream(const Tensor& tensor) {
+  return c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device());
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& name,
+                                                          const std::vector<Rank>& members) {
+  auto host = host_->make_group(name, members);
+  if (members.size() == 1) return std::make_unique<StagedCommunicator>(std::move(host));
+  DeviceBackend backend;
+  calls_.guarded("joining group " + name,
+                 [&] { backend = calls_.connect(name, host->index(), host->size()); });
+  return std::make_unique<TwoWays>(
+      std::move(host), std::make_unique<DeviceGroup>(name, std::move(backend), in_order_),
+      [this, name](const std::function<void()>& call) { calls_.guarded("group " + name, call); });
+}
+
+DeviceBackend DeviceTransport::link(const std::string& channel, Rank source, Rank destination) {
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = links_.find({channel, source, destination});
+    if (found != links_.end()) return found->second;
+  }
+  // Without the lock: it waits for the other end. A channel of a rank is one thread's.
+  const std::string name = "messages of " + channel + " from " + std::to_string(source.value) +
+                           " to " + std::to_string(destination.value);
+  DeviceBackend made = calls_.connect(name, rank() == source ? 0 : 1, 2);
+  const std::scoped_lock lock(mutex_);
+  return links_[{channel, source, destination}] = std::move(made);
+}
+
+void DeviceTransport::leave(const Transfer& transfer) {
+  const auto made = std::make_shared<c10::Event>(transfer.tensor.device().type());
+  const Tensor copy = transfer.tensor.clone();
+  made->record(current_stream(copy));
+  {
+    const std::scoped_lock lock(mutex_);
+    left_[transfer.tag] = {copy, made};
+  }
+  came_.notify_all();
+}
+
+void DeviceTransport::take(const Transfer& transfer) {
+  Left left;
+  {
+    std::unique_lock lock(mutex_);
+    came_.wait(lock, [&] { return left_.contains(transfer.tag); });
+    left = left_.extract(transfer.tag).mapped();
+  }
+  const c10::Stream here = current_stream(transfer.tensor);
+  left.made->block(here);
+  left.tensor.record_stream(here);
+  Tensor into = transfer.tensor;
+  into.copy_(left.tensor);
+}
+
+void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
+  std::vector<Transfer> of_host;
+  std::map<std::pair<Rank, Rank>, std::vector<const Transfer*>> pairs;
+  for (const Transfer& transfer : transfers) {
+    if (transfer.tensor.is_cpu()) {
+      of_host.push_back(transfer);
+    } else if (transfer.tensor.numel() == 0) {
+      continue;
+    } else if (transfer.peer == rank()) {
+      transfer.sends ? leave(transfer) : take(transfer);
+    } else {
+      pairs[transfer.sends ? std::pair(rank(), transfer.peer) : std::pair(transfer.peer, rank())]
+          .push_back(&transfer);
+    }
+  }
+  if (!of_host.empty()) host_->exchange(of_host);
+  if (pairs.empty()) return;
+  const torch::NoGradGuard no_grad;
+  calls_.guarded("a message", [&] {
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    for (auto& [ends, list] : pairs) {
+      std::sort(list.begin(), list.end(),
+                [](const Transfer* a, const Transfer* b) { return a->tag < b->tag; });
+      const DeviceBackend backend = link(list.front()->channel, ends.first, ends.second);
+      backend->startCoalescing();
+      for (const Transfer* transfer : list) {
+        std::vector<Tensor> tensors{transfer->tensor.view({-1})};
+        if (transfer->sends)
+          backend->send(tensors, 1, 0);
+        else
+          backend->recv(tensors, 0, 0);
+      }
+      works.push_back(backend->endCoalescing());
+    }
+    for (const auto& work : works)
+      if (work) work->wait();
+  });
+}
+
+}  // namespace polyphony::exec

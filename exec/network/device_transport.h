@@ -1,0 +1,69 @@
+// Ranks with a device each: what tensors of devices exchange is queued on their streams by backends of c10d (NCCL's; in
+// tests its double), what is the host's goes over the transport beneath.
+//   Messages: NCCL ignores tags and matches in order, so that every directed pair of ranks has a group of its own for
+//   each channel (Transfer::channel, a stream of the Program at both its ends), made when both ends first come to it:
+//   what is sent on a channel is received in that order, as shared/program/message_order.h proves.
+//   Messages to oneself are copies.
+//   A thread for each stream queues (queues() is false): making a group waits for the other end.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "exec/network/device_group.h"
+#include "exec/transport/communicator.h"
+
+namespace polyphony::exec {
+
+// How a transport's backends are made, and how it hears of peers that are lost.
+struct DeviceCalls {
+  // Collective over the members of `name`; of one device.
+  std::function<DeviceBackend(const std::string& name, int index, int size)> connect;
+  // Runs a call; when it fails because somebody is gone, says who.
+  std::function<void(const std::string& where, const std::function<void()>& call)> guarded;
+  // Waits for the stream; LostPeer when a peer is lost or nothing has moved for too long.
+  std::function<void(const c10::Stream& stream)> await;
+};
+
+class DeviceTransport : public Transport {
+ public:
+  DeviceTransport(std::unique_ptr<Transport> host, DeviceCalls calls, bool in_order)
+      : host_(std::move(host)), calls_(std::move(calls)), in_order_(in_order) {}
+
+  Rank rank() const override { return host_->rank(); }
+  int world_size() const override { return host_->world_size(); }
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override;
+  void exchange(const std::vector<Transfer>& transfers) override;
+  bool matches_in_order() const override { return true; }
+  void await(const c10::Stream& stream) override { calls_.await(stream); }
+  void barrier() override { host_->barrier(); }
+  void post(const std::string& key, const std::string& bytes) override { host_->post(key, bytes); }
+  std::string fetch(const std::string& key) override { return host_->fetch(key); }
+  void abort(const std::string& reason) override { host_->abort(reason); }
+
+ private:
+  DeviceBackend link(const std::string& channel, Rank source, Rank destination);
+  void leave(const Transfer& transfer);
+  void take(const Transfer& transfer);
+
+  std::unique_ptr<Transport> host_;
+  DeviceCalls calls_;
+  bool in_order_;
+  std::mutex mutex_;
+  std::map<std::tuple<std::string, Rank, Rank>, DeviceBackend> links_;  // under the mutex
+  // Messages to oneself that nobody has taken yet; likewise.
+  struct Left {
+    torch::Tensor tensor;
+    std::shared_ptr<c10::Event> made;
+  };
+  std::map<std::uint64_t, Left> left_;
+  std::condition_variable came_;
+};
+
+}  // namespace polyphony::exec

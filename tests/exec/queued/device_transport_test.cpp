@@ -1,0 +1,186 @@
+// The transport of ranks with a GPU each, on queued devices and with a double of NCCL's groups.
+#include "exec/network/device_transport.h"
+
+#include <doctest/doctest.h>
+
+#include "exec/transport/in_process.h"
+#include "shared/plan/lower.h"
+#include "shared/program/message_order.h"
+#include "tests/exec/parity/parity.h"
+#include "tests/exec/queued/queued_backend.h"
+
+namespace polyphony::exec::testing {
+
+using torch::Tensor;
+
+namespace {
+
+// Owned by somebody else.
+class Borrowed : public Transport {
+ public:
+  explicit Borrowed(Transport& inner) : inner_(inner) {}
+  Rank rank() const override { return inner_.rank(); }
+  int world_size() const override { return inner_.world_size(); }
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override {
+    return inner_.make_group(name, members);
+  }
+  void exchange(const std::vector<Transfer>& transfers) override { inner_.exchange(transfers); }
+  void barrier() override { inner_.barrier(); }
+  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
+  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
+  void abort(const std::string& reason) override { inner_.abort(reason); }
+
+ private:
+  Transport& inner_;
+};
+
+// `world`: what groups of one run are called by, so that runs do not meet.
+std::unique_ptr<Transport> device_transport(Transport& inner, torch::Device device,
+                                            const std::string& world, bool in_order,
+                                            Seconds patience = Seconds(60)) {
+  DeviceCalls calls;
+  calls.connect = [=](const std::string& name, int index, int size) {
+    return queued_backend(world + name, index, size, device, patience);
+  };
+  calls.guarded = [](const std::string&, const std::function<void()>& call) { call(); };
+  calls.await = [](const c10::Stream& stream) { stream.synchronize(); };
+  return std::make_unique<DeviceTransport>(std::make_unique<Borrowed>(inner), calls, in_order);
+}
+
+void on_devices(int ranks, bool in_order,
+                const std::function<void(Transport&, torch::Device)>& body) {
+  static int worlds = 0;
+  const std::string world = "world " + std::to_string(++worlds) + "/";
+  exec::run_in_process(ranks, [&](Transport& inner) {
+    const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
+    const auto transport = device_transport(inner, device, world, in_order);
+    try {
+      body(*transport, device);
+      drain(device);
+    } catch (const std::exception& error) {
+      inner.abort(error.what());
+      wait_idle(device);
+      throw;
+    }
+  });
+}
+
+std::vector<Rank> everyone(int ranks) {
+  std::vector<Rank> all;
+  for (int rank = 0; rank < ranks; ++rank) all.emplace_back(static_cast<std::size_t>(rank));
+  return all;
+}
+
+// Rank r has r + 1, r + 2, ...
+Tensor numbers(std::int64_t count, int rank, torch::Device device) {
+  return torch::arange(count, torch::kFloat64).add(rank + 1).to(device);
+}
+
+}  // namespace
+
+TEST_SUITE("queued device") {
+  TEST_CASE("collectives of devices are what their ranks' numbers say, in any order of sums") {
+    for (const bool in_order : {false, true}) {
+      CAPTURE(in_order);
+      on_devices(3, in_order, [](Transport& transport, torch::Device device) {
+        const int me = static_cast<int>(transport.rank().value);
+        const auto group = transport.make_group("all", everyone(3));
+        delay_kernels(100, 5);
+        // 1 + 2 + 3 and three more for each place
+        Tensor sum = numbers(4, me, device);
+        group->all_reduce(sum, Reduction::sum);
+        Tensor largest = numbers(4, me, device);
+        group->all_reduce(largest, Reduction::max);
+        // uneven parts: 2, 1, 2 of [0 .. 5)
+        const std::vector<std::int64_t> counts{2, 1, 2};
+        const std::int64_t mine = counts[static_cast<std::size_t>(me)];
+        Tensor all = torch::empty({5}, sum.options());
+        group->all_gather(numbers(mine, 10 * me, device), all, counts);
+        Tensor part = torch::empty({mine}, sum.options());
+        group->reduce_scatter(numbers(5, me, device), part, counts);
+        Tensor even = torch::empty({2}, sum.options());
+        group->reduce_scatter(numbers(6, me, device), even, {2, 2, 2});
+        // i sends j: i + j + 1 numbers
+        std::vector<std::int64_t> sent, received;
+        for (int peer = 0; peer < 3; ++peer) {
+          sent.push_back(me + peer + 1);
+          received.push_back(me + peer + 1);
+        }
+        Tensor out = torch::full({3 * me + 6}, static_cast<double>(me), sum.options());
+        Tensor in = torch::empty({3 * me + 6}, sum.options());
+        group->all_to_all(out, in, sent, received);
+        CHECK(torch::equal(sum.cpu(), torch::tensor({6., 9., 12., 15.}, torch::kFloat64)));
+        CHECK(torch::equal(largest.cpu(), torch::tensor({3., 4., 5., 6.}, torch::kFloat64)));
+        CHECK(torch::equal(all.cpu(), torch::tensor({1., 2., 11., 21., 22.}, torch::kFloat64)));
+        const Tensor sums = torch::arange(6, torch::kFloat64).mul(3).add(6);
+        CHECK(torch::equal(part.cpu(), sums.narrow(0, me == 0 ? 0 : me + 1, mine)));
+        CHECK(torch::equal(even.cpu(), sums.narrow(0, 2 * me, 2)));
+        CHECK(in.sum().item<double>() == (me + 2) * 1.0 + (me + 3) * 2.0);
+        delay_kernels(0, 0);
+      });
+    }
+  }
+
+  TEST_CASE("messages come in the order of their channel, whatever other channels do") {
+    on_devices(2, false, [](Transport& transport, torch::Device device) {
+      const bool sends = transport.rank() == Rank(0);
+      Tensor a = torch::full({3}, sends ? 1.0 : 0.0, device),
+             b = torch::full({2}, sends ? 2.0 : 0.0, device), own = torch::full({2}, 7.0, device),
+             back = torch::zeros({2}, device);
+      const auto one = [&](const Tensor& tensor, std::uint64_t tag, const std::string& channel) {
+        transport.exchange({{tensor, Rank(sends ? 1u : 0u), tag, sends, channel}});
+      };
+      one(a, 1, "forward");
+      one(b, 2, "forward");
+      transport.exchange({{own, transport.rank(), 9, true, "forward"}});
+      transport.exchange({{back, transport.rank(), 9, false, "forward"}});
+      CHECK(a.sum().item<float>() == 3);
+      CHECK(b.sum().item<float>() == 4);
+      CHECK(back.sum().item<float>() == 14);
+    });
+  }
+
+  TEST_CASE("a member that does not come, and calls that differ, are errors that say which") {
+    exec::run_in_process(2, [](Transport& inner) {
+      const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
+      const auto transport = device_transport(inner, device, "faults/", false, Seconds(0.3));
+      const auto group = transport->make_group("pair", everyone(2));
+      Tensor x = torch::ones({4}, device), y = torch::ones({2}, device);
+      group->all_reduce(inner.rank() == Rank(0) ? x : y, Reduction::sum);
+      CHECK_THROWS_WITH(drain(device), doctest::Contains("all-reduce of"));
+      inner.barrier();
+      const auto alone = transport->make_group("alone", everyone(2));
+      if (inner.rank() == Rank(0)) {
+        alone->all_reduce(x, Reduction::sum);
+        CHECK_THROWS_WITH(drain(device), doctest::Contains("member 1 did not come"));
+      }
+      inner.barrier();
+    });
+  }
+
+  TEST_CASE("layouts over groups that queue, each stream by a thread of its own") {
+    int mixed = 0;
+    for (const Case& c : parity_cases()) {
+      INFO(c.name);
+      const Scenario scenario = make_scenario(c);
+      const Program program = lower(scenario, c.layout, make_plan(scenario, c.layout),
+                                    make_dataset(c, scenario)->batch(0));
+      if (!out_of_order(program).empty()) {
+        ++mixed;
+        continue;
+      }
+      Outcome outcome;
+      on_devices(world_size(c.layout), c.name.size() % 2 == 0,
+                 [&](Transport& transport, torch::Device device) {
+                   const Outcome mine = run_case(transport, c, device);
+                   if (transport.rank() == Rank(0)) outcome = mine;
+                 });
+      CHECK(complaint(c, outcome) == "");
+    }
+    CHECK(mixed ==
+          1);  // two works of an encoder's turn, whose rows the language module takes second first
+  }
+}
+
+}  // namespace polyphony::exec::testing
