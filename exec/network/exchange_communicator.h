@@ -1,6 +1,6 @@
 // A group's collectives as the contract of exec/transport/communicator.h wants them: arguments checked, the
 // way chosen, and, when a member is lost, who. The work is exec/network/peer_exchange.h's. Internal to
-// exec/network/gloo.cpp and exec/network/nccl.cpp.
+// exec/network/gloo.cpp.
 #pragma once
 
 #include <memory>

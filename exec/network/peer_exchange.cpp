@@ -16,25 +16,20 @@ std::uint32_t code(Kind kind, Element element, Reduction reduction = Reduction::
          static_cast<std::uint32_t>(reduction);
 }
 
-}  // namespace
+// Bytes of an all-reduce up to which everyone sends everything to everyone: one round trip instead of two.
+// Measured over 2 cores (tests/exec/transport/transport_bench.cpp): half the time up to 64 KiB on 2 ranks and up
+// to 16 KiB on 8.
+constexpr std::size_t kGatherBytes = 16 << 10;
+// Memory for what the others send: longer sums go piece by piece.
+constexpr std::size_t kPieceBytes = 16 << 20;
 
-PeerExchange::Limits PeerExchange::limits() const {
-  // One round trip instead of two. Measured over 2 cores (tests/exec/transport/transport_bench.cpp): half the
-  // time up to 64 KiB on 2 ranks and up to 16 KiB on 8.
-  constexpr std::size_t kGatherBytes = 16 << 10, kPieceBytes = 16 << 20;
-  return {kGatherBytes, kPieceBytes};
-}
-
-void PeerExchange::add(Element element, Reduction reduction,
-                       const std::vector<const std::byte*>& sources, std::byte* destination,
-                       std::size_t count) {
+void add(Element element, Reduction reduction, const std::vector<const std::byte*>& sources,
+         std::byte* destination, std::size_t count) {
   const std::array<std::byte*, 1> destinations{destination};
   reduce(element, reduction, sources, destinations, count);
 }
 
-void PeerExchange::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  copy_bytes(to, from, bytes);
-}
+}  // namespace
 
 std::byte* PeerExchange::inbox(std::size_t bytes) {
   if (inbox_.size() < bytes) inbox_.resize(bytes);
@@ -79,8 +74,8 @@ void PeerExchange::scatter_add_and_gather(Element element, Reduction reduction, 
 
 void PeerExchange::all_reduce(Element element, Reduction reduction, std::byte* data,
                               std::size_t bytes) {
-  if (bytes <= limits().gather) return gather_and_add(element, reduction, data, bytes);
-  const std::size_t piece = limits().piece;
+  if (bytes <= kGatherBytes) return gather_and_add(element, reduction, data, bytes);
+  constexpr std::size_t piece = kPieceBytes;
   for (std::size_t done = 0; done < bytes; done += piece)
     scatter_add_and_gather(element, reduction, data + done, std::min(piece, bytes - done));
 }
@@ -95,13 +90,13 @@ void PeerExchange::all_gather(Element element, const std::byte* mine, std::byte*
                      .in_bytes = parts.bytes(peer)};
   }
   exchange(parcels, code(Kind::all_gather, element));
-  copy(all + parts.begin(index_), mine, parts.bytes(index_));
+  copy_bytes(all + parts.begin(index_), mine, parts.bytes(index_));
 }
 
 void PeerExchange::reduce_scatter(Element element, const std::byte* all, std::byte* mine,
                                   const Parts& parts) {
   const std::size_t width = size_of(element);
-  const std::size_t step = limits().piece / size_ / width * width;  // of each part in one piece
+  const std::size_t step = kPieceBytes / size_ / width * width;  // of each part in one piece
   const auto left = [&](std::size_t member, std::size_t done) {
     return std::min(step, parts.bytes(member) - std::min(done, parts.bytes(member)));
   };
@@ -131,7 +126,7 @@ void PeerExchange::all_to_all(Element element, const std::byte* send, const Part
                      .in_bytes = in.bytes(peer)};
   }
   exchange(parcels, code(Kind::all_to_all, element));
-  copy(receive + in.begin(index_), send + out.begin(index_), in.bytes(index_));
+  copy_bytes(receive + in.begin(index_), send + out.begin(index_), in.bytes(index_));
 }
 
 }  // namespace polyphony::exec

@@ -34,28 +34,17 @@ class PeerExchange {
 
   void all_reduce(Element element, Reduction reduction, std::byte* data, std::size_t bytes);
   // `mine` may lie in its place in `all`; as in exec/transport/communicator.h for the others.
-  virtual void all_gather(Element element, const std::byte* mine, std::byte* all,
-                          const Parts& parts);
+  void all_gather(Element element, const std::byte* mine, std::byte* all, const Parts& parts);
   void reduce_scatter(Element element, const std::byte* all, std::byte* mine, const Parts& parts);
   void all_to_all(Element element, const std::byte* send, const Parts& out, std::byte* receive,
                   const Parts& in);
 
  protected:
-  struct Limits {
-    std::size_t gather;  // bytes of an all-reduce up to which everyone sends everything to everyone
-    std::size_t piece;   // memory for what the others send: longer sums go piece by piece
-  };
   // One parcel per member, its own ignored. `kind` tells different calls apart.
   virtual void exchange(const std::vector<Parcel>& parcels, std::uint32_t kind) = 0;
-  // Where the parcels' memory is; here: the host's.
-  virtual Limits limits() const;
-  virtual std::byte* inbox(std::size_t bytes);  // kept until the next call
-  virtual void add(Element element, Reduction reduction,
-                   const std::vector<const std::byte*>& sources, std::byte* destination,
-                   std::size_t count);
-  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
  private:
+  std::byte* inbox(std::size_t bytes);  // kept until the next call
   void gather_and_add(Element element, Reduction reduction, std::byte* data, std::size_t bytes);
   void scatter_add_and_gather(Element element, Reduction reduction, std::byte* data,
                               std::size_t bytes);

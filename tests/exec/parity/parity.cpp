@@ -64,14 +64,14 @@ class Trainee {
       const std::map<WorkId, WorkInput> inputs =
           pack_inputs(ops, transport_.rank(), *dataset_,
                       {scenario_.data.seed, static_cast<std::uint64_t>(step)}, device_);
-      if (!device_.is_cpu()) take_counts(device_);
+      if (device_.is_privateuseone()) take_counts(device_);
       const InputOf input_of = [&](WorkId work) -> const WorkInput& { return inputs.at(work); };
       transport.take();
       ledger.begin_step();
       measured = std::make_unique<LedgerScope>(&ledger);
       const StepScalars got = runner.train_step(ops, input_of, scenario_.training.learning_rate);
       measured.reset();
-      if (!device_.is_cpu()) counts.push_back(take_counts(device_));
+      if (device_.is_privateuseone()) counts.push_back(take_counts(device_));
       const Traffic traffic = transport.take();
       if (const std::string wrong = wrong_traffic(ops, transport.rank(), traffic); !wrong.empty())
         throw std::runtime_error(case_.name + ": " + wrong);

@@ -3,11 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include "exec/network/device.h"
 #include "exec/transport/in_process.h"
+#include "exec/transport/staged.h"
 #include "shared/plan/lower.h"
 #include "shared/program/message_order.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/queued/queued_backend.h"
+#include "tests/exec/transport/on_device.h"
+#include "tests/exec/transport/transport_behaviour.h"
 
 namespace polyphony::exec::testing {
 
@@ -122,6 +126,14 @@ TEST_SUITE("queued device") {
     }
   }
 
+  TEST_CASE(
+      "every behaviour of transports holds over groups that queue, but for tags in any order") {
+    on_devices(3, true, [](Transport& transport, torch::Device device) {
+      OnDeviceTransport on_device(transport, device);
+      all_behaviours(on_device);
+    });
+  }
+
   TEST_CASE("messages come in the order of their channel, whatever other channels do") {
     on_devices(2, false, [](Transport& transport, torch::Device device) {
       const bool sends = transport.rank() == Rank(0);
@@ -180,6 +192,27 @@ TEST_SUITE("queued device") {
     }
     CHECK(mixed ==
           1);  // two works of an encoder's turn, whose rows the language module takes second first
+  }
+}
+
+// Real ones: what scripts/first_gpu_hour runs. Ranks share the GPU, and exchange through the host's memory.
+TEST_SUITE("machine's GPU") {
+  TEST_CASE("layouts compute the reference's step") {
+    const torch::Device device = choose_device("", LaunchEnv{});
+    if (device.is_cpu()) {
+      MESSAGE("this machine or this build has no GPU: skipped");
+      return;
+    }
+    for (const Case& c : parity_cases()) {
+      INFO(c.name);
+      Outcome outcome;
+      exec::run_in_process(world_size(c.layout), [&](Transport& inner) {
+        StagedTransport transport(std::make_unique<Borrowed>(inner));
+        const Outcome mine = run_case(transport, c, device);
+        if (inner.rank() == Rank(0)) outcome = mine;
+      });
+      CHECK(complaint(c, outcome) == "");
+    }
   }
 }
 

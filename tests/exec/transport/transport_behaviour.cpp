@@ -205,8 +205,10 @@ void serves_several_threads(Transport& transport) {
         const torch::Tensor sent =
             torch::full({count}, transport.rank().value + 0.25 * static_cast<double>(round));
         torch::Tensor got = torch::zeros({count});
-        transport.exchange({{.tensor = sent, .peer = next, .tag = thread, .sends = true},
-                            {.tensor = got, .peer = previous, .tag = thread, .sends = false}});
+        const std::string ring = std::to_string(thread);
+        transport.exchange(
+            {{.tensor = sent, .peer = next, .tag = thread, .sends = true, .channel = ring},
+             {.tensor = got, .peer = previous, .tag = thread, .sends = false, .channel = ring}});
         require(torch::equal(
                     got, torch::full({count}, previous.value + 0.25 * static_cast<double>(round))),
                 "ring message");
@@ -239,7 +241,7 @@ void all_behaviours(Transport& transport) {
   adds_and_finds_maxima(transport);
   gives_all_the_same_bits(transport);
   runs_several_groups_at_once(transport);
-  matches_tags_in_any_order(transport);
+  if (!transport.matches_in_order()) matches_tags_in_any_order(transport);
   sends_to_itself(transport);
   moves_nothing(transport);
   serves_several_threads(transport);
