@@ -1,4 +1,5 @@
 #include "sim/replay/kernel_replay.h"
+#include "sim/replay/middle_step.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,15 +39,6 @@ Moments moments_of(const traces::RecordedGraph& recorded, const traces::ChangedL
   Moments moments{traces::play(recorded.graph, lags.lags), {}};
   moments.windows = traces::step_windows(recorded.graph, moments.times);
   return moments;
-}
-
-// The upper of two middles, where no step is the median.
-std::size_t middle_of(const std::vector<Seconds>& steps) {
-  std::vector<std::size_t> order(steps.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return steps[a] < steps[b]; });
-  return order[order.size() / 2];
 }
 
 PlayedKernels played(const traces::RecordedGraph& recorded, const traces::RankSet& ranks,

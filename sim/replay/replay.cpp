@@ -8,6 +8,7 @@
 #include "shared/plan/plan.h"
 #include "shared/statistics.h"
 #include "shared/text/figure_text.h"
+#include "sim/replay/middle_step.h"
 #include "sim/replay/replayer.h"
 #include "traces/replay/activity_class.h"
 
@@ -69,15 +70,6 @@ std::variant<Played, Infeasible> play_all(const Replayer& replayer,
         all.mixture[label][origin] += by[origin];
   }
   return all;
-}
-
-// The upper of two middles, where no step is the median.
-std::size_t middle_of(const std::vector<Seconds>& steps) {
-  std::vector<std::size_t> order(steps.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return steps[a] < steps[b]; });
-  return order[order.size() / 2];
 }
 
 ReplayedRun shown(const Played& played, const std::vector<PlayedProgram>& programs,
