@@ -165,7 +165,7 @@ class QueuedBackend : public c10d::Backend {
       : Backend(index, size),
         meeting_(std::move(meeting)),
         device_(device),
-        stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)) {}
+        stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true)) {}
   const std::string getBackendName() const override { return "queued"; }
 
   using Handle = c10::intrusive_ptr<c10d::Work>;

@@ -29,7 +29,7 @@ std::atomic<SeededFault> fault{SeededFault::none};
 struct DeviceState {
   std::mutex mutex;
   std::map<c10::StreamId, std::unique_ptr<Queue>> queues;
-  std::int64_t next = 0;
+  std::array<std::int64_t, 2> next{};  // of the pool, and of the one of high priority
   QueuedCounts counts;
 };
 // Threads outlive main(): never destroyed.
@@ -247,10 +247,11 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return stream(device, current_stream(numbered(device).index()));
   }
   c10::Stream getDefaultStream(c10::Device device) const override { return stream(device, 0); }
-  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority) const override {
     DeviceState& at = state(numbered(device).index());
     const std::scoped_lock lock(at.mutex);
-    return stream(device, 1 + at.next++ % kPool);
+    const std::int64_t next = at.next[high_priority ? 1 : 0]++ % kPool;
+    return stream(device, 1 + next + (high_priority ? kPool : 0));
   }
   c10::Stream getNewStream(c10::Device device, int) const override {
     return getStreamFromGlobalPool(device, false);
