@@ -1,6 +1,7 @@
-// Numbers of the host on a rank's device, where the host does not wait for them: through pinned memory, behind what
-// the current stream has to do. On a CPU they are there.
+// What code needs of a device that runs behind the host, whichever it is.
 #pragma once
+
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <vector>
 
@@ -8,6 +9,16 @@
 
 namespace polyphony::exec {
 
+// Of this thread; the one that computes.
+inline c10::Stream current_stream(torch::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+}
+inline c10::Stream default_stream(torch::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getDefaultStream(device);
+}
+
+// Numbers of the host on the device, where the host does not wait for them: through pinned memory, behind what the
+// current stream has to do. On a CPU they are there.
 inline torch::Tensor on_device(const torch::Tensor& host, torch::Device device) {
   return device.is_cpu() ? host : host.pin_memory().to(device, /*non_blocking=*/true);
 }

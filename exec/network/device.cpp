@@ -1,6 +1,5 @@
 #include "exec/network/device.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <unistd.h>
 
 #include "exec/network/gloo.h"

@@ -1,10 +1,10 @@
 #include "exec/network/device_transport.h"
 
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <set>
 
+#include "exec/on_device.h"
 #include "exec/transport/staged.h"
 #include "shared/error.h"
 
@@ -47,10 +47,6 @@ class TwoWays : public Communicator {
   std::function<void(const std::function<void()>&)> guarded_;
 };
 
-c10::Stream current_stream(const Tensor& tensor) {
-  return c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device());
-}
-
 }  // namespace
 
 std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& name,
@@ -82,7 +78,7 @@ DeviceBackend DeviceTransport::link(const std::string& channel, Rank source, Ran
 void DeviceTransport::leave(const Transfer& transfer) {
   const auto made = std::make_shared<c10::Event>(transfer.tensor.device().type());
   const Tensor copy = transfer.tensor.clone();
-  made->record(current_stream(copy));
+  made->record(current_stream(copy.device()));
   {
     const std::scoped_lock lock(mutex_);
     left_[transfer.tag] = {copy, made};
@@ -97,7 +93,7 @@ void DeviceTransport::take(const Transfer& transfer) {
     came_.wait(lock, [&] { return left_.contains(transfer.tag); });
     left = left_.extract(transfer.tag).mapped();
   }
-  const c10::Stream here = current_stream(transfer.tensor);
+  const c10::Stream here = current_stream(transfer.tensor.device());
   left.made->block(here);
   left.tensor.record_stream(here);
   Tensor into = transfer.tensor;

@@ -1,10 +1,9 @@
 #include "exec/parameters/held_parameters.h"
 
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/held_sizes.h"
 
@@ -241,8 +240,7 @@ void HeldParameters::release() {
 void HeldParameters::use_here() {
   const auto use = [](const Tensor& tensor) {
     if (!tensor.defined() || tensor.is_cpu() || tensor.numel() == 0) return;
-    tensor.record_stream(
-        c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()));
+    tensor.record_stream(current_stream(tensor.device()));
   };
   use(gradient_);
   for (const Flat* flat : {&trained_, &frozen_}) use(flat->whole);

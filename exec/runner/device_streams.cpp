@@ -5,18 +5,11 @@
 #include <functional>
 #include <queue>
 
+#include "exec/on_device.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
-namespace {
-
-c10::Stream default_stream(torch::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getDefaultStream(device);
-}
-
-}  // namespace
-
 DeviceStreams::DeviceStreams(torch::Device device)
     : device_(device), compute_(default_stream(device)) {}
 

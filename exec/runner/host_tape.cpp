@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -50,7 +51,7 @@ void HostTape::to_host() {
   for (const c10::Storage& storage : storages_) {
     if (!storage.device().is_cpu()) {
       const c10::impl::VirtualGuardImpl device(storage.device_type());
-      device.recordDataPtrOnStream(storage.data_ptr(), device.getStream(storage.device()));
+      device.recordDataPtrOnStream(storage.data_ptr(), current_stream(storage.device()));
       pinned_.push_back(torch::empty({static_cast<std::int64_t>(storage.nbytes())},
                                      torch::dtype(torch::kUInt8).pinned_memory(true)));
       pinned_.back().copy_(bytes_of(storage), /*non_blocking=*/true);
@@ -79,7 +80,7 @@ void HostTape::to_device() {
     }
     // Of the copies' stream, but given up by those who compute.
     const c10::impl::VirtualGuardImpl device(storage.device_type());
-    device.recordDataPtrOnStream(storage.data_ptr(), device.getDefaultStream(storage.device()));
+    device.recordDataPtrOnStream(storage.data_ptr(), default_stream(storage.device()));
     bytes_of(storage).copy_(pinned_[s], /*non_blocking=*/true);
   }
   *this = {};  // the graph has them

@@ -1,0 +1,100 @@
+// What a Runner is made of: internal to exec/runner/runner.cpp (streams, threads, what callers ask) and
+// exec/runner/runner_ops.cpp (what each kind of op does).
+#pragma once
+
+#include <c10/core/StreamGuard.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/on_device.h"
+#include "exec/runner/chunk_set.h"
+#include "exec/runner/device_streams.h"
+#include "exec/runner/runner.h"
+#include "exec/runner/step_state.h"
+#include "exec/runner/stream_thread.h"
+
+namespace polyphony::exec {
+
+struct Runner::Impl {
+  Transport& transport;
+  Training training;
+  Rank rank;
+  RunnerOptions options;
+  ChunkSet chunks;
+  std::int64_t updates = 0;  // AdamW's steps
+  std::map<std::string, std::unique_ptr<StreamThread>> threads;
+  std::optional<DeviceStreams> streams;  // none on CPUs
+  std::vector<OpTime> times;
+  bool timed = true;  // a device's are read when asked for
+
+  // Of the step that runs.
+  StepState* state = nullptr;
+  const Inputs* inputs = nullptr;
+  const Pace* pace = nullptr;
+  bool evaluating = false;
+  double rate = 0;
+  // One double, of this rank's heads; added to by the compute stream, read by the op that sums over
+  // the world, which waits for it.
+  torch::Tensor loss;
+  // Whether all is finite of what ops of this rank made for others, in their order; likewise.
+  std::vector<std::pair<OpId, torch::Tensor>> finite;
+  StepScalars scalars;
+  std::map<WorkId, torch::Tensor> predictions;
+
+  Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
+       const RunnerOptions& options_)
+      : transport(transport_),
+        training(scenario.training),
+        rank(transport_.rank()),
+        options(options_),
+        chunks(transport_, scenario, structure, options_.perturb, options_.device) {
+    if (!options.device.is_cpu()) streams.emplace(options.device);
+  }
+  void run(const Program& program);
+  void run_threads(const StepState& step);
+  void run_ops(const std::vector<OpId>& ops);
+  void run_op(OpId id, const Op& op);
+  // Paced ops sleep, and a GPU's work is not the processor's.
+  bool computes_on_processor(const Op& op) const {
+    const bool computes =
+        std::holds_alternative<Compute>(op.what) || std::holds_alternative<Update>(op.what);
+    return computes && options.device.is_cpu() && (pace == nullptr || pace->empty());
+  }
+  void perform(OpId id, const Op& op);
+  void compute(OpId id, const Op& op, const Compute& what);
+  void forward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
+  void backward(OpId id, const Op& op, const Compute& what, HeldChunk& held);
+  void exchange(const Op& op, const Exchange& what);
+  void collective(const Collective& what);
+  void host_copy(const Op& op, const HostCopy& what);
+  void update();
+  torch::Tensor step_scalars();
+  void take_scalars(const torch::Tensor& values);
+  void note_finite(OpId id, const torch::Tensor& made);
+  std::string not_finite() const;
+  void use_here(const torch::Tensor& tensor) const;
+  torch::Tensor take(BufferId buffer);
+  torch::Tensor empty_rows(std::int64_t width) const { return torch::zeros({0, width}, format()); }
+  torch::TensorOptions format() const {
+    return torch::dtype(torch_dtype(state->program().precision)).device(options.device);
+  }
+  template <class Visit>
+  void each_use(const Op& op, Use use, BufferKind kind, Visit visit) const;
+};
+
+template <class Visit>
+void Runner::Impl::each_use(const Op& op, Use use, BufferKind kind, Visit visit) const {
+  const Program& program = state->program();
+  for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u) {
+    const BufferUse& entry = program.buffer_uses[u];
+    const Buffer& buffer = program.buffers[entry.buffer.value];
+    if (entry.use == use && buffer.kind == kind) visit(entry.buffer, buffer);
+  }
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,259 @@
+// What each kind of op does (exec/runner/runner.h).
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "exec/runner/runner_impl.h"
+#include "exec/system/process.h"
+#include "shared/error.h"
+#include "shared/layers/expand.h"
+#include "shared/program/expand_op.h"
+#include "shared/program/message_order.h"
+
+namespace polyphony::exec {
+
+// What another stream has made is used on the device's current one.
+void Runner::Impl::use_here(const torch::Tensor& tensor) const {
+  if (!streams || !tensor.defined()) return;
+  tensor.record_stream(current_stream(options.device));
+}
+
+// A boundary tensor for its only reader; one that nothing was sent for is zeros.
+torch::Tensor Runner::Impl::take(BufferId id) {
+  torch::Tensor tensor = std::exchange(state->tensor(id), torch::Tensor());
+  use_here(tensor);
+  const Buffer& buffer = state->program().buffers[id.value];
+  return tensor.defined() ? tensor : torch::zeros({buffer.rows, buffer.width}, format());
+}
+
+void Runner::Impl::note_finite(OpId id, const torch::Tensor& made) {
+  if (made.defined()) finite.emplace_back(id, made.isfinite().all());
+}
+
+// The first op of this rank that made a number which is not finite, in words; empty: none.
+std::string Runner::Impl::not_finite() const {
+  const Program& program = state->program();
+  for (const auto& [id, all] : finite) {
+    if (all.item<bool>()) continue;
+    std::string text = describe(program, id) + ", samples";
+    const Work& work = program.works[std::get<Compute>(program.ops[id.value].what).work.value];
+    for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i)
+      text += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
+    return text;
+  }
+  return {};
+}
+
+void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
+  const Seconds start = steady_now();
+  HeldChunk& held = chunks.at(what.module, what.layers);
+  held.chunk->take_issued();
+  for (HeldGroup& group : held.parameters) group.store->use_here();
+  const auto open_gradients = [&] {
+    for (HeldGroup& group : held.parameters) group.store->open_gradient();
+  };
+  switch (what.phase) {
+    case Phase::forward:
+      forward(id, op, what, held);
+      break;
+    case Phase::recompute:
+      POLYPHONY_CHECK(false, describe(state->program(), id) << ": backwards recompute themselves");
+      break;
+    case Phase::backward:
+      open_gradients();
+      backward(id, op, what, held);
+      break;
+    case Phase::backward_input:
+      backward(id, op, what, held);
+      break;
+    case Phase::backward_weight:
+      open_gradients();
+      held.chunk->backward_weight(what.work.value);
+      break;
+  }
+  each_use(op, Use::free, BufferKind::parameter, [&](BufferId, const Buffer&) {
+    for (HeldGroup& group : held.parameters) group.store->release();
+  });
+  // What was read is gone already; what was written for nobody (another replica sends) goes here.
+  for (const BufferKind kind : {BufferKind::boundary, BufferKind::boundary_gradient})
+    each_use(op, Use::free, kind,
+             [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = torch::Tensor(); });
+  if (options.check_collectives && !evaluating) {
+    const std::vector<InnerCollective> issued = held.chunk->take_issued();
+    const std::vector<InnerCollective> expected = expand(state->program(), id).collectives;
+    POLYPHONY_CHECK(issued == expected, describe(state->program(), id)
+                                            << " issued " << issued.size()
+                                            << " collectives, its expansion has " << expected.size()
+                                            << " or other sizes");
+  }
+  if (pace && !pace->empty())
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(start +
+                                                                        (*pace)[id.value])));
+}
+
+void Runner::Impl::forward(OpId id, const Op& op, const Compute& what, HeldChunk& held) {
+  const WorkInput& data = (*inputs)(what.work);
+  std::vector<torch::Tensor> arrived;
+  for (const ChunkInput& input : held.inputs) arrived.push_back(empty_rows(input.width));
+  each_use(op, Use::read, BufferKind::boundary,
+           [&](BufferId buffer, const Buffer& b) { arrived[b.slot] = take(buffer); });
+  const bool language =
+      state->program().model.modules[what.module.value].kind == ModuleKind::language;
+  if (held.head && evaluating) {
+    if (language) predictions[what.work] = held.chunk->predict(arrived, data);
+    return;
+  }
+  HostTape* const away = evaluating ? nullptr : state->away(op);
+  std::optional<TapeWatch> watch;
+  if (away) watch.emplace(options.device.type());
+  const torch::Tensor output = held.chunk->forward(what.work.value, arrived, data, what.recipe);
+  if (away) *away = watch->tape(output);
+  if (evaluating || !needs_backward(state->program().model, what.module))
+    held.chunk->drop(what.work.value);
+  if (!evaluating) note_finite(id, output);
+  if (held.head) {
+    if (held.group.shard.tensor_index == 0) loss += output.detach();
+    return;
+  }
+  each_use(op, Use::write, BufferKind::boundary,
+           [&](BufferId buffer, const Buffer&) { state->tensor(buffer) = output; });
+}
+
+void Runner::Impl::backward(OpId id, const Op& op, const Compute& what, HeldChunk& held) {
+  torch::Tensor gradient;
+  each_use(op, Use::read, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer&) {
+    const torch::Tensor one = take(buffer);
+    gradient = gradient.defined() ? gradient + one : one;
+  });
+  const std::vector<torch::Tensor> gradients =
+      what.phase == Phase::backward ? held.chunk->backward(what.work.value, gradient)
+                                    : held.chunk->backward_input(what.work.value, gradient);
+  each_use(op, Use::write, BufferKind::boundary_gradient, [&](BufferId buffer, const Buffer& b) {
+    note_finite(id, gradients[b.slot]);
+    state->tensor(buffer) = gradients[b.slot];
+  });
+}
+
+void Runner::Impl::exchange(const Op& op, const Exchange& what) {
+  const Program& program = state->program();
+  bool last = false;  // nobody reads what it sends after it; a relay's is still to be computed with
+  for (std::uint32_t u = op.buffers.begin; u < op.buffers.end; ++u)
+    last |= program.buffer_uses[u].use == Use::free;
+  std::vector<Transfer> transfers;
+  transfers.reserve(what.messages.size());
+  const std::string channel = channel_of(program, op);
+  torch::Tensor whole;
+  for (std::uint32_t i = what.messages.begin; i < what.messages.end; ++i) {
+    const MessageId id = program.exchange_messages[i];
+    const Message& message = program.messages[id.value];
+    const Buffer& buffer = program.buffers[(what.sends ? message.from : message.to).value];
+    if (!whole.defined()) {
+      torch::Tensor& slot = state->tensor(what.sends ? message.from : message.to);
+      if (!what.sends)
+        slot = buffer.zeroed ? torch::zeros({buffer.rows, buffer.width}, format())
+                             : torch::empty({buffer.rows, buffer.width}, format());
+      use_here(slot);
+      whole = slot.contiguous();
+      slot = what.sends && last ? torch::Tensor() : whole;
+    }
+    POLYPHONY_CHECK(whole.size(0) == buffer.rows, "an exchange's buffer has " << buffer.rows
+                                                                              << " rows, tensor "
+                                                                              << whole.size(0));
+    const std::int64_t row = what.sends ? message.from_row : message.to_row;
+    transfers.push_back({whole.narrow(0, row, message.rows),
+                         what.sends ? message.destination : message.source, state->tag(id),
+                         what.sends, channel});
+  }
+  transport.exchange(transfers);
+}
+
+void Runner::Impl::host_copy(const Op& op, const HostCopy& what) {
+  each_use(op, what.to_host ? Use::write : Use::read, BufferKind::host,
+           [&](BufferId buffer, const Buffer&) {
+             HostTape& tape = state->host_tape(buffer);
+             what.to_host ? tape.to_host() : tape.to_device();
+           });
+}
+
+torch::Tensor Runner::Impl::step_scalars() {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor squares = torch::zeros_like(loss);
+  for (HeldChunk& held : chunks.all())
+    for (const HeldGroup& group : held.parameters)
+      if (group.store->trains() && group.counts) squares += group.store->squared_norm();
+  return torch::stack(
+      {loss, squares, (squares + loss).isfinite().logical_not().to(torch::kFloat64)});
+}
+
+// Here the host waits for a device.
+void Runner::Impl::take_scalars(const torch::Tensor& values) {
+  torch::Tensor here = values;
+  if (streams) {
+    here = torch::empty(values.sizes(), torch::dtype(torch::kFloat64).pinned_memory(true));
+    here.copy_(values, /*non_blocking=*/true);
+    transport.await(current_stream(options.device));
+  }
+  const double* v = here.const_data_ptr<double>();
+  scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
+  if (scalars.finite) return;
+  scalars.not_finite = not_finite();
+  for (HeldChunk& held : chunks.all())
+    for (const HeldGroup& group : held.parameters)
+      if (scalars.not_finite.empty() && group.store->trains()) {
+        const std::string name = group.store->not_finite();
+        if (!name.empty()) scalars.not_finite = "the gradient of " + name;
+      }
+}
+
+void Runner::Impl::collective(const Collective& what) {
+  Communicator& group = chunks.communicator(what.group);
+  if (what.purpose == Purpose::scalars) {
+    torch::Tensor values = step_scalars();
+    group.all_reduce(values, Reduction::sum);
+    take_scalars(values);
+    return;
+  }
+  HeldParameters& store = *chunks.of(state->program().params[what.params.value]).store;
+  store.use_here();
+  switch (what.purpose) {
+    case Purpose::gradients:
+      if (what.kind == CollectiveKind::reduce_scatter)
+        store.reduce_scatter(group);
+      else
+        store.all_reduce(group);
+      break;
+    case Purpose::partial_gradients:
+      store.reduce_partial(group);
+      break;
+    case Purpose::parameters:
+      store.gather(group);
+      break;
+    case Purpose::tied_gradients:
+      store.reduce_tied(group);
+      break;
+    case Purpose::scalars:
+      POLYPHONY_CHECK(false, name(what.purpose));
+  }
+}
+
+void Runner::Impl::update() {
+  if (transport.world_size() == 1) take_scalars(step_scalars());
+  // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs compare.
+  const double clip = training.clip_norm > 0
+                          ? std::min(1.0, training.clip_norm / (scalars.gradient_norm + 1e-6))
+                          : 1.0;
+  if (scalars.finite) ++updates;
+  const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon, training.weight_decay};
+  for (HeldChunk& held : chunks.all())
+    for (HeldGroup& group : held.parameters) {
+      if (!group.store->trains()) continue;
+      if (scalars.finite)
+        group.store->step(adamw, rate, clip, updates);
+      else
+        group.store->zero_gradient();
+    }
+}
+
+}  // namespace polyphony::exec
