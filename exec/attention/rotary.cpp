@@ -1,6 +1,6 @@
 #include "exec/attention/rotary.h"
-#include "exec/on_device.h"
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/rows.h"
 

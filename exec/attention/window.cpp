@@ -1,8 +1,8 @@
 #include "exec/attention/window.h"
-#include "exec/on_device.h"
 
 #include <algorithm>
 
+#include "exec/on_device.h"
 #include "shared/layers/rows.h"
 
 namespace polyphony::exec {

@@ -1,10 +1,10 @@
 #include "exec/layers/audio.h"
-#include "exec/on_device.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/parameters.h"
 

@@ -1,6 +1,6 @@
 #include "exec/layers/dispatch.h"
-#include "exec/on_device.h"
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/parameters.h"
 

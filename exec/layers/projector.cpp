@@ -1,8 +1,8 @@
 #include "exec/layers/projector.h"
-#include "exec/on_device.h"
 
 #include <numeric>
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/rows.h"
 

@@ -35,8 +35,7 @@ std::int64_t begin_of(const Counts& counts, int member) {
 }
 
 // Rows [members, n] in their order, bfloat16 kept wide.
-Tensor summed(const Tensor& rows, Reduction reduction) {
-  if (reduction == Reduction::max) return rows.amax(0);
+Tensor summed(const Tensor& rows) {
   const torch::Dtype narrow = rows.scalar_type();
   Tensor total = rows[0].to(narrow == torch::kBFloat16 ? torch::kFloat32 : narrow, false, true);
   for (std::int64_t row = 1; row < rows.size(0); ++row) total.add_(rows[row]);
@@ -51,7 +50,7 @@ void DeviceGroup::all_reduce(Tensor& tensor, Reduction reduction) {
   const torch::NoGradGuard no_grad;
   if (in_order_ && reduction == Reduction::sum) {
     for (std::int64_t first = 0; first < whole.numel(); first += kPiece)
-      add_in_order(whole.narrow(0, first, std::min(kPiece, whole.numel() - first)), reduction);
+      add_in_order(whole.narrow(0, first, std::min(kPiece, whole.numel() - first)));
     return;
   }
   c10d::AllreduceOptions options;
@@ -61,14 +60,14 @@ void DeviceGroup::all_reduce(Tensor& tensor, Reduction reduction) {
 }
 
 // Everyone adds an equal share, padded where the piece does not divide.
-void DeviceGroup::add_in_order(Tensor piece, Reduction reduction) {
+void DeviceGroup::add_in_order(Tensor piece) {
   const std::int64_t share = (piece.numel() + size() - 1) / size(), padded = share * size();
   Tensor send = piece;
   if (padded != piece.numel()) send = at::constant_pad_nd(piece, {0, padded - piece.numel()});
   Tensor parts = torch::empty({padded}, piece.options());
   Counts each(static_cast<std::size_t>(size()), share);
   order(backend_->alltoall_base(parts, send, each, each));
-  Tensor mine = summed(parts.view({size(), share}), reduction);
+  Tensor mine = summed(parts.view({size(), share}));
   order(backend_->_allgather_base(parts, mine));
   piece.copy_(parts.narrow(0, 0, piece.numel()));
 }
@@ -106,7 +105,7 @@ void DeviceGroup::reduce_scatter(const Tensor& all, Tensor& mine, const Counts& 
       Counts received(counts.size(), to.numel()), sent = counts;
       order(backend_->alltoall_base(parts, from, received, sent));
     }
-    const Tensor sum = summed(parts.view({size(), to.numel()}), Reduction::sum);
+    const Tensor sum = summed(parts.view({size(), to.numel()}));
     if (to.numel() > 0) to.copy_(sum);
     return;
   }

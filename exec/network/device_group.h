@@ -33,7 +33,7 @@ class DeviceGroup : public Communicator {
                   const std::vector<std::int64_t>& receive_counts) override;
 
  private:
-  void add_in_order(torch::Tensor piece, Reduction reduction);
+  void add_in_order(torch::Tensor piece);
 
   std::string name_;
   DeviceBackend backend_;

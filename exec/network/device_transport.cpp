@@ -2,7 +2,8 @@
 
 #include <c10/core/Event.h>
 
-#include <set>
+#include <algorithm>
+#include <chrono>
 
 #include "exec/on_device.h"
 #include "exec/transport/staged.h"
@@ -51,7 +52,7 @@ class TwoWays : public Communicator {
 
 std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& name,
                                                           const std::vector<Rank>& members) {
-  auto host = host_->make_group(name, members);
+  auto host = inner().make_group(name, members);
   if (members.size() == 1) return std::make_unique<StagedCommunicator>(std::move(host));
   DeviceBackend backend;
   calls_.guarded("joining group " + name,
@@ -86,11 +87,26 @@ void DeviceTransport::leave(const Transfer& transfer) {
   came_.notify_all();
 }
 
+void DeviceTransport::abort(const std::string& reason) {
+  {
+    const std::scoped_lock lock(mutex_);
+    aborted_ = true;
+  }
+  came_.notify_all();
+  ForwardingTransport::abort(reason);
+}
+
 void DeviceTransport::take(const Transfer& transfer) {
   Left left;
   {
     std::unique_lock lock(mutex_);
-    came_.wait(lock, [&] { return left_.contains(transfer.tag); });
+    const auto wakes = [&] { return aborted_ || left_.contains(transfer.tag); };
+    while (!came_.wait_for(lock, std::chrono::milliseconds(100), wakes)) {
+      lock.unlock();
+      calls_.guarded("a message to itself", [] {});  // throws when a peer is lost
+      lock.lock();
+    }
+    if (!left_.contains(transfer.tag)) throw LostPeer(rank(), "a message to itself never came");
     left = left_.extract(transfer.tag).mapped();
   }
   const c10::Stream here = current_stream(transfer.tensor.device());
@@ -115,7 +131,7 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
           .push_back(&transfer);
     }
   }
-  if (!of_host.empty()) host_->exchange(of_host);
+  if (!of_host.empty()) inner().exchange(of_host);
   if (pairs.empty()) return;
   const torch::NoGradGuard no_grad;
   calls_.guarded("a message", [&] {

@@ -16,7 +16,7 @@
 #include <tuple>
 
 #include "exec/network/device_group.h"
-#include "exec/transport/communicator.h"
+#include "exec/transport/forwarding.h"
 
 namespace polyphony::exec {
 
@@ -30,29 +30,23 @@ struct DeviceCalls {
   std::function<void(const c10::Stream& stream)> await;
 };
 
-class DeviceTransport : public Transport {
+class DeviceTransport : public ForwardingTransport {
  public:
   DeviceTransport(std::unique_ptr<Transport> host, DeviceCalls calls, bool in_order)
-      : host_(std::move(host)), calls_(std::move(calls)), in_order_(in_order) {}
+      : ForwardingTransport(std::move(host)), calls_(std::move(calls)), in_order_(in_order) {}
 
-  Rank rank() const override { return host_->rank(); }
-  int world_size() const override { return host_->world_size(); }
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
   bool matches_in_order() const override { return true; }
   void await(const c10::Stream& stream) override { calls_.await(stream); }
-  void barrier() override { host_->barrier(); }
-  void post(const std::string& key, const std::string& bytes) override { host_->post(key, bytes); }
-  std::string fetch(const std::string& key) override { return host_->fetch(key); }
-  void abort(const std::string& reason) override { host_->abort(reason); }
+  void abort(const std::string& reason) override;
 
  private:
   DeviceBackend link(const std::string& channel, Rank source, Rank destination);
   void leave(const Transfer& transfer);
   void take(const Transfer& transfer);
 
-  std::unique_ptr<Transport> host_;
   DeviceCalls calls_;
   bool in_order_;
   std::mutex mutex_;
@@ -63,7 +57,8 @@ class DeviceTransport : public Transport {
     std::shared_ptr<c10::Event> made;
   };
   std::map<std::uint64_t, Left> left_;
-  std::condition_variable came_;
+  bool aborted_ = false;          // likewise
+  std::condition_variable came_;  // a message to oneself, or the end
 };
 
 }  // namespace polyphony::exec

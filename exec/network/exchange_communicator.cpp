@@ -8,8 +8,8 @@
 namespace polyphony::exec {
 
 std::byte* ExchangeCommunicator::memory(const torch::Tensor& tensor) const {
-  POLYPHONY_CHECK(tensor.defined() && tensor.is_contiguous() && tensor.device().type() == type_,
-                  "group " << name_ << " needs contiguous tensors on " << type_);
+  POLYPHONY_CHECK(tensor.defined() && tensor.is_contiguous() && tensor.is_cpu(),
+                  "group " << name_ << " needs contiguous tensors of the host");
   return static_cast<std::byte*>(tensor.data_ptr());
 }
 

@@ -17,12 +17,10 @@ class ExchangeCommunicator : public Communicator {
     std::unique_ptr<PeerExchange> links;     // for few bytes; may be null
     std::unique_ptr<PeerExchange> messages;  // null in a group of one
   };
-  // Of tensors on devices of `type`.
-  ExchangeCommunicator(std::shared_ptr<GlooContext> context, std::string name,
-                       torch::DeviceType type, std::size_t index, std::size_t size, Ways ways)
+  ExchangeCommunicator(std::shared_ptr<GlooContext> context, std::string name, std::size_t index,
+                       std::size_t size, Ways ways)
       : context_(std::move(context)),
         name_(std::move(name)),
-        type_(type),
         index_(index),
         size_(size),
         ways_(std::move(ways)) {}
@@ -48,7 +46,6 @@ class ExchangeCommunicator : public Communicator {
 
   std::shared_ptr<GlooContext> context_;
   std::string name_;
-  torch::DeviceType type_;
   std::size_t index_, size_;
   Ways ways_;
 };

@@ -66,8 +66,8 @@ class GlooTransport : public Transport {
         return shared.make_links(name, members, index);
       });
     });
-    return std::make_unique<ExchangeCommunicator>(context_, name, torch::kCPU, index,
-                                                  members.size(), std::move(ways));
+    return std::make_unique<ExchangeCommunicator>(context_, name, index, members.size(),
+                                                  std::move(ways));
   }
 
   void exchange(const std::vector<Transfer>& transfers) override {

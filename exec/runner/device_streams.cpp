@@ -10,6 +10,7 @@
 #include "shared/error.h"
 
 namespace polyphony::exec {
+
 DeviceStreams::DeviceStreams(torch::Device device)
     : device_(device), compute_(default_stream(device)) {}
 
@@ -18,17 +19,14 @@ void DeviceStreams::begin(const Program& program, Rank rank) {
   first_op_ = program.ops_of(rank).begin;
   ops_ = program.ops_of(rank).size();
   const c10::impl::VirtualGuardImpl guard(device_.type());
-  of_op_.clear();
-  for (std::size_t i = 0; i < ops_; ++i) {
-    const Stream& stream = program.streams[program.ops[first_op_ + i].stream.value];
-    if (stream.kind == StreamKind::compute) {
-      of_op_.push_back(compute_);
-      continue;
-    }
+  of_stream_.assign(program.streams.size(), compute_);
+  for (std::size_t s = 0; s < program.streams.size(); ++s) {
+    const Stream& stream = program.streams[s];
+    if (stream.rank != rank || stream.kind == StreamKind::compute) continue;
     auto found = named_.find(stream.name);
     if (found == named_.end())
       found = named_.emplace(stream.name, guard.getStreamFromGlobalPool(device_)).first;
-    of_op_.push_back(found->second);
+    of_stream_[s] = found->second;
   }
   while (events_.size() < ops_)
     events_.push_back({c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT),
@@ -36,10 +34,6 @@ void DeviceStreams::begin(const Program& program, Rank rank) {
   c10::Event before(device_.type());
   before.record(compute_);
   for (const auto& [name, stream] : named_) before.block(stream);
-}
-
-c10::Stream DeviceStreams::of(const Op& op) const {
-  return of_op_[static_cast<std::size_t>(&op - program_->ops.data()) - first_op_];
 }
 
 void DeviceStreams::start(OpId id) {

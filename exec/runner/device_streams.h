@@ -24,7 +24,7 @@ class DeviceStreams {
 
   // A step of `rank` begins; both Program and order as they are until finish().
   void begin(const Program& program, Rank rank);
-  c10::Stream of(const Op& op) const;
+  c10::Stream of(const Op& op) const { return of_stream_[op.stream.value]; }
   // On the op's stream: behind all ops that it waits for, its beginning, its end. Each op's once, from any thread.
   void start(OpId op);
   void end(OpId op);
@@ -45,8 +45,8 @@ class DeviceStreams {
   const Program* program_ = nullptr;
   std::uint32_t first_op_ = 0;
   std::size_t ops_ = 0;
-  std::vector<c10::Stream> of_op_;  // by local op
-  std::deque<Events> events_;       // likewise; those of earlier steps are used again
+  std::vector<c10::Stream> of_stream_;  // by StreamId; other ranks' are not looked at
+  std::deque<Events> events_;           // by local op; those of earlier steps are used again
 };
 
 // This rank's ops in an order in which each comes after those that it waits for and after those before it on its

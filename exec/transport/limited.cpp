@@ -63,7 +63,7 @@ void TokenBucket::wait(std::int64_t bytes) {
 
 std::unique_ptr<Communicator> LimitedTransport::make_group(const std::string& name,
                                                            const std::vector<Rank>& members) {
-  return std::make_unique<LimitedCommunicator>(inner_->make_group(name, members), bucket_);
+  return std::make_unique<LimitedCommunicator>(inner().make_group(name, members), bucket_);
 }
 
 void LimitedTransport::exchange(const std::vector<Transfer>& transfers) {
@@ -71,7 +71,7 @@ void LimitedTransport::exchange(const std::vector<Transfer>& transfers) {
   for (const Transfer& transfer : transfers)
     if (transfer.sends && transfer.peer != rank()) bytes += bytes_of(transfer.tensor);
   bucket_->wait(bytes);
-  inner_->exchange(transfers);
+  inner().exchange(transfers);
 }
 
 }  // namespace polyphony::exec

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/transport/communicator.h"
+#include "exec/transport/forwarding.h"
 #include "shared/units.h"
 
 namespace polyphony::exec {
@@ -33,25 +33,15 @@ class TokenBucket {
   Clock::time_point free_{};  // protected by mutex_
 };
 
-class LimitedTransport : public Transport {
+class LimitedTransport : public ForwardingTransport {
  public:
   LimitedTransport(std::unique_ptr<Transport> inner, BytesPerSecond rate)
-      : inner_(std::move(inner)), bucket_(std::make_shared<TokenBucket>(rate)) {}
-  Rank rank() const override { return inner_->rank(); }
-  int world_size() const override { return inner_->world_size(); }
+      : ForwardingTransport(std::move(inner)), bucket_(std::make_shared<TokenBucket>(rate)) {}
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
-  bool queues() const override { return inner_->queues(); }
-  bool matches_in_order() const override { return inner_->matches_in_order(); }
-  void await(const c10::Stream& stream) override { inner_->await(stream); }
-  void barrier() override { inner_->barrier(); }
-  void post(const std::string& key, const std::string& bytes) override { inner_->post(key, bytes); }
-  std::string fetch(const std::string& key) override { return inner_->fetch(key); }
-  void abort(const std::string& reason) override { inner_->abort(reason); }
 
  private:
-  std::unique_ptr<Transport> inner_;
   std::shared_ptr<TokenBucket> bucket_;
 };
 

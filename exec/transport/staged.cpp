@@ -49,7 +49,7 @@ void StagedTransport::exchange(const std::vector<Transfer>& transfers) {
     if (transfer.tensor.is_cpu()) continue;
     transfer.tensor = transfer.sends ? transfer.tensor.cpu() : host_like(transfer.tensor);
   }
-  host_->exchange(staged);
+  inner().exchange(staged);
   for (std::size_t i = 0; i < transfers.size(); ++i) {
     const bool came = !transfers[i].sends && !transfers[i].tensor.is_cpu();
     if (came) transfers[i].tensor.copy_(staged[i].tensor);

@@ -1,13 +1,12 @@
 // Tensors on any device over a transport that moves host memory only: copied out, moved, copied
-// back. For ranks that share a GPU, which NCCL refuses, and for messages, whose tags NCCL ignores.
-// CPU tensors go straight through.
+// back. For ranks that share a GPU, which NCCL refuses. CPU tensors go straight through.
 //   Copies are pageable, and block the host until the device is done.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "exec/transport/communicator.h"
+#include "exec/transport/forwarding.h"
 
 namespace polyphony::exec {
 
@@ -31,27 +30,16 @@ class StagedCommunicator : public Communicator {
   std::unique_ptr<Communicator> host_;
 };
 
-class StagedTransport : public Transport {
+class StagedTransport : public ForwardingTransport {
  public:
-  explicit StagedTransport(std::unique_ptr<Transport> host) : host_(std::move(host)) {}
+  explicit StagedTransport(std::unique_ptr<Transport> host)
+      : ForwardingTransport(std::move(host)) {}
 
-  Rank rank() const override { return host_->rank(); }
-  int world_size() const override { return host_->world_size(); }
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override {
-    return std::make_unique<StagedCommunicator>(host_->make_group(name, members));
+    return std::make_unique<StagedCommunicator>(inner().make_group(name, members));
   }
   void exchange(const std::vector<Transfer>& transfers) override;
-  void barrier() override { host_->barrier(); }
-  void post(const std::string& key, const std::string& bytes) override { host_->post(key, bytes); }
-  std::string fetch(const std::string& key) override { return host_->fetch(key); }
-  void abort(const std::string& reason) override { host_->abort(reason); }
-
- protected:
-  Transport& host() { return *host_; }
-
- private:
-  std::unique_ptr<Transport> host_;
 };
 
 }  // namespace polyphony::exec

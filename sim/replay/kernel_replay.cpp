@@ -1,11 +1,11 @@
 #include "sim/replay/kernel_replay.h"
-#include "sim/replay/middle_step.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "shared/text/figure_text.h"
+#include "sim/replay/shown.h"
 
 namespace polyphony::sim {
 namespace {
@@ -68,17 +68,9 @@ PlayedKernels played(const traces::RecordedGraph& recorded, const traces::RankSe
 
 std::vector<PathDifference> differences(const PlayedKernels& before, const PlayedKernels& after) {
   std::map<std::string, PathDifference> by_label;
-  for (const PathDifference& row : before.path) by_label[row.label] = {row.label, row.before, {}};
-  for (const PathDifference& row : after.path) {
-    by_label[row.label].label = row.label;
-    by_label[row.label].after = row.before;
-  }
-  std::vector<PathDifference> rows;
-  for (const auto& [label, row] : by_label) rows.push_back(row);
-  std::stable_sort(rows.begin(), rows.end(), [](const PathDifference& a, const PathDifference& b) {
-    return std::abs(a.difference().count()) > std::abs(b.difference().count());
-  });
-  return rows;
+  for (const PathDifference& row : before.path) by_label[row.label].before = row.before;
+  for (const PathDifference& row : after.path) by_label[row.label].after = row.before;
+  return largest_first(std::move(by_label));
 }
 
 double relative(Seconds replayed, Seconds measured) {

@@ -8,8 +8,8 @@
 #include "shared/plan/plan.h"
 #include "shared/statistics.h"
 #include "shared/text/figure_text.h"
-#include "sim/replay/middle_step.h"
 #include "sim/replay/replayer.h"
+#include "sim/replay/shown.h"
 #include "traces/replay/activity_class.h"
 
 namespace polyphony::sim {
@@ -95,15 +95,7 @@ std::vector<PathDifference> differences(const ReplayedRun& before, const Replaye
     by_label[stretch.label].before += stretch.end - stretch.start;
   for (const PathStretch& stretch : after.path)
     by_label[stretch.label].after += stretch.end - stretch.start;
-  std::vector<PathDifference> rows;
-  for (auto& [label, row] : by_label) {
-    row.label = label;
-    rows.push_back(row);
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const PathDifference& a, const PathDifference& b) {
-    return std::abs(a.difference().count()) > std::abs(b.difference().count());
-  });
-  return rows;
+  return largest_first(std::move(by_label));
 }
 
 // Of the median of as many steps of another run, from that of these.

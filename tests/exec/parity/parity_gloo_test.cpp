@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "exec/transport/forwarding.h"
 #include "shared/model/layout.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/transport/rank_processes.h"
@@ -10,26 +11,22 @@ namespace {
 constexpr int kRanks = 8;
 
 // The first ranks of a larger world, as a world of their own.
-class Part : public Transport {
+class Part : public ForwardingTransport {
  public:
   Part(Transport& whole, int ranks, std::string prefix)
-      : whole_(whole), ranks_(ranks), prefix_(std::move(prefix)) {}
-  Rank rank() const override { return whole_.rank(); }
+      : ForwardingTransport(whole), ranks_(ranks), prefix_(std::move(prefix)) {}
   int world_size() const override { return ranks_; }
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override {
-    return whole_.make_group(prefix_ + name, members);
+    return inner().make_group(prefix_ + name, members);
   }
-  void exchange(const std::vector<Transfer>& transfers) override { whole_.exchange(transfers); }
   void barrier() override { throw std::logic_error("no barrier of a part"); }
   void post(const std::string& key, const std::string& bytes) override {
-    whole_.post(prefix_ + key, bytes);
+    inner().post(prefix_ + key, bytes);
   }
-  std::string fetch(const std::string& key) override { return whole_.fetch(prefix_ + key); }
-  void abort(const std::string& reason) override { whole_.abort(reason); }
+  std::string fetch(const std::string& key) override { return inner().fetch(prefix_ + key); }
 
  private:
-  Transport& whole_;
   int ranks_;
   std::string prefix_;
 };

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "exec/network/device.h"
+#include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
 #include "exec/transport/staged.h"
 #include "shared/plan/lower.h"
@@ -19,26 +20,6 @@ using torch::Tensor;
 
 namespace {
 
-// Owned by somebody else.
-class Borrowed : public Transport {
- public:
-  explicit Borrowed(Transport& inner) : inner_(inner) {}
-  Rank rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
-  std::unique_ptr<Communicator> make_group(const std::string& name,
-                                           const std::vector<Rank>& members) override {
-    return inner_.make_group(name, members);
-  }
-  void exchange(const std::vector<Transfer>& transfers) override { inner_.exchange(transfers); }
-  void barrier() override { inner_.barrier(); }
-  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
-  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
-  void abort(const std::string& reason) override { inner_.abort(reason); }
-
- private:
-  Transport& inner_;
-};
-
 // `world`: what groups of one run are called by, so that runs do not meet.
 std::unique_ptr<Transport> device_transport(Transport& inner, torch::Device device,
                                             const std::string& world, bool in_order,
@@ -49,7 +30,8 @@ std::unique_ptr<Transport> device_transport(Transport& inner, torch::Device devi
   };
   calls.guarded = [](const std::string&, const std::function<void()>& call) { call(); };
   calls.await = [](const c10::Stream& stream) { stream.synchronize(); };
-  return std::make_unique<DeviceTransport>(std::make_unique<Borrowed>(inner), calls, in_order);
+  return std::make_unique<DeviceTransport>(std::make_unique<ForwardingTransport>(inner), calls,
+                                           in_order);
 }
 
 void on_devices(int ranks, bool in_order,
@@ -207,7 +189,7 @@ TEST_SUITE("machine's GPU") {
       INFO(c.name);
       Outcome outcome;
       exec::run_in_process(world_size(c.layout), [&](Transport& inner) {
-        StagedTransport transport(std::make_unique<Borrowed>(inner));
+        StagedTransport transport(std::make_unique<ForwardingTransport>(inner));
         const Outcome mine = run_case(transport, c, device);
         if (inner.rank() == Rank(0)) outcome = mine;
       });

@@ -33,7 +33,6 @@ struct Memory {
   std::map<std::pair<c10::StreamId, std::size_t>, std::vector<Block*>> free;
   std::vector<Waiting> waiting;
   std::unordered_map<const void*, Block*> held;
-  QueuedMemory count;
 };
 Memory& memory(c10::DeviceIndex device) {
   static auto* const all = new std::array<Memory, kQueuedDevices>;
@@ -66,7 +65,6 @@ void let_go(void* data) {
     if (found == at.held.end()) continue;
     Block* const block = found->second;
     at.held.erase(found);
-    at.count.now -= static_cast<std::int64_t>(block->bytes);
     if (block->used.empty()) return give_back(at, block);
     Waiting waiting{block, {}};
     for (const c10::Stream& stream : block->used) {
@@ -102,8 +100,6 @@ class QueuedAllocator final : public c10::Allocator {
       block = new Block{data, rounded, c10::Stream(c10::Stream::UNSAFE, where, stream), {}};
     }
     at.held[block->data] = block;
-    at.count.now += static_cast<std::int64_t>(rounded);
-    at.count.peak = std::max(at.count.peak, at.count.now);
     return {block->data, block->data, &let_go, where};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &let_go; }
@@ -172,13 +168,3 @@ void use_on(const c10::DataPtr& data, const c10::Stream& stream) {
 }
 
 }  // namespace polyphony::exec::testing::queued
-
-namespace polyphony::exec::testing {
-
-QueuedMemory memory_of(torch::Device device) {
-  queued::Memory& at = queued::memory(device.index());
-  const std::scoped_lock lock(at.mutex);
-  return at.count;
-}
-
-}  // namespace polyphony::exec::testing

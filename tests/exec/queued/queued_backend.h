@@ -14,8 +14,6 @@
 
 namespace polyphony::exec::testing {
 
-class QueuedMeeting;
-
 // Of all members of a group; by its name, in this process.
 DeviceBackend queued_backend(const std::string& name, int index, int size, torch::Device device,
                              Seconds patience = Seconds(60));

@@ -56,9 +56,4 @@ torch::Tensor seen_by_kernels(const torch::Tensor& tensor);
 void wait_idle(torch::Device device);
 void drain(torch::Device device);
 
-struct QueuedMemory {
-  std::int64_t now = 0, peak = 0;  // bytes that tensors hold
-};
-QueuedMemory memory_of(torch::Device device);
-
 }  // namespace polyphony::exec::testing

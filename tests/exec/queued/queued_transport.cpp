@@ -46,14 +46,14 @@ class QueuedCommunicator : public Communicator {
 
 std::unique_ptr<Communicator> QueuedTransport::make_group(const std::string& name,
                                                           const std::vector<Rank>& members) {
-  return std::make_unique<QueuedCommunicator>(inner_.make_group(name, members));
+  return std::make_unique<QueuedCommunicator>(inner().make_group(name, members));
 }
 
 void QueuedTransport::exchange(const std::vector<Transfer>& transfers) {
-  if (transfers.empty() || transfers.front().tensor.is_cpu()) return inner_.exchange(transfers);
+  if (transfers.empty() || transfers.front().tensor.is_cpu()) return inner().exchange(transfers);
   std::vector<Transfer> seen = transfers;
   for (Transfer& transfer : seen) transfer.tensor = seen_by_kernels(transfer.tensor);
-  queue_on_current(transfers.front().tensor.device(), [this, seen] { inner_.exchange(seen); });
+  queue_on_current(transfers.front().tensor.device(), [this, seen] { inner().exchange(seen); });
 }
 
 }  // namespace polyphony::exec::testing

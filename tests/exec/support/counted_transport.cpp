@@ -120,7 +120,7 @@ bool same_inside(const Program& program, const std::vector<std::string>& names, 
 std::unique_ptr<Communicator> CountedTransport::make_group(const std::string& name,
                                                            const std::vector<Rank>& members) {
   const LedgerScope quiet(nullptr);
-  return std::make_unique<CountedCommunicator>(*this, name, inner_.make_group(name, members));
+  return std::make_unique<CountedCommunicator>(*this, name, inner().make_group(name, members));
 }
 
 void CountedTransport::exchange(const std::vector<Transfer>& transfers) {
@@ -131,7 +131,7 @@ void CountedTransport::exchange(const std::vector<Transfer>& transfers) {
           {transfer.tag, transfer.peer, transfer.sends, bytes_of(transfer.tensor)});
   }
   const LedgerScope quiet(nullptr);
-  inner_.exchange(transfers);
+  inner().exchange(transfers);
 }
 
 Traffic CountedTransport::take() {

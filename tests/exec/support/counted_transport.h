@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/transport/communicator.h"
+#include "exec/transport/forwarding.h"
 #include "shared/program/program.h"
 
 namespace polyphony::exec::testing {
@@ -32,27 +32,17 @@ struct OpTraffic {
 };
 using Traffic = std::map<OpId, OpTraffic>;
 
-class CountedTransport : public Transport {
+class CountedTransport : public ForwardingTransport {
  public:
-  explicit CountedTransport(Transport& inner) : inner_(inner) {}
-  Rank rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
+  explicit CountedTransport(Transport& inner) : ForwardingTransport(inner) {}
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
-  bool queues() const override { return inner_.queues(); }
-  bool matches_in_order() const override { return inner_.matches_in_order(); }
-  void await(const c10::Stream& stream) override { inner_.await(stream); }
-  void barrier() override { inner_.barrier(); }
-  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
-  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
-  void abort(const std::string& reason) override { inner_.abort(reason); }
 
   Traffic take();  // since the last call
   void note(const GroupCall& call);
 
  private:
-  Transport& inner_;
   std::mutex mutex_;
   Traffic traffic_;  // protected by mutex_
 };

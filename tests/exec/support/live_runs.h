@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
 #include "exec/worker/train.h"
 #include "shared/scenario/scenario_json.h"
@@ -20,30 +21,20 @@
 namespace polyphony::exec::testing {
 
 // Counts what lies in the store.
-class Letters : public Transport {
+class Letters : public ForwardingTransport {
  public:
-  Letters(Transport& inner, std::atomic<int>& lying) : inner_(inner), lying_(lying) {}
-  Rank rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
-  std::unique_ptr<Communicator> make_group(const std::string& name,
-                                           const std::vector<Rank>& members) override {
-    return inner_.make_group(name, members);
-  }
-  void exchange(const std::vector<Transfer>& transfers) override { inner_.exchange(transfers); }
-  void barrier() override { inner_.barrier(); }
+  Letters(Transport& inner, std::atomic<int>& lying) : ForwardingTransport(inner), lying_(lying) {}
   void post(const std::string& key, const std::string& bytes) override {
     ++lying_;
-    inner_.post(key, bytes);
+    ForwardingTransport::post(key, bytes);
   }
   std::string fetch(const std::string& key) override {
-    std::string bytes = inner_.fetch(key);
+    std::string bytes = ForwardingTransport::fetch(key);
     --lying_;
     return bytes;
   }
-  void abort(const std::string& reason) override { inner_.abort(reason); }
 
  private:
-  Transport& inner_;
   std::atomic<int>& lying_;
 };
 

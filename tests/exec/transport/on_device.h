@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/transport/communicator.h"
+#include "exec/transport/forwarding.h"
 
 namespace polyphony::exec {
 
@@ -74,31 +74,25 @@ class OnDevice : public Communicator {
   torch::Device device_;
 };
 
-class OnDeviceTransport : public Transport {
+class OnDeviceTransport : public ForwardingTransport {
  public:
-  OnDeviceTransport(Transport& inner, torch::Device device) : inner_(inner), device_(device) {}
-  Rank rank() const override { return inner_.rank(); }
-  int world_size() const override { return inner_.world_size(); }
+  OnDeviceTransport(Transport& inner, torch::Device device)
+      : ForwardingTransport(inner), device_(device) {}
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override {
-    return std::make_unique<OnDevice>(inner_.make_group(name, members), device_);
+    return std::make_unique<OnDevice>(inner().make_group(name, members), device_);
   }
   void exchange(const std::vector<Transfer>& transfers) override {
     const OwnStream stream(device_);
     std::vector<Transfer> there = transfers;
     for (Transfer& transfer : there) transfer.tensor = transfer.tensor.to(device_, false, true);
-    inner_.exchange(there);
+    inner().exchange(there);
     for (std::size_t i = 0; i < there.size(); ++i)
       if (!transfers[i].sends) transfers[i].tensor.copy_(there[i].tensor);
   }
-  bool matches_in_order() const override { return !device_.is_cpu() && inner_.matches_in_order(); }
-  void barrier() override { inner_.barrier(); }
-  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
-  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
-  void abort(const std::string& reason) override { inner_.abort(reason); }
+  bool matches_in_order() const override { return !device_.is_cpu() && inner().matches_in_order(); }
 
  private:
-  Transport& inner_;
   torch::Device device_;
 };
 

@@ -6,6 +6,7 @@
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/scenario_files.h"
+#include "tests/traces/format/played_pipeline.h"
 #include "tests/traces/kineto/made.h"
 #include "traces/format/chrome_json.h"
 #include "traces/kineto/summary.h"
@@ -15,33 +16,20 @@ using namespace polyphony::traces;
 
 namespace {
 
-// Two stages of two lanes, two microbatches: F 1 s, B 2 s, messages 0.25 s, collectives 0.5 s.
-struct Ran {
-  Program program = hand_made::pipeline({.stages = 2, .microbatches = 2, .lanes = 2});
-  Timeline timeline;
-  Ran() {
-    const Compiled compiled = hand_made::compile_sound(program);
-    const auto costs = hand_made::fixed_costs(
-        program, compiled, {Seconds(1), Seconds(2), Seconds(0.25), Seconds(0.5)});
-    timeline = estimate(program, compiled, costs).timeline;
-  }
-  std::string file(Rank rank) const {
-    Timeline part{{}, timeline.makespan};
-    for (const OpTime& time : timeline.ops)
-      if (program.rank_of(program.ops[time.op.value]) == rank) part.ops.push_back(time);
-    return write_trace(program, part, TraceKind::measured, 7);
-  }
-};
+std::string file_of(const traces::test::Ran& ran, Rank rank) {
+  return write_trace(ran.program, traces::test::part_of(ran.program, ran.timeline, rank),
+                     TraceKind::measured, 7);
+}
 
 }  // namespace
 
 // A rank's two forwards and two backwards of 1 and 2 s: 6 s of computation without its update. Its step is what
 // torch.profiler would call ProfilerStep#7.
 TEST_CASE("trace files of a run import like a profiler's") {
-  const Ran run;
+  const traces::test::Ran run;
   std::vector<DeviceTrace> traces;
   for (std::size_t rank = 0; rank < run.program.ranks; ++rank)
-    traces.push_back(made::read(run.file(Rank(rank)), std::to_string(rank)));
+    traces.push_back(made::read(file_of(run, Rank(rank)), std::to_string(rank)));
   const RankSet ranks = rank_set(std::move(traces));
   REQUIRE(ranks.traces.size() == 4);
   for (std::size_t rank = 0; rank < 4; ++rank) {
@@ -70,7 +58,7 @@ TEST_CASE("trace files of a run import like a profiler's") {
 
 // Of gpipe's eight microbatches every tape goes to the host and comes back.
 TEST_CASE("copies to the host and back are copies in a trace file, not computation") {
-  Scenario scenario = test::scenario_at("scenarios/tiny_text_only.json");
+  Scenario scenario = polyphony::test::scenario_at("scenarios/tiny_text_only.json");
   Layout layout = *scenario.layout;
   layout.schedule = ScheduleKind::gpipe;
   layout.microbatches = 8;
@@ -100,7 +88,7 @@ TEST_CASE("copies to the host and back are copies in a trace file, not computati
 }
 
 TEST_CASE("a file of several ranks is not one rank's trace") {
-  const Ran run;
+  const traces::test::Ran run;
   const std::string text = write_trace(run.program, run.timeline, TraceKind::measured, 7);
   CHECK_THROWS_WITH_AS(made::read(text), doctest::Contains("a file of several ranks"), InputError);
 }

@@ -1,0 +1,41 @@
+// A transport around another one: what a wrapper does not say otherwise is the inner one's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/transport/communicator.h"
+
+namespace polyphony::exec {
+
+class ForwardingTransport : public Transport {
+ public:
+  explicit ForwardingTransport(Transport& inner) : inner_(inner) {}
+  explicit ForwardingTransport(std::unique_ptr<Transport> inner)
+      : owned_(std::move(inner)), inner_(*owned_) {}
+
+  Rank rank() const override { return inner_.rank(); }
+  int world_size() const override { return inner_.world_size(); }
+  std::unique_ptr<Communicator> make_group(const std::string& name,
+                                           const std::vector<Rank>& members) override {
+    return inner_.make_group(name, members);
+  }
+  void exchange(const std::vector<Transfer>& transfers) override { inner_.exchange(transfers); }
+  void barrier() override { inner_.barrier(); }
+  bool queues() const override { return inner_.queues(); }
+  bool matches_in_order() const override { return inner_.matches_in_order(); }
+  void await(const c10::Stream& stream) override { inner_.await(stream); }
+  void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
+  std::string fetch(const std::string& key) override { return inner_.fetch(key); }
+  void abort(const std::string& reason) override { inner_.abort(reason); }
+
+ protected:
+  Transport& inner() const { return inner_; }
+
+ private:
+  std::unique_ptr<Transport> owned_;  // may be null
+  Transport& inner_;
+};
+
+}  // namespace polyphony::exec
