@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -34,10 +35,11 @@ void InnerGroup::note(CollectiveKind kind, const torch::Tensor& tensor) {
       {kind, Bytes(tensor.numel() * static_cast<std::int64_t>(tensor.element_size())), kind_});
 }
 
-void InnerGroup::all_reduce(torch::Tensor& tensor, Reduction reduction) {
-  if (size() == 1) return;
+void InnerGroup::all_reduce(torch::Tensor& tensor, Reduction reduction, const BesideIt& beside) {
+  if (size() == 1) return beside ? beside() : void();
   POLYPHONY_CHECK(tensor.is_contiguous(), tensor.sizes());
-  communicator_->all_reduce(tensor, reduction);
+  beside ? communicator_->all_reduce_beside(tensor, reduction, beside)
+         : communicator_->all_reduce(tensor, reduction);
   note(reduction == Reduction::sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
        tensor);
 }
@@ -53,11 +55,16 @@ torch::Tensor InnerGroup::all_gather(const torch::Tensor& mine,
 }
 
 torch::Tensor InnerGroup::reduce_scatter(const torch::Tensor& all,
-                                         const std::vector<std::int64_t>& rows) {
-  if (size() == 1) return all;
+                                         const std::vector<std::int64_t>& rows,
+                                         const BesideIt& beside) {
+  if (size() == 1) {
+    if (beside) beside();
+    return all;
+  }
   const torch::Tensor whole = all.contiguous();
   torch::Tensor mine = empty_rows(whole, rows[static_cast<std::size_t>(index())]);
-  communicator_->reduce_scatter(whole, mine, elements(whole, rows));
+  beside ? communicator_->reduce_scatter_beside(whole, mine, elements(whole, rows), beside)
+         : communicator_->reduce_scatter(whole, mine, elements(whole, rows));
   note(CollectiveKind::reduce_scatter, whole);
   return mine;
 }
@@ -93,6 +100,13 @@ void InnerGroup::note_round(const torch::Tensor& like, std::int64_t rows) {
       {CollectiveKind::all_gather,
        Bytes(elements(like, {rows}).front() * static_cast<std::int64_t>(like.element_size())),
        kind_});
+}
+
+torch::Tensor InnerGroup::on_host(const torch::Tensor& there) const {
+  if (there.is_cpu()) return there;
+  OnTheWay copy = to_host(there);
+  transport_ == nullptr ? copy.came.synchronize() : transport_->await(copy.came);
+  return copy.here;
 }
 
 std::vector<InnerCollective> InnerGroups::take_issued() { return std::exchange(record_, {}); }

@@ -20,20 +20,27 @@ struct Communicators {
   Communicator* tensor = nullptr;
   Communicator* context = nullptr;
   Communicator* expert = nullptr;
+  Transport* transport =
+      nullptr;  // hears of lost peers while the host waits for a device; null: nobody does
 };
 
 class InnerGroup {
  public:
-  InnerGroup(GroupKind kind, Communicator* communicator, std::vector<InnerCollective>& record)
-      : kind_(kind), communicator_(communicator), record_(record) {}
+  InnerGroup(GroupKind kind, Communicator* communicator, std::vector<InnerCollective>& record,
+             Transport* transport = nullptr)
+      : kind_(kind), communicator_(communicator), record_(record), transport_(transport) {}
   int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
   int index() const { return communicator_ == nullptr ? 0 : communicator_->index(); }
 
-  void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum);
+  // `beside`: what a device does meanwhile (Communicator); done when these return, like their own part.
+  using BesideIt = std::function<void()>;
+  void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum,
+                  const BesideIt& beside = {});
   // mine [rows[index], …] -> [Σ rows, …]
   torch::Tensor all_gather(const torch::Tensor& mine, const std::vector<std::int64_t>& rows);
   // all [Σ rows, …] -> the sum over members of their rows for this one
-  torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows);
+  torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows,
+                               const BesideIt& beside = {});
   // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
   // what it moves must not depend on who sends how much to whom (shared/layers/expand.h).
   torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
@@ -45,19 +52,23 @@ class InnerGroup {
   torch::Tensor pass_on(const torch::Tensor& mine, std::int64_t rows);
   void note_round(const torch::Tensor& like, std::int64_t rows);
 
+  // Numbers that the host must know to go on: it waits for a device, and for those that the device waits for.
+  torch::Tensor on_host(const torch::Tensor& there) const;
+
  private:
   void note(CollectiveKind kind, const torch::Tensor& tensor);
   GroupKind kind_;
   Communicator* communicator_;
   std::vector<InnerCollective>& record_;
+  Transport* transport_;
 };
 
 class InnerGroups {
  public:
   explicit InnerGroups(const Communicators& communicators)
-      : tensor(GroupKind::tensor, communicators.tensor, record_),
-        context(GroupKind::context, communicators.context, record_),
-        expert(GroupKind::expert, communicators.expert, record_) {}
+      : tensor(GroupKind::tensor, communicators.tensor, record_, communicators.transport),
+        context(GroupKind::context, communicators.context, record_, communicators.transport),
+        expert(GroupKind::expert, communicators.expert, record_, communicators.transport) {}
   InnerGroups(const InnerGroups&) = delete;
   InnerGroups& operator=(const InnerGroups&) = delete;
 

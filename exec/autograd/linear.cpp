@@ -95,17 +95,26 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     }
     if (call->weight->lora_a)
       low_rank_backward(call->pass, *call->weight, x, std::move(call->h), all_dy, dx);
-    if (dx.defined()) {
-      if (call->gathers_input())
-        dx = rows->own(dx);
-      else if (call->kind == LinearCall::Kind::column)
-        call->pass.groups->tensor.all_reduce(dx);
-    }
     // Own rows are a run of the gathered ones, which stay: as a view, nothing stays beside them.
     const auto* run = dynamic_cast<const SequenceRows*>(rows);
     const bool gathered = run != nullptr && call->kind == LinearCall::Kind::row;
     const Tensor bias_dy = call->bias == nullptr ? Tensor() : gathered ? run->part(all_dy) : dy;
-    queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, bias_dy);
+    // On a device beside the sum of dx over the ranks; elsewhere after it, when the whole dx is gone.
+    const auto weight_part = [&] {
+      queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, bias_dy);
+    };
+    const bool sums = dx.defined() && call->kind == LinearCall::Kind::column;
+    if (!sums || dx.is_cpu()) {
+      if (sums && rows != nullptr)
+        dx = rows->own(dx);
+      else if (sums)
+        call->pass.groups->tensor.all_reduce(dx);
+      weight_part();
+    } else if (rows != nullptr) {
+      dx = rows->own_beside(dx, weight_part);
+    } else {
+      call->pass.groups->tensor.all_reduce(dx, Reduction::sum, weight_part);
+    }
     return {dx, Tensor(), Tensor()};
   }
 };

@@ -85,9 +85,12 @@ Tensor SequenceRows::all(const Tensor& own) const {
   return first_rows(group_.all_gather(padded_to(own, shares_.share()), parts()), shares_.rows);
 }
 
-Tensor SequenceRows::own(const Tensor& all) const {
+Tensor SequenceRows::own(const Tensor& all) const { return own_beside(all, {}); }
+
+Tensor SequenceRows::own_beside(const Tensor& all, const InnerGroup::BesideIt& beside) const {
   POLYPHONY_CHECK(all.size(0) == shares_.rows, all.size(0) << " rows of " << shares_.rows);
-  return first_rows(group_.reduce_scatter(padded_to(all, shares_.padded()), parts()), count());
+  return first_rows(group_.reduce_scatter(padded_to(all, shares_.padded()), parts(), beside),
+                    count());
 }
 
 Tensor SequenceRows::part(const Tensor& whole) const { return whole.narrow(0, begin(), count()); }

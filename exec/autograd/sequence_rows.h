@@ -25,6 +25,13 @@ class RowExchange {
   virtual ~RowExchange() = default;
   virtual torch::Tensor all(const torch::Tensor& own) const = 0;
   virtual torch::Tensor own(const torch::Tensor& all) const = 0;
+  // With what a device does meanwhile, where nothing else is to be done with the sum (InnerGroup).
+  virtual torch::Tensor own_beside(const torch::Tensor& all,
+                                   const InnerGroup::BesideIt& beside) const {
+    torch::Tensor sum = own(all);
+    beside();
+    return sum;
+  }
 };
 
 struct ListedPart {
@@ -38,6 +45,8 @@ class SequenceRows : public RowExchange {
   SequenceRows(InnerGroup& group, std::int64_t rows) : group_(group), shares_{rows, group.size()} {}
   torch::Tensor all(const torch::Tensor& own) const override;
   torch::Tensor own(const torch::Tensor& all) const override;
+  torch::Tensor own_beside(const torch::Tensor& all,
+                           const InnerGroup::BesideIt& beside) const override;
 
   std::int64_t rows() const { return shares_.rows; }
   std::int64_t begin() const { return shares_.begin(group_.index()); }

@@ -33,7 +33,8 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   const auto ranks = static_cast<std::size_t>(group_.size());
   const Tensor own =
       at::zeros({experts}, slots.options()).index_add_(0, slots, at::ones_like(slots));
-  const Tensor all = group_.all_gather(own, std::vector<std::int64_t>(ranks, experts)).cpu();
+  const Tensor all =
+      group_.on_host(group_.all_gather(own, std::vector<std::int64_t>(ranks, experts)));
   const std::int64_t* const counts = all.const_data_ptr<std::int64_t>();
   const auto of = [&](std::int64_t rank, std::int64_t expert) {
     return counts[rank * experts + expert];

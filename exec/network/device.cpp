@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "exec/network/device_transport.h"
 #include "exec/network/gloo.h"
 #include "exec/transport/in_process.h"
-#include "exec/transport/staged.h"
 #include "shared/error.h"
 #if defined(POLYPHONY_NCCL)
 #include <torch/cuda.h>
@@ -51,6 +53,11 @@ Bytes memory_of_gpu(torch::Device device, int) {
 
 #endif
 
+// A GPU takes work from the host over so many connections, and streams that share one wait for each other: a message whose
+// other end is late would hold up what has nothing to do with it. 32 is the most, 8 the default; read when the driver
+// starts. Source: CUDA C++ Programming Guide, "CUDA Environment Variables", CUDA_DEVICE_MAX_CONNECTIONS.
+void use_all_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*replace=*/0); }
+
 }  // namespace
 
 torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
@@ -60,6 +67,7 @@ torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
   if (wish == "cuda" && !kGpuBuild)
     throw InputError("--device", "", "this polyphony-worker was built without CUDA and NCCL",
                      "run POLYPHONY_CUDA=on scripts/setup, then configure and build again");
+  use_all_queues();
   const int gpus = wish == "cpu" ? 0 : visible_gpus();
   if (wish == "cuda" && gpus == 0)
     throw InputError("--device", "", "this machine shows no CUDA device",
@@ -80,7 +88,7 @@ std::unique_ptr<Transport> connect(const LaunchEnv& launch, torch::Device device
   if (launch.world_size == 1) {
     auto alone = std::move(make_in_process(1).front());
     if (device.is_cpu()) return alone;
-    return std::make_unique<StagedTransport>(std::move(alone));
+    return alone_on_device(std::move(alone));
   }
   auto gloo = connect_gloo(launch);
 #if defined(POLYPHONY_NCCL)

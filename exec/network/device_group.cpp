@@ -21,8 +21,12 @@ Tensor flat(const Tensor& tensor, const std::string& name) {
   return tensor.view({-1});
 }
 
-// The caller's current stream goes on when it is done, not the host.
-void order(const c10::intrusive_ptr<c10d::Work>& work) {
+void nothing() {}
+
+// The caller's current stream goes on when it is done, not the host; with what is beside it at once.
+void order(const c10::intrusive_ptr<c10d::Work>& work,
+           const std::function<void()>& beside = nothing) {
+  beside();
   if (work) work->wait();
 }
 
@@ -45,18 +49,23 @@ Tensor summed(const Tensor& rows) {
 }  // namespace
 
 void DeviceGroup::all_reduce(Tensor& tensor, Reduction reduction) {
+  all_reduce_beside(tensor, reduction, nothing);
+}
+
+void DeviceGroup::all_reduce_beside(Tensor& tensor, Reduction reduction,
+                                    const std::function<void()>& beside) {
   const Tensor whole = flat(tensor, name_);
-  if (size() == 1 || whole.numel() == 0) return;
+  if (size() == 1 || whole.numel() == 0) return beside();
   const torch::NoGradGuard no_grad;
   if (in_order_ && reduction == Reduction::sum) {
     for (std::int64_t first = 0; first < whole.numel(); first += kPiece)
       add_in_order(whole.narrow(0, first, std::min(kPiece, whole.numel() - first)));
-    return;
+    return beside();
   }
   c10d::AllreduceOptions options;
   options.reduceOp = reduction == Reduction::sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
   std::vector<Tensor> tensors{whole};
-  order(backend_->allreduce(tensors, options));
+  order(backend_->allreduce(tensors, options), beside);
 }
 
 // Everyone adds an equal share, padded where the piece does not divide.
@@ -94,8 +103,13 @@ void DeviceGroup::all_gather(const Tensor& mine, Tensor& all, const Counts& coun
 }
 
 void DeviceGroup::reduce_scatter(const Tensor& all, Tensor& mine, const Counts& counts) {
+  reduce_scatter_beside(all, mine, counts, nothing);
+}
+
+void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const Counts& counts,
+                                        const std::function<void()>& beside) {
   Tensor from = flat(all, name_), to = flat(mine, name_);
-  if (from.numel() == 0) return;
+  if (from.numel() == 0) return beside();
   const torch::NoGradGuard no_grad;
   const std::int64_t own = begin_of(counts, index());
   if (size() == 1 || in_order_) {
@@ -107,9 +121,9 @@ void DeviceGroup::reduce_scatter(const Tensor& all, Tensor& mine, const Counts& 
     }
     const Tensor sum = summed(parts.view({size(), to.numel()}));
     if (to.numel() > 0) to.copy_(sum);
-    return;
+    return beside();
   }
-  if (equal(counts)) return order(backend_->_reduce_scatter_base(to, from));
+  if (equal(counts)) return order(backend_->_reduce_scatter_base(to, from), beside);
   // As many reductions as members in one group: NCCL's scatters equal parts alone.
   if (to.numel() > 0 && to.const_data_ptr() != from.narrow(0, own, to.numel()).const_data_ptr())
     to.copy_(from.narrow(0, own, to.numel()));
@@ -123,7 +137,7 @@ void DeviceGroup::reduce_scatter(const Tensor& all, Tensor& mine, const Counts& 
     options.rootRank = member;
     backend_->reduce(part, options);
   }
-  order(backend_->endCoalescing());
+  order(backend_->endCoalescing(), beside);
 }
 
 void DeviceGroup::all_to_all(const Tensor& send, Tensor& receive, const Counts& send_counts,

@@ -28,6 +28,11 @@ class DeviceGroup : public Communicator {
                   const std::vector<std::int64_t>& counts) override;
   void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
                       const std::vector<std::int64_t>& counts) override;
+  void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
+                         const std::function<void()>& beside) override;
+  void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
+                             const std::vector<std::int64_t>& counts,
+                             const std::function<void()>& beside) override;
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override;

@@ -37,6 +37,17 @@ class TwoWays : public Communicator {
     if (all.is_cpu()) return host_->reduce_scatter(all, mine, counts);
     guarded_([&] { device_->reduce_scatter(all, mine, counts); });
   }
+  void all_reduce_beside(Tensor& tensor, Reduction reduction,
+                         const std::function<void()>& beside) override {
+    if (tensor.is_cpu()) return host_->all_reduce_beside(tensor, reduction, beside);
+    guarded_([&] { device_->all_reduce_beside(tensor, reduction, beside); });
+  }
+  void reduce_scatter_beside(const Tensor& all, Tensor& mine,
+                             const std::vector<std::int64_t>& counts,
+                             const std::function<void()>& beside) override {
+    if (all.is_cpu()) return host_->reduce_scatter_beside(all, mine, counts, beside);
+    guarded_([&] { device_->reduce_scatter_beside(all, mine, counts, beside); });
+  }
   void all_to_all(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
                   const std::vector<std::int64_t>& received) override {
     if (send.is_cpu()) return host_->all_to_all(send, receive, sent, received);
@@ -62,18 +73,26 @@ std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& nam
       [this, name](const std::function<void()>& call) { calls_.guarded("group " + name, call); });
 }
 
-DeviceBackend DeviceTransport::link(const std::string& channel, Rank source, Rank destination) {
+DeviceBackend DeviceTransport::connected(const Channel& channel) {
   {
     const std::scoped_lock lock(mutex_);
-    const auto found = links_.find({channel, source, destination});
+    const auto found = links_.find(channel);
     if (found != links_.end()) return found->second;
   }
   // Without the lock: it waits for the other end. A channel of a rank is one thread's.
-  const std::string name = "messages of " + channel + " from " + std::to_string(source.value) +
-                           " to " + std::to_string(destination.value);
-  DeviceBackend made = calls_.connect(name, rank() == source ? 0 : 1, 2);
+  const std::string name = "messages of " + channel.name + " from " +
+                           std::to_string(channel.source.value) + " to " +
+                           std::to_string(channel.destination.value);
+  DeviceBackend made;
+  calls_.guarded("joining " + name,
+                 [&] { made = calls_.connect(name, rank() == channel.source ? 0 : 1, 2); });
   const std::scoped_lock lock(mutex_);
-  return links_[{channel, source, destination}] = std::move(made);
+  return links_[channel] = std::move(made);
+}
+
+// In one order on all ranks: whoever waits for the first channel that is missing anywhere is met there.
+void DeviceTransport::prepare(const std::vector<Channel>& channels) {
+  for (const Channel& channel : channels) connected(channel);
 }
 
 void DeviceTransport::leave(const Transfer& transfer) {
@@ -139,7 +158,7 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
     for (auto& [ends, list] : pairs) {
       std::sort(list.begin(), list.end(),
                 [](const Transfer* a, const Transfer* b) { return a->tag < b->tag; });
-      const DeviceBackend backend = link(list.front()->channel, ends.first, ends.second);
+      const DeviceBackend backend = connected({list.front()->channel, ends.first, ends.second});
       backend->startCoalescing();
       for (const Transfer* transfer : list) {
         std::vector<Tensor> tensors{transfer->tensor.view({-1})};
@@ -153,6 +172,16 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
     for (const auto& work : works)
       if (work) work->wait();
   });
+}
+
+std::unique_ptr<Transport> alone_on_device(std::unique_ptr<Transport> host) {
+  const DeviceCalls calls{[](const std::string& name, int, int) -> DeviceBackend {
+                            POLYPHONY_CHECK(
+                                false, "one rank alone has nobody to share " << name << " with");
+                          },
+                          [](const std::string&, const std::function<void()>& call) { call(); },
+                          [](const c10::Event& event) { event.synchronize(); }};
+  return std::make_unique<DeviceTransport>(std::move(host), calls, true);
 }
 
 }  // namespace polyphony::exec

@@ -1,10 +1,10 @@
 // Ranks with a device each: what tensors of devices exchange is queued on their streams by backends of c10d (NCCL's; in
 // tests its double), what is the host's goes over the transport beneath.
 //   Messages: NCCL ignores tags and matches in order, so that every directed pair of ranks has a group of its own for
-//   each channel (Transfer::channel, a stream of the Program at both its ends), made when both ends first come to it:
-//   what is sent on a channel is received in that order, as shared/program/message_order.h proves.
+//   each channel (Transfer::channel, a stream of the Program at both its ends): what is sent on a channel is received in
+//   that order, as shared/program/message_order.h proves. Making a group waits for the other end: prepare() does
+//   so, in one order on all ranks, and nothing waits then; a message on a link that nobody prepared makes its own.
 //   Messages to oneself are copies.
-//   A thread for each stream queues (queues() is false): making a group waits for the other end.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <tuple>
 
 #include "exec/network/device_group.h"
 #include "exec/transport/forwarding.h"
@@ -26,8 +25,8 @@ struct DeviceCalls {
   std::function<DeviceBackend(const std::string& name, int index, int size)> connect;
   // Runs a call; when it fails because somebody is gone, says who.
   std::function<void(const std::string& where, const std::function<void()>& call)> guarded;
-  // Waits for the stream; LostPeer when a peer is lost or nothing has moved for too long.
-  std::function<void(const c10::Stream& stream)> await;
+  // Waits for the event; LostPeer when a peer is lost or nothing has moved for too long.
+  std::function<void(const c10::Event& event)> await;
 };
 
 class DeviceTransport : public ForwardingTransport {
@@ -39,18 +38,20 @@ class DeviceTransport : public ForwardingTransport {
                                            const std::vector<Rank>& members) override;
   void exchange(const std::vector<Transfer>& transfers) override;
   bool matches_in_order() const override { return true; }
-  void await(const c10::Stream& stream) override { calls_.await(stream); }
+  bool queues() const override { return true; }
+  void prepare(const std::vector<Channel>& channels) override;
+  void await(const c10::Event& event) override { calls_.await(event); }
   void abort(const std::string& reason) override;
 
  private:
-  DeviceBackend link(const std::string& channel, Rank source, Rank destination);
+  DeviceBackend connected(const Channel& channel);
   void leave(const Transfer& transfer);
   void take(const Transfer& transfer);
 
   DeviceCalls calls_;
   bool in_order_;
   std::mutex mutex_;
-  std::map<std::tuple<std::string, Rank, Rank>, DeviceBackend> links_;  // under the mutex
+  std::map<Channel, DeviceBackend> links_;  // under the mutex
   // Messages to oneself that nobody has taken yet; likewise.
   struct Left {
     torch::Tensor tensor;
@@ -60,5 +61,8 @@ class DeviceTransport : public ForwardingTransport {
   bool aborted_ = false;          // likewise
   std::condition_variable came_;  // a message to oneself, or the end
 };
+
+// One rank with a device; `host` is of one rank.
+std::unique_ptr<Transport> alone_on_device(std::unique_ptr<Transport> host);
 
 }  // namespace polyphony::exec

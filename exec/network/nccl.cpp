@@ -58,10 +58,8 @@ class Groups {
   std::vector<DeviceBackend> groups_;
 };
 
-void await(GlooContext& context, Groups& groups, const c10::Stream& stream) {
+void await(GlooContext& context, Groups& groups, const c10::Event& done) {
   constexpr std::chrono::microseconds kLook{20};
-  c10::Event done(stream.device_type());
-  done.record(stream);
   guarded(context, "waiting for the GPU", [&] {
     Patience patience(context.options.timeout, steady_now());
     while (!done.query()) {
@@ -83,7 +81,7 @@ DeviceCalls calls(Transport& gloo, torch::Device device) {
           [=](const std::string& where, const std::function<void()>& call) {
             guarded(*context, where, call);
           },
-          [=](const c10::Stream& stream) { await(*context, *groups, stream); }};
+          [=](const c10::Event& event) { await(*context, *groups, event); }};
 }
 
 // Zeros for a rank without a GPU. Numbers will not do: launchers may show each rank one GPU only.

@@ -94,7 +94,6 @@ void HeldParameters::hold_gradient() {
   first_moment_ = torch::zeros({mine}, wide);
   second_moment_ = torch::zeros({mine}, wide);
   if (any.value.scalar_type() != any.grad.scalar_type()) master_ = torch::empty({mine}, wide);
-  step_counter_ = torch::zeros({}, wide.dtype(torch::kFloat32));
   set_gradients();
 }
 

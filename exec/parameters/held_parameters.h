@@ -45,6 +45,13 @@ struct HeldPiece {
   torch::Tensor value, gradient, first_moment, second_moment, master;
 };
 
+// What the updates of a step have in common: tensors without dimensions on the parameters' device.
+struct UpdateTerms {
+  torch::Tensor clip;   // double: multiplies the gradient first; undefined: nothing does
+  torch::Tensor count;  // float: this is AdamW's `count`-th step
+  torch::Tensor skip;   // float: 1, nothing changes but the gradient; 0 else
+};
+
 class HeldParameters {
  public:
   // Takes over the tensors of the parameters, which must outlive it. Trained are those with a
@@ -78,11 +85,11 @@ class HeldParameters {
   // Σ g² over owned elements, each counted on one rank of the tensor and shard groups; of all
   // replicas the caller counts one. One double on their device; NaN and infinities pass on.
   torch::Tensor squared_norm() const;
-  // The first parameter with an owned gradient element that is not finite; empty: none.
-  std::string not_finite() const;
-  // One AdamW step, the `count`-th, on what this rank owns; `clip` multiplies the gradient first.
-  // The gradient is zero afterwards.
-  void step(const AdamWOptions& options, double rate, double clip, std::int64_t count);
+  // The norm of each parameter's owned gradient, and the first parameter whose one is not finite; empty: none.
+  std::vector<torch::Tensor> gradient_norms() const;
+  std::string not_finite(const std::vector<torch::Tensor>& norms) const;
+  // One AdamW step on what this rank owns. The gradient is zero afterwards. Asks the device nothing.
+  void step(const AdamWOptions& options, double rate, const UpdateTerms& terms);
   void zero_gradient();
 
   // For checkpoints; the trained ones first. Values and state may be written there.
@@ -122,7 +129,6 @@ class HeldParameters {
   torch::Tensor first_moment_, second_moment_, master_;  // owned
   std::vector<HeldPiece> pieces_;
   std::vector<Interval> counted_;  // of owned_gradient_, what the norm counts here
-  torch::Tensor step_counter_;     // float, as the fused kernel wants it
 };
 
 }  // namespace polyphony::exec

@@ -1,6 +1,7 @@
 // The end of a step (exec/parameters/held_parameters.h): what the gradient amounts to, and AdamW on it.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <vector>
 
 #include "exec/parameters/held_parameters.h"
@@ -63,19 +64,27 @@ Tensor HeldParameters::squared_norm() const {
   return total;
 }
 
-std::string HeldParameters::not_finite() const {
+std::vector<Tensor> HeldParameters::gradient_norms() const {
+  std::vector<Tensor> gradients;
   for (const HeldPiece& piece : pieces_)
-    if (piece.gradient.defined() && !torch::isfinite(piece.gradient).all().item<bool>())
+    if (piece.gradient.defined()) gradients.push_back(piece.gradient);
+  return gradients.empty() ? gradients : at::_foreach_norm(gradients, 2);
+}
+
+std::string HeldParameters::not_finite(const std::vector<Tensor>& norms) const {
+  auto norm = norms.begin();
+  for (const HeldPiece& piece : pieces_)
+    if (piece.gradient.defined() && !std::isfinite((norm++)->item<double>()))
       return piece.parameter->spec.name;
   return {};
 }
 
-void HeldParameters::step(const AdamWOptions& options, double rate, double clip,
-                          std::int64_t count) {
+void HeldParameters::step(const AdamWOptions& options, double rate, const UpdateTerms& terms) {
   if (!trains()) return;
   const torch::NoGradGuard no_grad;
-  step_counter_.fill_(count);
-  if (clip != 1.0) owned_gradient_.mul_(clip);
+  // Where the host may look, nothing is multiplied by one.
+  if (terms.clip.defined() && !(terms.clip.is_cpu() && terms.clip.item<double>() == 1.0))
+    owned_gradient_.mul_(terms.clip);
   for (const bool decays : {true, false}) {
     std::vector<Tensor> values, gradients, first, second;
     for (const HeldPiece& piece : pieces_) {
@@ -86,10 +95,11 @@ void HeldParameters::step(const AdamWOptions& options, double rate, double clip,
       second.push_back(piece.second_moment);
     }
     if (values.empty()) continue;
-    const std::vector<Tensor> counters(values.size(), step_counter_);
-    at::_fused_adamw_(values, gradients, first, second, {}, counters, rate, options.beta1,
+    const std::vector<Tensor> counts(values.size(), terms.count);
+    at::_fused_adamw_(values, gradients, first, second, {}, counts, rate, options.beta1,
                       options.beta2, decays ? options.weight_decay : 0.0, options.epsilon,
-                      /*amsgrad=*/false, /*maximize=*/false);
+                      /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/c10::nullopt,
+                      terms.skip);
   }
   if (master_.defined()) {
     for (const HeldPiece& piece : pieces_)

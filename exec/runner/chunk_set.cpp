@@ -35,7 +35,7 @@ torch::Dtype torch_dtype(NumberFormat format) {
 
 ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure,
                    bool perturb, torch::Device device)
-    : rank_(transport.rank()), device_(device) {
+    : transport_(transport), rank_(transport.rank()), device_(device) {
   const std::vector<std::string> names = group_names(structure);
   for (std::size_t g = 0; g < names.size(); ++g) {
     const Group& group = structure.groups[g];
@@ -84,8 +84,8 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
   options.device = device_;
   held.chunk = std::make_unique<Chunk>(
       module, group.layers,
-      Communicators{find(group.tensor), find(group.context), find(group.expert)}, group.shard,
-      options);
+      Communicators{find(group.tensor), find(group.context), find(group.expert), &transport_},
+      group.shard, options);
   held.parameters.push_back(hold(structure, group, *held.chunk));
   places_[{group.module, group.layers}] = chunks_.size();
   chunks_.push_back(std::move(held));

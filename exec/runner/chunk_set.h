@@ -48,6 +48,7 @@ class ChunkSet {
   HeldGroup hold(const Program& structure, const ParamGroup& group, Chunk& chunk);
   Communicator* find(GroupId group) { return group.valid() ? groups_[group.value].get() : nullptr; }
 
+  Transport& transport_;
   Rank rank_;
   torch::Device device_;
   std::vector<std::unique_ptr<Communicator>> groups_;  // by GroupId; null where not a member

@@ -2,9 +2,6 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <functional>
-#include <queue>
-
 #include "exec/on_device.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
@@ -82,37 +79,6 @@ std::vector<OpTime> DeviceStreams::times() {
   for (std::size_t i = 0; i < ops_; ++i)
     times.push_back({OpId(first_op_ + i), at(events_[i].start), at(events_[i].end)});
   return times;
-}
-
-std::vector<OpId> queue_order(const Program& program, Rank rank) {
-  const auto own = program.ops_of(rank);
-  std::vector<std::uint32_t> missing(own.size());  // by local op
-  std::vector<std::vector<std::uint32_t>> after(own.size());
-  std::map<std::uint32_t, std::uint32_t> last;  // by stream
-  for (std::uint32_t id = own.begin; id < own.end; ++id) {
-    const Op& op = program.ops[id];
-    const auto behind = [&](std::uint32_t before) {
-      after[before - own.begin].push_back(id);
-      ++missing[id - own.begin];
-    };
-    for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)
-      behind(program.waits[w].value);
-    const auto [entry, first] = last.try_emplace(op.stream.value, id);
-    if (!first) behind(std::exchange(entry->second, id));
-  }
-  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
-  for (std::uint32_t id = own.begin; id < own.end; ++id)
-    if (missing[id - own.begin] == 0) ready.push(id);
-  std::vector<OpId> order;
-  while (!ready.empty()) {
-    const std::uint32_t id = ready.top();
-    ready.pop();
-    order.emplace_back(id);
-    for (const std::uint32_t next : after[id - own.begin])
-      if (--missing[next - own.begin] == 0) ready.push(next);
-  }
-  POLYPHONY_CHECK(order.size() == own.size(), "ops of rank " << rank.value << " wait in a circle");
-  return order;
 }
 
 }  // namespace polyphony::exec

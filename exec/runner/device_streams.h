@@ -30,6 +30,9 @@ class DeviceStreams {
   void end(OpId op);
   void finish();
 
+  // Of an op that is queued.
+  const c10::Event& end_of(OpId op) { return events(op).end; }
+
   // When the ops of the last step ran, in steady_now(). Waits for the device.
   std::vector<OpTime> times();
 
@@ -48,9 +51,5 @@ class DeviceStreams {
   std::vector<c10::Stream> of_stream_;  // by StreamId; other ranks' are not looked at
   std::deque<Events> events_;           // by local op; those of earlier steps are used again
 };
-
-// This rank's ops in an order in which each comes after those that it waits for and after those before it on its
-// stream; of several that could come, the first of the Program. What one thread queues.
-std::vector<OpId> queue_order(const Program& program, Rank rank);
 
 }  // namespace polyphony::exec

@@ -1,19 +1,43 @@
 #include "exec/runner/runner.h"
 
+#include <torch/csrc/profiler/stubs/base.h>
+
 #include "exec/runner/runner_impl.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
+#include "shared/program/message_order.h"
 
 namespace polyphony::exec {
+
+namespace {
+
+// While it lives; no text: none.
+class NvtxRange {
+ public:
+  explicit NvtxRange(const std::string& text) : open_(!text.empty()) {
+    if (open_) torch::profiler::impl::cudaStubs()->rangePush(text.c_str());
+  }
+  ~NvtxRange() {
+    if (open_) torch::profiler::impl::cudaStubs()->rangePop();
+  }
+  NvtxRange(const NvtxRange&) = delete;
+  NvtxRange& operator=(const NvtxRange&) = delete;
+
+ private:
+  bool open_;
+};
+
+}  // namespace
 
 void Runner::Impl::run(const Program& program) {
   StepState step(program, rank);
   state = &step;
   loss = torch::zeros({}, torch::dtype(torch::kFloat64).device(options.device));
-  finite.clear();
+  if (!evaluating) results.emplace_back().program = &program;
   if (streams) streams->begin(program, rank);
+  if (streams && transport.matches_in_order()) transport.prepare(channels_of(program, rank));
   if (streams && transport.queues())
-    run_ops(queue_order(program, rank));
+    queue_ops();
   else
     run_threads(step);
   if (streams) streams->finish();
@@ -41,8 +65,29 @@ void Runner::Impl::run_threads(const StepState& step) {
 }
 
 void Runner::Impl::run_ops(const std::vector<OpId>& ops) {
+  guarded([&] {
+    for (const OpId id : ops) run_op(id);
+  });
+}
+
+void Runner::Impl::queue_ops() {
+  guarded([&] {
+    const Program& program = state->program();
+    QueueOrder order(program, rank);
+    RunAhead ahead(program, rank, options.run_ahead);
+    while (const std::optional<OpId> id = order.next()) {
+      // All that peers may need to get there is queued before a compute op.
+      if (program.streams[program.ops[id->value].stream.value].kind == StreamKind::compute)
+        for (; ahead.too_far(); ahead.passed()) transport.await(streams->end_of(*ahead.too_far()));
+      run_op(*id);
+      ahead.add(*id);
+    }
+  });
+}
+
+void Runner::Impl::guarded(const std::function<void()>& ops) {
   try {
-    for (const OpId id : ops) run_op(id, state->program().ops[id.value]);
+    ops();
   } catch (const Stopped&) {
     // Another stream of this rank has failed and holds the reason.
   } catch (const LostPeer&) {
@@ -55,7 +100,8 @@ void Runner::Impl::run_ops(const std::vector<OpId>& ops) {
 }
 
 // On a device: queues it.
-void Runner::Impl::run_op(OpId id, const Op& op) {
+void Runner::Impl::run_op(OpId id) {
+  const Op& op = state->program().ops[id.value];
   state->wait_for(op);
   if (options.watch) options.watch(id, true);
   const bool counted = computes_on_processor(op);
@@ -66,6 +112,7 @@ void Runner::Impl::run_op(OpId id, const Op& op) {
       on.emplace(streams->of(op));
       streams->start(id);
     }
+    const NvtxRange range(options.ranges ? describe(state->program(), id) : "");
     perform(id, op);
     if (streams) streams->end(id);
   }
@@ -88,14 +135,21 @@ Runner::Runner(Transport& transport, const Scenario& scenario, const Program& st
     : impl_(std::make_unique<Impl>(transport, scenario, structure, options)) {}
 Runner::~Runner() = default;
 
-StepScalars Runner::train_step(const Program& program, const Inputs& inputs, double learning_rate,
-                               const Pace& pace) {
+void Runner::begin_step(const Program& program, const Inputs& inputs, double learning_rate,
+                        const Pace& pace) {
   impl_->inputs = &inputs;
   impl_->pace = &pace;
   impl_->evaluating = false;
   impl_->rate = learning_rate;
   impl_->run(program);
-  return impl_->scalars;
+}
+
+StepScalars Runner::end_step() { return impl_->take_scalars(); }
+
+StepScalars Runner::train_step(const Program& program, const Inputs& inputs, double learning_rate,
+                               const Pace& pace) {
+  begin_step(program, inputs, learning_rate, pace);
+  return end_step();
 }
 
 std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const Inputs& inputs) {
@@ -104,7 +158,11 @@ std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const I
   impl_->evaluating = true;
   impl_->predictions.clear();
   impl_->run(program);
-  if (impl_->streams) impl_->transport.await(default_stream(impl_->options.device));
+  if (impl_->streams) {
+    c10::Event done(impl_->options.device.type());
+    done.record(default_stream(impl_->options.device));
+    impl_->transport.await(done);
+  }
   return std::move(impl_->predictions);
 }
 
@@ -127,6 +185,9 @@ std::vector<HeldParameters*> Runner::stores() {
 }
 
 std::int64_t Runner::updates() const { return impl_->updates; }
-void Runner::set_updates(std::int64_t updates) { impl_->updates = updates; }
+void Runner::set_updates(std::int64_t updates) {
+  impl_->updates = updates;
+  impl_->count.fill_(updates);
+}
 
 }  // namespace polyphony::exec

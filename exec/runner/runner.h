@@ -5,7 +5,8 @@
 //   stream reaches it and all of waits_for have ended; exchanges and collectives block only their
 //   own stream. On a device that runs behind the host a stream is one of the device's, and waiting
 //   is done there (exec/runner/device_streams.h); where the transport queues, too, one thread queues
-//   all ops. The host then waits once a step: for the loss, the norm and whether all is finite.
+//   all ops. The host then waits once a step: for the loss, the norm and whether all is finite, which the update
+//   reads on the device.
 //   Chunks (parameters and layers) are made once from the rank's parameter groups and
 //   live over steps. Paced: a compute op takes max(real, virtual) time, by sleeping; messages and
 //   collectives stay real.
@@ -29,11 +30,16 @@
 
 namespace polyphony::exec {
 
+// Four boundaries of 8,192 rows of 16,384 in bf16; a hundredth of a GPU's memory.
+inline constexpr Bytes kRunAhead{std::int64_t{1} << 30};
+
 struct RunnerOptions {
   bool perturb = false;  // tests: see ChunkOptions
   bool check_collectives =
       false;  // compare what every compute op issued with expand(); for tests and the first step
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
+  Bytes run_ahead = kRunAhead;         // exec/runner/run_ahead.h
+  bool ranges = false;                 // NVTX ranges of ops, for profilers; in builds for GPUs
   // Tests: called on the op's thread, just before it starts and just after it has ended.
   std::function<void(OpId, bool starts)> watch = {};
 };
@@ -58,6 +64,12 @@ class Runner {
   // Virtual durations by op, for paced ranks; empty: not paced.
   using Pace = std::vector<Seconds>;
 
+  // A step in two halves, at most two steps begun at a time: begin_step() runs it on a CPU and queues it on a device,
+  // where the next one may begin before end_step() waits for the oldest. Program and the inputs' tensors stay as
+  // they are until then.
+  void begin_step(const Program& program, const Inputs& inputs, double learning_rate,
+                  const Pace& pace = {});
+  StepScalars end_step();
   StepScalars train_step(const Program& program, const Inputs& inputs, double learning_rate,
                          const Pace& pace = {});
   // Forward only: the predicted label of every loss row of the work items whose head this rank

@@ -4,6 +4,8 @@
 
 #include <c10/core/StreamGuard.h>
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,6 +16,8 @@
 #include "exec/on_device.h"
 #include "exec/runner/chunk_set.h"
 #include "exec/runner/device_streams.h"
+#include "exec/runner/queue_order.h"
+#include "exec/runner/run_ahead.h"
 #include "exec/runner/runner.h"
 #include "exec/runner/step_state.h"
 #include "exec/runner/stream_thread.h"
@@ -26,7 +30,8 @@ struct Runner::Impl {
   Rank rank;
   RunnerOptions options;
   ChunkSet chunks;
-  std::int64_t updates = 0;  // AdamW's steps
+  std::int64_t updates = 0;  // AdamW's steps, as far as the host has asked
+  torch::Tensor count;       // the same on the device, of all that is queued; float
   std::map<std::string, std::unique_ptr<StreamThread>> threads;
   std::optional<DeviceStreams> streams;  // none on CPUs
   std::vector<OpTime> times;
@@ -41,9 +46,18 @@ struct Runner::Impl {
   // One double, of this rank's heads; added to by the compute stream, read by the op that sums over
   // the world, which waits for it.
   torch::Tensor loss;
-  // Whether all is finite of what ops of this rank made for others, in their order; likewise.
-  std::vector<std::pair<OpId, torch::Tensor>> finite;
-  StepScalars scalars;
+  // What the step comes to. Of a device the host asks later, when the next step may be queued.
+  struct Result {
+    const Program* program = nullptr;
+    // Whether all is finite of what ops of this rank made for others, in their order; as the loss.
+    std::vector<std::pair<OpId, torch::Tensor>> finite;
+    torch::Tensor values;  // loss, squared norm, 0 when both are finite; over the world
+    torch::Tensor here;    // the same for the host, once `came`
+    std::optional<c10::Event> came;
+    std::optional<StepScalars> scalars;             // of a CPU; else read when asked for
+    std::vector<std::vector<torch::Tensor>> norms;  // by trained store, of a device's gradients
+  };
+  std::deque<Result> results;  // of steps whose scalars nobody has asked for; the last one runs
   std::map<WorkId, torch::Tensor> predictions;
 
   Impl(Transport& transport_, const Scenario& scenario, const Program& structure,
@@ -54,11 +68,14 @@ struct Runner::Impl {
         options(options_),
         chunks(transport_, scenario, structure, options_.perturb, options_.device) {
     if (!options.device.is_cpu()) streams.emplace(options.device);
+    count = torch::zeros({}, torch::dtype(torch::kFloat32).device(options.device));
   }
   void run(const Program& program);
   void run_threads(const StepState& step);
   void run_ops(const std::vector<OpId>& ops);
-  void run_op(OpId id, const Op& op);
+  void queue_ops();
+  void guarded(const std::function<void()>& ops);
+  void run_op(OpId id);
   // Paced ops sleep, and a GPU's work is not the processor's.
   bool computes_on_processor(const Op& op) const {
     const bool computes =
@@ -74,9 +91,13 @@ struct Runner::Impl {
   void host_copy(const Op& op, const HostCopy& what);
   void update();
   torch::Tensor step_scalars();
-  void take_scalars(const torch::Tensor& values);
+  void keep_scalars(const torch::Tensor& values);
+  StepScalars read(const Result& result);
+  StepScalars take_scalars();
+  template <class Visit>
+  void each_trained(Visit visit);
   void note_finite(OpId id, const torch::Tensor& made);
-  std::string not_finite() const;
+  std::string not_finite(const Result& result);
   void use_here(const torch::Tensor& tensor) const;
   torch::Tensor take(BufferId buffer);
   torch::Tensor empty_rows(std::int64_t width) const { return torch::zeros({0, width}, format()); }
@@ -86,6 +107,13 @@ struct Runner::Impl {
   template <class Visit>
   void each_use(const Op& op, Use use, BufferKind kind, Visit visit) const;
 };
+
+template <class Visit>
+void Runner::Impl::each_trained(Visit visit) {
+  for (HeldChunk& held : chunks.all())
+    for (HeldGroup& group : held.parameters)
+      if (group.store->trains()) visit(group);
+}
 
 template <class Visit>
 void Runner::Impl::each_use(const Op& op, Use use, BufferKind kind, Visit visit) const {

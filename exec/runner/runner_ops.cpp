@@ -28,13 +28,13 @@ torch::Tensor Runner::Impl::take(BufferId id) {
 }
 
 void Runner::Impl::note_finite(OpId id, const torch::Tensor& made) {
-  if (made.defined()) finite.emplace_back(id, made.isfinite().all());
+  if (made.defined()) results.back().finite.emplace_back(id, made.isfinite().all());
 }
 
-// The first op of this rank that made a number which is not finite, in words; empty: none.
-std::string Runner::Impl::not_finite() const {
-  const Program& program = state->program();
-  for (const auto& [id, all] : finite) {
+// The first op of this rank that made a number which is not finite, in words, or a gradient; empty: none.
+std::string Runner::Impl::not_finite(const Result& result) {
+  const Program& program = *result.program;
+  for (const auto& [id, all] : result.finite) {
     if (all.item<bool>()) continue;
     std::string text = describe(program, id) + ", samples";
     const Work& work = program.works[std::get<Compute>(program.ops[id.value].what).work.value];
@@ -42,7 +42,14 @@ std::string Runner::Impl::not_finite() const {
       text += " " + std::to_string(program.batch.samples[program.work_samples[i]].id);
     return text;
   }
-  return {};
+  std::string name;
+  auto norms = result.norms.begin();
+  each_trained([&](HeldGroup& group) {
+    const std::string found =
+        group.store->not_finite(streams ? *norms++ : group.store->gradient_norms());
+    if (name.empty()) name = found;
+  });
+  return name.empty() ? name : "the gradient of " + name;
 }
 
 void Runner::Impl::compute(OpId id, const Op& op, const Compute& what) {
@@ -180,31 +187,43 @@ void Runner::Impl::host_copy(const Op& op, const HostCopy& what) {
 torch::Tensor Runner::Impl::step_scalars() {
   const torch::NoGradGuard no_grad;
   torch::Tensor squares = torch::zeros_like(loss);
-  for (HeldChunk& held : chunks.all())
-    for (const HeldGroup& group : held.parameters)
-      if (group.store->trains() && group.counts) squares += group.store->squared_norm();
+  each_trained([&](const HeldGroup& group) {
+    if (group.counts) squares += group.store->squared_norm();
+    // Asked for before the update makes them zero.
+    if (streams) results.back().norms.push_back(group.store->gradient_norms());
+  });
   return torch::stack(
       {loss, squares, (squares + loss).isfinite().logical_not().to(torch::kFloat64)});
 }
 
-// Here the host waits for a device.
-void Runner::Impl::take_scalars(const torch::Tensor& values) {
-  torch::Tensor here = values;
-  if (streams) {
-    here = torch::empty(values.sizes(), torch::dtype(torch::kFloat64).pinned_memory(true));
-    here.copy_(values, /*non_blocking=*/true);
-    transport.await(current_stream(options.device));
+// Sums over the world.
+void Runner::Impl::keep_scalars(const torch::Tensor& values) {
+  Result& result = results.back();
+  result.values = result.here = values;
+  if (!streams) {
+    result.scalars = read(result);  // while the gradients are there
+    return;
   }
-  const double* v = here.const_data_ptr<double>();
-  scalars = {v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
-  if (scalars.finite) return;
-  scalars.not_finite = not_finite();
-  for (HeldChunk& held : chunks.all())
-    for (const HeldGroup& group : held.parameters)
-      if (scalars.not_finite.empty() && group.store->trains()) {
-        const std::string name = group.store->not_finite();
-        if (!name.empty()) scalars.not_finite = "the gradient of " + name;
-      }
+  OnTheWay copy = to_host(values);
+  result.here = copy.here;
+  result.came = std::move(copy.came);
+}
+
+StepScalars Runner::Impl::read(const Result& result) {
+  const double* v = result.here.const_data_ptr<double>();
+  StepScalars scalars{v[0], std::sqrt(v[1]), v[2] == 0.0, {}};
+  if (!scalars.finite) scalars.not_finite = not_finite(result);
+  return scalars;
+}
+
+// Of the oldest step that was not asked for. Here the host waits for a device.
+StepScalars Runner::Impl::take_scalars() {
+  const Result result = std::move(results.front());
+  results.pop_front();
+  if (result.came) transport.await(*result.came);
+  const StepScalars scalars = result.scalars ? *result.scalars : read(result);
+  if (scalars.finite) ++updates;
+  return scalars;
 }
 
 void Runner::Impl::collective(const Collective& what) {
@@ -212,7 +231,7 @@ void Runner::Impl::collective(const Collective& what) {
   if (what.purpose == Purpose::scalars) {
     torch::Tensor values = step_scalars();
     group.all_reduce(values, Reduction::sum);
-    take_scalars(values);
+    keep_scalars(values);
     return;
   }
   HeldParameters& store = *chunks.of(state->program().params[what.params.value]).store;
@@ -238,22 +257,19 @@ void Runner::Impl::collective(const Collective& what) {
   }
 }
 
+// On a device, by numbers that the host does not know yet.
 void Runner::Impl::update() {
-  if (transport.world_size() == 1) take_scalars(step_scalars());
+  const torch::NoGradGuard no_grad;
+  if (transport.world_size() == 1) keep_scalars(step_scalars());
+  const torch::Tensor values = results.back().values;
+  use_here(values);
+  UpdateTerms terms{{}, count, values[2].ne(0).to(torch::kFloat32)};
+  count.add_(1).sub_(terms.skip);
   // The 1e-6 and the clamp are those of torch.nn.utils.clip_grad_norm_, so that runs compare.
-  const double clip = training.clip_norm > 0
-                          ? std::min(1.0, training.clip_norm / (scalars.gradient_norm + 1e-6))
-                          : 1.0;
-  if (scalars.finite) ++updates;
+  if (training.clip_norm > 0)
+    terms.clip = (training.clip_norm / (values[1].sqrt() + 1e-6)).clamp_max_(1.0);
   const AdamWOptions adamw{training.beta1, training.beta2, training.epsilon, training.weight_decay};
-  for (HeldChunk& held : chunks.all())
-    for (HeldGroup& group : held.parameters) {
-      if (!group.store->trains()) continue;
-      if (scalars.finite)
-        group.store->step(adamw, rate, clip, updates);
-      else
-        group.store->zero_gradient();
-    }
+  each_trained([&](HeldGroup& group) { group.store->step(adamw, rate, terms); });
 }
 
 }  // namespace polyphony::exec

@@ -15,7 +15,10 @@
 //   earlier. Lost peers are then heard of by await().
 #pragma once
 
+#include <c10/core/Event.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,6 +26,7 @@
 
 #include "exec/torch_pch.h"
 #include "shared/ids.h"
+#include "shared/program/message_order.h"
 
 namespace polyphony::exec {
 
@@ -55,6 +59,19 @@ class Communicator {
   // own `all`; the rest of `all` is kept. Equal counts on all members.
   virtual void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
                               const std::vector<std::int64_t>& counts) = 0;
+  // As above, while a device's current stream does what `beside` queues, which must not touch the tensors; elsewhere
+  // one after the other.
+  virtual void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
+                                 const std::function<void()>& beside) {
+    all_reduce(tensor, reduction);
+    beside();
+  }
+  virtual void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
+                                     const std::vector<std::int64_t>& counts,
+                                     const std::function<void()>& beside) {
+    reduce_scatter(all, mine, counts);
+    beside();
+  }
   // Member i's part j of `send` becomes member j's part i of `receive`.
   virtual void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                           const std::vector<std::int64_t>& send_counts,
@@ -96,8 +113,11 @@ class Transport {
   virtual bool queues() const { return false; }
   // Whether messages of a device are matched by their order on a channel instead of by tags.
   virtual bool matches_in_order() const { return false; }
-  // Returns when the stream's work is done, whatever of it is exchanged with others; LostPeer else.
-  virtual void await(const c10::Stream& stream) { stream.synchronize(); }
+  // Messages of a device are to come on these channels, each once, ascending. Both ends say so, and may wait for each
+  // other here: exchange() does not.
+  virtual void prepare(const std::vector<Channel>&) {}
+  // Returns when what was queued before the event is done, whatever of it is exchanged with others; LostPeer else.
+  virtual void await(const c10::Event& event) { event.synchronize(); }
   // Bytes that are no tensors: post() leaves them under a new key, fetch() waits for them and takes
   // them away. One reader a key. A rank posts from one thread at a time, and fetches from one.
   virtual void post(const std::string& key, const std::string& bytes) = 0;

@@ -25,7 +25,8 @@ class ForwardingTransport : public Transport {
   void barrier() override { inner_.barrier(); }
   bool queues() const override { return inner_.queues(); }
   bool matches_in_order() const override { return inner_.matches_in_order(); }
-  void await(const c10::Stream& stream) override { inner_.await(stream); }
+  void prepare(const std::vector<Channel>& channels) override { inner_.prepare(channels); }
+  void await(const c10::Event& event) override { inner_.await(event); }
   void post(const std::string& key, const std::string& bytes) override { inner_.post(key, bytes); }
   std::string fetch(const std::string& key) override { return inner_.fetch(key); }
   void abort(const std::string& reason) override { inner_.abort(reason); }

@@ -31,6 +31,17 @@ class LimitedCommunicator : public Communicator {
     bucket_->wait(others(bytes_of(all)));
     inner_->reduce_scatter(all, mine, counts);
   }
+  void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
+                         const std::function<void()>& beside) override {
+    bucket_->wait(2 * others(bytes_of(tensor)));
+    inner_->all_reduce_beside(tensor, reduction, beside);
+  }
+  void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
+                             const std::vector<std::int64_t>& counts,
+                             const std::function<void()>& beside) override {
+    bucket_->wait(others(bytes_of(all)));
+    inner_->reduce_scatter_beside(all, mine, counts, beside);
+  }
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override {

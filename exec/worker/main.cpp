@@ -20,6 +20,7 @@
 #include "shared/files/whole.h"
 #include "shared/scenario/easy_vqa.h"
 #include "shared/scenario/scenario_json.h"
+#include "shared/text/figure_text.h"
 
 namespace polyphony::exec {
 namespace {
@@ -79,6 +80,7 @@ cxxopts::Options make_options() {
       cxxopts::value<std::string>()->default_value(""))(
       "deterministic",
       "on GPUs: sums over ranks in their order, the same bits at all times; slower")(
+      "nvtx", "on GPUs: ranges of ops for Nsight Systems")(
       "check", "compare every op's inner collectives with its expansion")(
       "microbench", "measure this machine instead of training; no SCENARIO")(
       "rank", "this rank", cxxopts::value<int>())("world-size", "number of ranks",
@@ -152,6 +154,14 @@ class Tells {
   Tells& operator=(const Tells&) = delete;
 };
 
+// What the allocator cannot give out again of what it holds is said, too.
+void say_memory(const DeviceMemory& memory, Bytes foreseen, const LaunchEnv& launch) {
+  std::cerr << "polyphony-worker: rank " << launch.rank.value << ": at most "
+            << bytes_text(memory.used) << " of GPU memory in use (the first step was to take "
+            << bytes_text(foreseen) << "), " << bytes_text(memory.held) << " held, in "
+            << memory.segments << " segments" << std::endl;
+}
+
 int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const torch::Device device = choose_device(args["device"].as<std::string>(), launch);
   const std::string data_path = args["data"].as<std::string>();
@@ -169,6 +179,9 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const Layout& layout = *scenario.layout;
   TrainOptions options = train_options(args, scenario, launch.rank);
   options.device = device;
+  if (options.ranges && device.is_cpu())
+    throw InputError("--nvtx", "", "marks what a GPU does, and this rank runs on a CPU",
+                     "leave it out; --trace-steps records what a CPU does");
   if (options.planner == Planner::live) {
     if (const auto no = check_late_plan(prepared, args["scenario"].as<std::string>())) {
       std::cerr << no->reason << std::endl;
@@ -186,6 +199,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   try {
     const TrainResult result = train(*transport, scenario, layout, *prepared.dataset, options);
     all_saved();
+    if (result.memory) say_memory(*result.memory, prepared.need[launch.rank.value].peak, launch);
     if (launch.rank.value == 0) {
       nlohmann::json summary{{"steps", result.steps},
                              {"median_step_seconds", result.median_step.count()},

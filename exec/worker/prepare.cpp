@@ -31,9 +31,16 @@ Layout split(const Scenario& scenario, const HardwareProfile& profile,
   return with_blocks(*scenario.layout, balanced_plan(scenario, *scenario.layout, profile));
 }
 
-// Memory of every rank while a step of the batch runs.
-std::vector<RankMemory> step_memory(const Program& program, const Cluster& cluster,
-                                    const HardwareProfile& profile) {
+std::optional<Infeasible> infeasible(const std::string& file, const std::string& no) {
+  if (no.empty()) return {};
+  return Infeasible{InputError::line(
+      file, "/layout", no,
+      "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
+}
+
+}  // namespace
+
+std::vector<RankMemory> RankRoom::need_of(const Program& program) const {
   const auto compiled = compile(program);
   if (const Fault* fault = std::get_if<Fault>(&compiled))
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);
@@ -42,21 +49,12 @@ std::vector<RankMemory> step_memory(const Program& program, const Cluster& clust
   return predict_memory(program, estimate(program, graph, costs).timeline);
 }
 
-std::optional<Infeasible> check_memory(const Scenario& scenario, const Layout& layout,
-                                       const Batch& batch, const RankRoom& room,
-                                       const std::string& file, const std::string& when = "") {
-  const std::string no =
-      room.too_small_for(lower(scenario, layout, make_plan(scenario, layout), batch));
-  if (no.empty()) return {};
-  return Infeasible{InputError::line(
-      file, "/layout", when + no,
-      "take more ranks on more machines, smaller microbatches, or recompute \"full\"")};
+std::string RankRoom::too_small_for(const Program& program) const {
+  return too_small_for(program, need_of(program));
 }
 
-}  // namespace
-
-std::string RankRoom::too_small_for(const Program& program) const {
-  const std::vector<RankMemory> need = step_memory(program, cluster, profile);
+std::string RankRoom::too_small_for(const Program& program,
+                                    const std::vector<RankMemory>& need) const {
   const auto worst =
       std::max_element(need.begin(), need.end(),
                        [](const RankMemory& a, const RankMemory& b) { return a.peak < b.peak; });
@@ -69,14 +67,16 @@ std::string RankRoom::too_small_for(const Program& program) const {
 std::optional<Infeasible> check_late_plan(const Prepared& prepared, const std::string& file) {
   const Layout plain = without_planner(*prepared.scenario.layout);
   if (plain == *prepared.scenario.layout) return {};
-  return check_memory(prepared.scenario, plain, prepared.dataset->batch(0), prepared.room, file,
-                      "where a plan comes too late, ");
+  const Scenario& scenario = prepared.scenario;
+  const std::string no = prepared.room.too_small_for(
+      lower(scenario, plain, make_plan(scenario, plain), prepared.dataset->batch(0)));
+  return infeasible(file, no.empty() ? no : "where a plan comes too late, " + no);
 }
 
 std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadText& load,
                                            const LaunchEnv& launch, const std::string& data_path,
                                            Bytes memory, const std::string& checkpoints) {
-  Prepared result{read_scenario(load(file), file, load), nullptr, {}};
+  Prepared result{read_scenario(load(file), file, load), nullptr, {}, {}};
   const Scenario& scenario = result.scenario;
   if (!scenario.layout)
     throw InputError(file, "/layout", "is missing",
@@ -93,8 +93,10 @@ std::variant<Prepared, Infeasible> prepare(const std::string& file, const LoadTe
   const HardwareProfile profile = scenario_profile(scenario, load);
   result.scenario.layout = split(scenario, profile, checkpoints);
   result.room = {scenario.cluster, profile, memory};
-  if (auto no =
-          check_memory(scenario, *scenario.layout, result.dataset->batch(0), result.room, file))
+  const Program first = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
+                              result.dataset->batch(0));
+  result.need = result.room.need_of(first);
+  if (auto no = infeasible(file, result.room.too_small_for(first, result.need)))
     return std::move(*no);
   return result;
 }

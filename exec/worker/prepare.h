@@ -7,11 +7,13 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "exec/data/dataset.h"
 #include "exec/system/launch_env.h"
 #include "shared/error.h"
 #include "shared/hardware/hardware.h"
+#include "shared/program/memory.h"
 #include "shared/program/program.h"
 #include "shared/scenario/scenario_json.h"
 
@@ -23,8 +25,11 @@ struct RankRoom {
   Cluster cluster;
   HardwareProfile profile;
   Bytes memory{};
+  // What each rank needs while a step runs.
+  std::vector<RankMemory> need_of(const Program& program) const;
   // Which stage needs more, and how much there is; empty: none does.
   std::string too_small_for(const Program& program) const;
+  std::string too_small_for(const Program& program, const std::vector<RankMemory>& need) const;
 };
 
 struct Prepared {
@@ -32,6 +37,7 @@ struct Prepared {
   Scenario scenario;
   std::unique_ptr<Dataset> dataset;
   RankRoom room;
+  std::vector<RankMemory> need;  // by rank, of the first batch
 };
 
 // `data_path`: of downloaded data sets. `memory`: what a rank can have. The Program of the first

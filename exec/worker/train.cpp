@@ -1,9 +1,13 @@
 #include "exec/worker/train.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/runner/step_data.h"
@@ -56,7 +60,9 @@ class Trainer {
                      : options.planner),
         structure_(structure(planner_, transport, dataset.batch(0))),
         runner_(transport, scenario, structure_,
-                {false, options.check_collectives, options.device}),
+                {.check_collectives = options.check_collectives,
+                 .device = options.device,
+                 .ranges = options.ranges}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
         recorder_(options.out, options.trace_first, options.trace_last, transport, dataset) {
@@ -83,9 +89,17 @@ class Trainer {
   std::int64_t begin();
   void go_live(std::int64_t done);
   std::int64_t train_from(std::int64_t done, MetricsFile& metrics);
-  void step(std::int64_t number, MetricsFile& metrics);
+  struct Begun {
+    std::int64_t number = 0;
+    StepData data;
+    double rate = 0;
+    Seconds asked{}, start{};  // for the data; of the step
+  };
+  void begin_step(std::int64_t number, MetricsFile& metrics);
+  void end_step(const Begun& step, MetricsFile& metrics);
+  void end_steps(MetricsFile& metrics, std::size_t left);
   bool stop_here(std::int64_t done, MetricsFile& metrics);
-  void checkpoint(std::int64_t done, const MetricsFile& metrics);
+  void checkpoint(std::int64_t done, MetricsFile& metrics);
 
   Transport& transport_;
   const Scenario& scenario_;
@@ -99,57 +113,75 @@ class Trainer {
   Control control_;
   std::optional<RunFolder> folder_;  // of rank 0
   StepLoader loader_;
+  std::deque<Begun> begun_;  // not ended
   Recorder recorder_;
   TrainResult result_;
   Seconds began_ = steady_now();
   Seconds last_checkpoint_ = steady_now();
   std::int64_t checkpointed_ = -1;
-  Seconds last_seconds_{};
+  Seconds last_seconds_{}, ended_{};  // of the last step that ended
   std::uint64_t last_plan_ = 0;
   std::vector<double> seconds_;
 };
 
-void Trainer::step(std::int64_t number, MetricsFile& metrics) {
-  if (recorder_.records(number)) recorder_.begin();
-  const Seconds asked = steady_now();
-  StepData data = loader_.take(static_cast<std::uint64_t>(number));
-  const Seconds waited = steady_now() - asked;
+// A CPU runs it; a device has it queued then, and of what is recorded everything is read before the next begins.
+void Trainer::begin_step(std::int64_t number, MetricsFile& metrics) {
+  const bool records = recorder_.records(number);
+  if (records) {
+    end_steps(metrics, 0);
+    recorder_.begin();
+  }
+  Begun& step = begun_.emplace_back();
+  step.number = number;
+  step.asked = steady_now();
+  step.data = loader_.take(static_cast<std::uint64_t>(number));
+  step.start = steady_now();
+  step.rate = learning_rate(scenario_.training, number);
   Runner::Pace pace;
   if (options_.pace)
-    pace = make_pace(data.program, transport_.rank(), scenario_.cluster, *options_.pace,
+    pace = make_pace(step.data.program, transport_.rank(), scenario_.cluster, *options_.pace,
                      options_.pace_scale);
-  const double rate = learning_rate(scenario_.training, number);
-  const Seconds start = steady_now();
-  const StepScalars scalars = runner_.train_step(
-      data.program, [&](WorkId work) -> const WorkInput& { return data.inputs.at(work); }, rate,
+  last_plan_ = control_.due(number + 1) ? step.data.plan : 0;
+  runner_.begin_step(
+      step.data.program,
+      [&step](WorkId work) -> const WorkInput& { return step.data.inputs.at(work); }, step.rate,
       pace);
-  last_seconds_ = steady_now() - start;
-  last_plan_ = control_.due(number + 1) ? data.plan : 0;
+  end_steps(metrics, options_.device.is_cpu() || records ? 0 : 1);
+}
+
+void Trainer::end_steps(MetricsFile& metrics, std::size_t left) {
+  for (; begun_.size() > left; begun_.pop_front()) end_step(begun_.front(), metrics);
+}
+
+void Trainer::end_step(const Begun& step, MetricsFile& metrics) {
+  const StepScalars scalars = runner_.end_step();
+  const Seconds now = steady_now(), waited = step.start - step.asked;
+  last_seconds_ = now - std::max(step.start, std::exchange(ended_, now));
   result_.loss = scalars.loss;
   seconds_.push_back(last_seconds_.count());
-  traces::StepMetrics line{number,
+  traces::StepMetrics line{step.number,
                            scalars.loss,
                            scalars.gradient_norm,
                            !scalars.finite,
-                           rate,
+                           step.rate,
                            last_seconds_,
                            scenario_.data.global_batch / last_seconds_.count()};
   if (planner_.live()) {
-    line.late_plan = data.late;
+    line.late_plan = step.data.late;
     line.waited = waited;
     ++result_.live;
-    result_.late += data.late ? 1 : 0;
+    result_.late += step.data.late ? 1 : 0;
   }
   metrics.write(line);
   if (!scalars.not_finite.empty())
-    std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": step " << number
+    std::cerr << "polyphony-worker: rank " << transport_.rank().value << ": step " << step.number
               << " is skipped on all ranks: a number is not finite in " << scalars.not_finite
               << "\n";
-  if (recorder_.records(number))
-    recorder_.add({static_cast<std::uint64_t>(number),
-                   data.plan,
-                   data.late,
-                   {asked, asked + waited},
+  if (recorder_.records(step.number))
+    recorder_.add({static_cast<std::uint64_t>(step.number),
+                   step.data.plan,
+                   step.data.late,
+                   {step.asked, step.start},
                    {},
                    runner_.times()});
 }
@@ -183,8 +215,9 @@ std::int64_t Trainer::begin() {
   return done;
 }
 
-void Trainer::checkpoint(std::int64_t done, const MetricsFile& metrics) {
+void Trainer::checkpoint(std::int64_t done, MetricsFile& metrics) {
   if (options_.out.empty() || checkpointed_ == done) return;
+  end_steps(metrics, 0);
   metrics.sync();  // a checkpoint never knows of more steps than the metrics
   save_checkpoint(RunPaths{options_.out}.checkpoints(), done, transport_, runner_, structure_,
                   run_record(scenario_));
@@ -196,6 +229,7 @@ void Trainer::checkpoint(std::int64_t done, const MetricsFile& metrics) {
 bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
   if (options_.evaluate_every > 0 &&
       (done % options_.evaluate_every == 0 || done >= options_.steps)) {
+    end_steps(metrics, 0);
     const Answers answers = evaluate(control_, transport_, runner_, scenario_, planner_, dataset_,
                                      options_.evaluate_samples, options_.device);
     result_.accuracy = answers.share;
@@ -203,6 +237,7 @@ bool Trainer::stop_here(std::int64_t done, MetricsFile& metrics) {
     if (options_.stop_accuracy > 0 && *result_.accuracy >= options_.stop_accuracy) return true;
   }
   if (!control_.due(done)) return false;
+  if (last_seconds_ == Seconds(0)) end_steps(metrics, 0);  // how long steps are is still unknown
   const bool wants_stop = options_.interrupted && options_.interrupted();
   const Control::Decision decision = control_.exchange(
       done, wants_stop, steady_now() - last_checkpoint_, last_seconds_, last_plan_);
@@ -230,10 +265,11 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
   go_live(done);
   try {
     while (done < options_.steps) {
-      step(done, metrics);
+      begin_step(done, metrics);
       ++done;
       if (stop_here(done, metrics)) break;
     }
+    end_steps(metrics, 0);
     planner_.stop();
     loader_.finish();
     planner_.finish();
@@ -249,11 +285,19 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
   return done;
 }
 
+DeviceMemory memory_of(torch::Device device) {
+  const auto seen = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  const auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return {Bytes(seen.active_bytes[all].peak), Bytes(seen.reserved_bytes[all].peak),
+          seen.segment[all].current};
+}
+
 TrainResult Trainer::run() {
   std::int64_t done = begin();
   MetricsFile metrics(options_.out, transport_.rank(), done);
   done = train_from(done, metrics);
   result_.steps = done;
+  if (!options_.device.is_cpu()) result_.memory = memory_of(options_.device);
   // First: what was learnt must not be lost to a disk that the traces fill up.
   checkpoint(done, metrics);
   recorder_.finish(

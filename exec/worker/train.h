@@ -49,7 +49,15 @@ struct TrainOptions {
       pace;  // paced ranks: compute ops last at least pace_scale times what this profile says
   double pace_scale = 1;
   std::optional<BytesPerSecond> send_rate;  // exec/transport/limited.h
+  bool ranges = false;                      // RunnerOptions
   std::function<bool()> interrupted;  // polled once a step; true on any rank: checkpoint and stop
+};
+
+// What a device's caching allocator saw: the most that was in use, by tensors or by streams not yet through with them,
+// and that it held, over the run.
+struct DeviceMemory {
+  Bytes used, held;
+  std::int64_t segments = 0;  // that it holds at the end
 };
 
 struct TrainResult {
@@ -59,6 +67,7 @@ struct TrainResult {
   Seconds median_step{};            // over the steps after the third
   std::int64_t live = 0, late = 0;  // steps planned live; those of them whose plan came too late
   bool interrupted = false;
+  std::optional<DeviceMemory> memory;  // of this rank
 };
 
 // Collective over all ranks of the transport. Needs a runnable layout.

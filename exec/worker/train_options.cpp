@@ -86,6 +86,7 @@ TrainOptions train_options(const cxxopts::ParseResult& args, const Scenario& sce
   options.evaluate_every = at_least_zero<std::int64_t>(args, "evaluate-every");
   options.evaluate_samples = at_least_zero<int>(args, "evaluate-samples");
   options.stop_accuracy = at_least_zero<double>(args, "stop-accuracy");
+  options.ranges = args.count("nvtx") > 0;
   options.check_collectives = args.count("check") > 0;
   const std::string trace = args["trace-steps"].as<std::string>();
   if (!trace.empty()) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <set>
 #include <vector>
 
 namespace polyphony {
@@ -12,11 +12,28 @@ std::string channel_of(const Program& program, const Op& exchange) {
   return stream.substr(0, stream.rfind(' '));
 }
 
+std::vector<Channel> channels_of(const Program& program, Rank rank) {
+  std::set<Channel> channels;
+  const Range own = program.ops_of(rank);
+  for (std::uint32_t id = own.begin; id < own.end; ++id) {
+    const Op& op = program.ops[id];
+    const auto* what = std::get_if<Exchange>(&op.what);
+    if (what == nullptr) continue;
+    const std::string name = channel_of(program, op);
+    for (std::uint32_t m = what->messages.begin; m < what->messages.end; ++m) {
+      const Message& message = program.messages[program.exchange_messages[m].value];
+      if (message.source != message.destination)
+        channels.insert({name, message.source, message.destination});
+    }
+  }
+  return {channels.begin(), channels.end()};
+}
+
 std::string out_of_order(const Program& program) {
   struct Ends {
     std::vector<MessageId> sent, received;
   };
-  std::map<std::tuple<std::string, Rank, Rank>, Ends> pairs;
+  std::map<Channel, Ends> pairs;
   std::vector<OpId> receiver(program.messages.size());
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const auto* what = std::get_if<Exchange>(&program.ops[i].what);
@@ -37,7 +54,7 @@ std::string out_of_order(const Program& program) {
     for (std::size_t m = 0; m < ends.received.size(); ++m)
       if (m >= ends.sent.size() || ends.sent[m] != ends.received[m])
         return describe(program, receiver[ends.received[m].value]) +
-               " takes another message than the one that comes first on " + std::get<0>(pair);
+               " takes another message than the one that comes first on " + pair.name;
   return {};
 }
 

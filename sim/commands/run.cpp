@@ -39,7 +39,7 @@ std::vector<std::string> worker_arguments(const Arguments& args, const std::stri
       list.push_back(args.text(option));
     }
   add_planning_arguments(args, list);
-  for (const char* flag : {"resume", "fresh", "check"})
+  for (const char* flag : {"resume", "fresh", "check", "deterministic", "nvtx"})
     if (args.has(flag)) list.push_back(std::string("--") + flag);
   return list;
 }
@@ -97,6 +97,9 @@ int run_command(int argc, char** argv) {
                                      cxxopts::value<std::string>())(
       "device", "cuda or cpu; default: cuda when the worker and this machine can",
       cxxopts::value<std::string>())("check", "compare inner collectives with their expansion")(
+      "deterministic",
+      "on GPUs: sums over ranks in their order, the same bits at all times; slower")(
+      "nvtx", "on GPUs: ranges of ops for Nsight Systems")(
       "jobs", "worker processes of that search; 0: one per core",
       cxxopts::value<int>()->default_value("0"));
   args.add_profile("for the search, and for stages that the layout does not split");

@@ -14,6 +14,7 @@
 #include "shared/layers/expand.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/tiny_model.h"
+#include "tests/exec/support/update_terms.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -190,7 +191,7 @@ TEST_SUITE("bf16") {
       for (int step = 1; step <= 10; ++step) {
         losses.push_back(chain->forward(0, work.input).item<double>());
         chain->backward(0);
-        held.step({}, 3e-3, 1.0, step);
+        held.step({}, 3e-3, update_terms(1.0, step));
       }
       return losses;
     };

@@ -9,6 +9,7 @@
 #include "tests/exec/support/expected.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/tiny_model.h"
+#include "tests/exec/support/update_terms.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -215,7 +216,7 @@ TEST_SUITE("lora") {
       for (int step = 1; step <= 10; ++step) {
         losses.push_back(chain.forward(0, work.input).item<double>());
         chain.backward(0);
-        held.step({}, 1e-2, 1.0, step);
+        held.step({}, 1e-2, update_terms(1.0, step));
       }
       CHECK(losses.back() < 0.8 * losses.front());
       for (const auto& [name, parameter] : by_name(chain)) {

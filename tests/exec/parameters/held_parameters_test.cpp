@@ -6,6 +6,7 @@
 #include "exec/transport/in_process.h"
 #include "shared/layers/held_sizes.h"
 #include "tests/exec/parameters/held_parameters.h"
+#include "tests/exec/support/update_terms.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -125,7 +126,7 @@ class RankUnderTest {
     }
     held_->all_reduce(*groups_.replicas);
     const double squares = replica() == 0 ? held_->squared_norm().item<double>() : 0;
-    held_->step(kAdamW, kRate, kClip, step + 1);
+    held_->step(kAdamW, kRate, update_terms(kClip, step + 1));
     held_->gather(*groups_.shards);
     for (std::size_t i = 0; i < list_.size(); ++i) {
       const Parameter& spec = list_[i].spec;

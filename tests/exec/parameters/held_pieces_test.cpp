@@ -4,6 +4,7 @@
 #include "shared/layers/held_sizes.h"
 #include "tests/exec/parameters/held_parameters.h"
 #include "tests/exec/support/fused_adamw.h"
+#include "tests/exec/support/update_terms.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
@@ -44,7 +45,7 @@ TEST_SUITE("held parameters") {
           ours[i].grad.copy_(drawn(ours[i].spec, {}, step, 0, 0, dtype));
           theirs[i].grad.copy_(ours[i].grad);
         }
-        held.step(kAdamW, kRate, kClip, step + 1);
+        held.step(kAdamW, kRate, update_terms(kClip, step + 1));
         adamw.step(kRate, kClip);
         for (std::size_t i = 0; i < ours.size(); ++i)
           CHECK(torch::equal(ours[i].value, theirs[i].value));
@@ -64,8 +65,8 @@ TEST_SUITE("held parameters") {
     for (int step = 0; step < 100; ++step) {
       for (auto* list : {&narrow, &wide})
         for (LocalParameter& p : *list) p.grad.copy_(drawn(p.spec, {}, 0, 0, 0, torch::kFloat32));
-      held.step(kAdamW, kSmall, 1, step + 1);
-      plain.step(kAdamW, kSmall, 1, step + 1);
+      held.step(kAdamW, kSmall, update_terms(1, step + 1));
+      plain.step(kAdamW, kSmall, update_terms(1, step + 1));
     }
     CHECK(held.pieces().size() == wide.size());
     for (std::size_t i = 0; i < wide.size(); ++i) {
@@ -82,6 +83,28 @@ TEST_SUITE("held parameters") {
     }
   }
 
+  TEST_CASE("a step that is told to skip changes nothing but the gradient") {
+    auto ours = locals(module_under_test(), {}, torch::kBFloat16);
+    HeldParameters held(pointers(ours), {});
+    for (const bool skip : {false, true}) {
+      std::vector<torch::Tensor> before;
+      for (const HeldPiece& piece : held.pieces())
+        for (const torch::Tensor& held_there :
+             {piece.value, piece.master, piece.first_moment, piece.second_moment})
+          before.push_back(held_there.clone());
+      for (LocalParameter& p : ours) p.grad.copy_(drawn(p.spec, {}, 0, 0, 0, torch::kFloat32));
+      if (skip) ours.back().grad[0][0] = std::nan("");
+      held.step(kAdamW, kRate, update_terms(skip ? std::nan("") : kClip, 1, skip));
+      std::size_t same = 0, i = 0;
+      for (const HeldPiece& piece : held.pieces())
+        for (const torch::Tensor& held_there :
+             {piece.value, piece.master, piece.first_moment, piece.second_moment})
+          same += torch::equal(held_there, before[i++]) ? 1 : 0;
+      CHECK(same == (skip ? before.size() : 0));
+      CHECK(held.squared_norm().item<double>() == 0);
+    }
+  }
+
   TEST_CASE("an element that is not finite is found, named, and passes into the norm") {
     run_in_process(2, [&](Transport& transport) {
       const auto group = transport.make_group("shards", {Rank(0), Rank(1)});
@@ -89,11 +112,11 @@ TEST_SUITE("held parameters") {
       auto mine = locals(module_under_test(), {}, torch::kFloat32);
       HeldParameters half(pointers(mine), options(Shard::gradients, 2, index));
       half.open_gradient();
-      CHECK(half.not_finite().empty());
+      CHECK(half.not_finite(half.gradient_norms()).empty());
       // Stack order: the last parameter, in the second half of the flat gradient.
       if (index == 0) mine.back().grad[3][1] = std::nan("");
       half.reduce_scatter(*group);
-      CHECK(half.not_finite() == (index == 1 ? mine.back().spec.name : ""));
+      CHECK(half.not_finite(half.gradient_norms()) == (index == 1 ? mine.back().spec.name : ""));
       CHECK(std::isnan(half.squared_norm().item<double>()) == (index == 1));
       half.zero_gradient();
       CHECK(half.squared_norm().item<double>() == 0);

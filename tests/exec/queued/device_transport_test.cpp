@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "exec/network/device.h"
 #include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
@@ -29,7 +33,7 @@ std::unique_ptr<Transport> device_transport(Transport& inner, torch::Device devi
     return queued_backend(world + name, index, size, device, patience);
   };
   calls.guarded = [](const std::string&, const std::function<void()>& call) { call(); };
-  calls.await = [](const c10::Stream& stream) { stream.synchronize(); };
+  calls.await = [](const c10::Event& event) { event.synchronize(); };
   return std::make_unique<DeviceTransport>(std::make_unique<ForwardingTransport>(inner), calls,
                                            in_order);
 }
@@ -135,6 +139,34 @@ TEST_SUITE("queued device") {
     });
   }
 
+  TEST_CASE("what is beside a sum is done while the sum waits for others") {
+    std::atomic<int> beside{0};
+    on_devices(2, false, [&](Transport& transport, torch::Device device) {
+      const bool first = transport.rank() == Rank(0);
+      const auto group = transport.make_group("pair", everyone(2));
+      const auto here = [&] { queue_on_current(device, [&] { ++beside; }); };
+      // The second rank comes when the first one's device has done what it was given besides.
+      const auto comes = [&](int after) {
+        for (int look = 0; look < 20000 && beside < after; ++look)
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        CHECK(beside == after);
+      };
+      Tensor sum = torch::ones({3}, device), part = torch::empty({2}, device),
+             all = torch::full({4}, 2.0, device);
+      if (first) {
+        group->all_reduce_beside(sum, Reduction::sum, here);
+        group->reduce_scatter_beside(all, part, {2, 2}, here);
+      } else {
+        comes(1);
+        group->all_reduce(sum, Reduction::sum);
+        comes(2);
+        group->reduce_scatter(all, part, {2, 2});
+      }
+      CHECK(sum.sum().item<float>() == 6);
+      CHECK(part.sum().item<float>() == 8);
+    });
+  }
+
   TEST_CASE("a member that does not come, and calls that differ, are errors that say which") {
     exec::run_in_process(2, [](Transport& inner) {
       const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
@@ -153,7 +185,7 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("layouts over groups that queue, each stream by a thread of its own") {
+  TEST_CASE("layouts over groups that queue, all by one thread") {
     int mixed = 0;
     for (const Case& c : parity_cases()) {
       INFO(c.name);

@@ -1,6 +1,8 @@
 // Memory of the queued device, given out as LibTorch's caching allocator gives out a GPU's: what a stream has let
 // go of is its own to take again at once, without asking whether other streams still read it, unless the tensor was
 // recorded on them.
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -33,6 +35,9 @@ struct Memory {
   std::map<std::pair<c10::StreamId, std::size_t>, std::vector<Block*>> free;
   std::vector<Waiting> waiting;
   std::unordered_map<const void*, Block*> held;
+  // Bytes that nobody can be given, by tensors or by streams that still use them; of all blocks.
+  c10::CachingAllocator::Stat active, reserved;
+  std::int64_t blocks = 0;
 };
 Memory& memory(c10::DeviceIndex device) {
   static auto* const all = new std::array<Memory, kQueuedDevices>;
@@ -41,6 +46,7 @@ Memory& memory(c10::DeviceIndex device) {
 
 // Under the lock.
 void give_back(Memory& at, Block* block) {
+  at.active.decrease(block->bytes);
   queue(block->stream.device(), block->stream.id())
       .push([block] { std::memset(block->data, 0xff, block->bytes); }, false);  // NaN, -1
   at.free[{block->stream.id(), block->bytes}].push_back(block);
@@ -77,8 +83,28 @@ void let_go(void* data) {
   }
 }
 
-class QueuedAllocator final : public c10::Allocator {
+class QueuedAllocator final : public c10::DeviceAllocator {
  public:
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override { use_on(data, stream); }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    Memory& at = memory(device);
+    const std::scoped_lock lock(at.mutex);
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.active_bytes[kAll] = at.active;
+    stats.reserved_bytes[kAll] = at.reserved;
+    stats.segment[kAll].current = at.blocks;
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex device) override {
+    Memory& at = memory(device);
+    const std::scoped_lock lock(at.mutex);
+    at.active.reset_peak();
+    at.reserved.reset_peak();
+  }
   c10::DataPtr allocate(std::size_t bytes) override {
     const c10::DeviceIndex device = current_device();
     const c10::Device where(c10::DeviceType::PrivateUse1, device);
@@ -98,7 +124,10 @@ class QueuedAllocator final : public c10::Allocator {
       if (data == nullptr) throw std::bad_alloc();
       std::memset(data, 0xff, rounded);
       block = new Block{data, rounded, c10::Stream(c10::Stream::UNSAFE, where, stream), {}};
+      at.reserved.increase(rounded);
+      ++at.blocks;
     }
+    at.active.increase(rounded);
     at.held[block->data] = block;
     return {block->data, block->data, &let_go, where};
   }

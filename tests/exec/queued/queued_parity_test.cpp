@@ -10,13 +10,13 @@ namespace polyphony::exec::testing {
 namespace {
 
 // Of a step: for the loss, the norm and whether all is finite. And for each routing of tokens to experts, whose rows
-// are the host's to know: one copy.
+// are the host's to know: one event.
 std::int64_t waits_due(const QueuedCounts& counts, const Case& c) {
   const std::vector<Module> modules = make_scenario(c).model.modules;
   const bool routes = std::any_of(modules.begin(), modules.end(),
                                   [](const Module& module) { return module.experts > 0; });
-  const auto copies = counts.waits.find("copy to the host");
-  return 1 + (routes && copies != counts.waits.end() ? copies->second : 0);
+  const auto events = counts.waits.find("event");
+  return routes && events != counts.waits.end() ? std::max<std::int64_t>(1, events->second) : 1;
 }
 
 // How many are refused: what exec/README.md says runs on CPUs alone.

@@ -41,6 +41,18 @@ class CountedCommunicator : public Communicator {
     const LedgerScope quiet(nullptr);
     inner_->reduce_scatter(all, mine, counts);
   }
+  // What is beside them is the rank's own: the ledger hears of it.
+  void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
+                         const std::function<void()>& beside) override {
+    note(CollectiveKind::all_reduce, tensor);
+    inner_->all_reduce_beside(tensor, reduction, beside);
+  }
+  void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
+                             const std::vector<std::int64_t>& counts,
+                             const std::function<void()>& beside) override {
+    note(CollectiveKind::reduce_scatter, all);
+    inner_->reduce_scatter_beside(all, mine, counts, beside);
+  }
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override {

@@ -81,7 +81,7 @@ inline PlayedRun play(const Question& question, const Layout& layout, TrainOptio
   options.out = folder.empty() ? own.path() + "/run" : folder;
   PlayedRun run;
   std::atomic<int> lying{0};
-  run_in_process(world_size(layout), [&](Transport& transport) {
+  exec::run_in_process(world_size(layout), [&](Transport& transport) {
     Letters letters(transport, lying);
     const TrainResult result =
         train(letters, question.scenario, layout, *question.dataset, options);

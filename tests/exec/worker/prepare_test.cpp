@@ -68,7 +68,7 @@ TEST_CASE(
     CAPTURE(path);
     const int ranks = world_size(*polyphony::test::scenario_at(path).layout);
     const auto outcome = prepare_file(path, ranks);
-    const auto& [scenario, dataset, room] = std::get<Prepared>(outcome);  // its stages split
+    const auto& [scenario, dataset, room, need] = std::get<Prepared>(outcome);  // its stages split
     const Layout& layout = *scenario.layout;
     const Batch batch = dataset->batch(0);
     const Program program = lower(scenario, layout, make_plan(scenario, layout), batch);
@@ -76,9 +76,13 @@ TEST_CASE(
     const CostTable costs =
         price(program, compiled, scenario.cluster, *shipped_profile(scenario.cluster));
     Bytes peak{};
-    for (const RankMemory& rank :
-         predict_memory(program, estimate(program, compiled, costs).timeline))
-      peak = std::max(peak, rank.peak);
+    const std::vector<RankMemory> foreseen =
+        predict_memory(program, estimate(program, compiled, costs).timeline);
+    REQUIRE(need.size() == foreseen.size());
+    for (std::size_t r = 0; r < need.size(); ++r) {
+      CHECK(need[r].peak == foreseen[r].peak);
+      peak = std::max(peak, foreseen[r].peak);
+    }
     CHECK(std::holds_alternative<Prepared>(prepare_file(path, ranks, peak)));
     CHECK(room.too_small_for(program).empty());
     CHECK_FALSE(
