@@ -21,12 +21,19 @@ Tensor flat(const Tensor& tensor, const std::string& name) {
   return tensor.view({-1});
 }
 
-void nothing() {}
+using Beside = std::function<void()>;
+
+// A call that nothing is beside is the current stream's own; else it has a stream of the group's.
+template <class Options>
+Options options_for(const Beside& beside) {
+  Options options;
+  options.asyncOp = static_cast<bool>(beside);
+  return options;
+}
 
 // The caller's current stream goes on when it is done, not the host; with what is beside it at once.
-void order(const c10::intrusive_ptr<c10d::Work>& work,
-           const std::function<void()>& beside = nothing) {
-  beside();
+void order(const c10::intrusive_ptr<c10d::Work>& work, const Beside& beside = {}) {
+  if (beside) beside();
   if (work) work->wait();
 }
 
@@ -49,20 +56,19 @@ Tensor summed(const Tensor& rows) {
 }  // namespace
 
 void DeviceGroup::all_reduce(Tensor& tensor, Reduction reduction) {
-  all_reduce_beside(tensor, reduction, nothing);
+  all_reduce_beside(tensor, reduction, {});
 }
 
-void DeviceGroup::all_reduce_beside(Tensor& tensor, Reduction reduction,
-                                    const std::function<void()>& beside) {
+void DeviceGroup::all_reduce_beside(Tensor& tensor, Reduction reduction, const Beside& beside) {
   const Tensor whole = flat(tensor, name_);
-  if (size() == 1 || whole.numel() == 0) return beside();
+  if (size() == 1 || whole.numel() == 0) return order({}, beside);
   const torch::NoGradGuard no_grad;
   if (in_order_ && reduction == Reduction::sum) {
     for (std::int64_t first = 0; first < whole.numel(); first += kPiece)
       add_in_order(whole.narrow(0, first, std::min(kPiece, whole.numel() - first)));
-    return beside();
+    return order({}, beside);
   }
-  c10d::AllreduceOptions options;
+  auto options = options_for<c10d::AllreduceOptions>(beside);
   options.reduceOp = reduction == Reduction::sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
   std::vector<Tensor> tensors{whole};
   order(backend_->allreduce(tensors, options), beside);
@@ -75,9 +81,9 @@ void DeviceGroup::add_in_order(Tensor piece) {
   if (padded != piece.numel()) send = at::constant_pad_nd(piece, {0, padded - piece.numel()});
   Tensor parts = torch::empty({padded}, piece.options());
   Counts each(static_cast<std::size_t>(size()), share);
-  order(backend_->alltoall_base(parts, send, each, each));
+  order(backend_->alltoall_base(parts, send, each, each, options_for<c10d::AllToAllOptions>({})));
   Tensor mine = summed(parts.view({size(), share}));
-  order(backend_->_allgather_base(parts, mine));
+  order(backend_->_allgather_base(parts, mine, options_for<c10d::AllgatherOptions>({})));
   piece.copy_(parts.narrow(0, 0, piece.numel()));
 }
 
@@ -88,7 +94,8 @@ void DeviceGroup::all_gather(const Tensor& mine, Tensor& all, const Counts& coun
   const auto part = [&](int member) {
     return to.narrow(0, begin_of(counts, member), counts[static_cast<std::size_t>(member)]);
   };
-  if (size() > 1 && equal(counts)) return order(backend_->_allgather_base(to, from));
+  if (size() > 1 && equal(counts))
+    return order(backend_->_allgather_base(to, from, options_for<c10d::AllgatherOptions>({})));
   Tensor own = part(index());
   if (own.numel() > 0 && own.const_data_ptr() != from.const_data_ptr()) own.copy_(from);
   if (size() == 1) return;
@@ -103,13 +110,13 @@ void DeviceGroup::all_gather(const Tensor& mine, Tensor& all, const Counts& coun
 }
 
 void DeviceGroup::reduce_scatter(const Tensor& all, Tensor& mine, const Counts& counts) {
-  reduce_scatter_beside(all, mine, counts, nothing);
+  reduce_scatter_beside(all, mine, counts, {});
 }
 
 void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const Counts& counts,
-                                        const std::function<void()>& beside) {
+                                        const Beside& beside) {
   Tensor from = flat(all, name_), to = flat(mine, name_);
-  if (from.numel() == 0) return beside();
+  if (from.numel() == 0) return order({}, beside);
   const torch::NoGradGuard no_grad;
   const std::int64_t own = begin_of(counts, index());
   if (size() == 1 || in_order_) {
@@ -117,13 +124,17 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
     if (size() > 1) {
       parts = torch::empty({to.numel() * size()}, to.options());
       Counts received(counts.size(), to.numel()), sent = counts;
-      order(backend_->alltoall_base(parts, from, received, sent));
+      order(backend_->alltoall_base(parts, from, received, sent,
+                                    options_for<c10d::AllToAllOptions>({})));
     }
     const Tensor sum = summed(parts.view({size(), to.numel()}));
     if (to.numel() > 0) to.copy_(sum);
-    return beside();
+    return order({}, beside);
   }
-  if (equal(counts)) return order(backend_->_reduce_scatter_base(to, from), beside);
+  if (equal(counts))
+    return order(
+        backend_->_reduce_scatter_base(to, from, options_for<c10d::ReduceScatterOptions>(beside)),
+        beside);
   // As many reductions as members in one group: NCCL's scatters equal parts alone.
   if (to.numel() > 0 && to.const_data_ptr() != from.narrow(0, own, to.numel()).const_data_ptr())
     to.copy_(from.narrow(0, own, to.numel()));
@@ -133,7 +144,7 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
     if (count == 0) continue;
     std::vector<Tensor> part{member == index() ? to
                                                : from.narrow(0, begin_of(counts, member), count)};
-    c10d::ReduceOptions options;
+    auto options = options_for<c10d::ReduceOptions>(beside);
     options.rootRank = member;
     backend_->reduce(part, options);
   }
@@ -149,7 +160,7 @@ void DeviceGroup::all_to_all(const Tensor& send, Tensor& receive, const Counts& 
     return;
   }
   Counts received = receive_counts, sent = send_counts;
-  order(backend_->alltoall_base(to, from, received, sent));
+  order(backend_->alltoall_base(to, from, received, sent, options_for<c10d::AllToAllOptions>({})));
 }
 
 }  // namespace polyphony::exec

@@ -1,5 +1,7 @@
 // A group's collectives for tensors of devices, by a backend of c10d that queues them (NCCL's; in tests its double):
 // ordered on the caller's current stream, as exec/transport/communicator.h says of transports that do not block.
+//   A call is work of the caller's stream itself (asyncOp false), but for one that something is beside and for uneven
+//   gathers, which are messages: those are of a stream of the group's, which the caller's waits for.
 //   Sums are the backend's own: in an order of its choice, in the tensors' format (bfloat16 is rounded at every
 //   step; gradients are fp32). `in_order`: everyone gets everyone's part and adds in group order, as on CPUs, wide:
 //   the same bits at all times, for twice the memory of a piece and more bytes on the wire.
