@@ -1,7 +1,6 @@
 #include "exec/attention/attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -73,30 +72,6 @@ class PermuteRows : public torch::autograd::Function<PermuteRows> {
   }
 };
 
-// With a graph of its own, whatever the device.
-Tensor attend_with_graph(const HeadTensors& heads, const std::vector<AttentionCall>& calls,
-                         const Tensor& sinks) {
-  const std::int64_t group = heads.queries.size(1), length = heads.queries.size(2);
-  const auto shared = [&](const Tensor& x) { return x.expand({-1, group, -1, -1}); };
-  if (calls.size() == 1 && calls[0].filling != Filling::bitmap && !sinks.defined())
-    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
-                                            {}, 0.0, calls[0].filling == Filling::causal);
-  Tensor mask = bitmap(calls, length, length, heads.queries.options());
-  if (!sinks.defined())
-    return at::scaled_dot_product_attention(heads.queries, shared(heads.keys), shared(heads.values),
-                                            mask);
-  // A key of zeros, whose score is the sink alone, and whose value is zero.
-  const std::int64_t batch = heads.queries.size(0), kv_heads = sinks.numel() / group;
-  const Tensor scores = sinks.to(heads.queries.scalar_type())
-                            .view({1, kv_heads, group, 1, 1})
-                            .expand({batch / kv_heads, -1, -1, length, 1})
-                            .reshape({batch, group, length, 1});
-  mask = at::cat({mask.expand({batch, group, -1, -1}), scores}, 3);
-  const auto longer = [&](const Tensor& x) { return shared(at::constant_pad_nd(x, {0, 0, 0, 1})); };
-  return at::scaled_dot_product_attention(heads.queries, longer(heads.keys), longer(heads.values),
-                                          mask);
-}
-
 // Sequence numbers by bucket; sequences without rows are in none.
 std::vector<std::vector<std::size_t>> assign_buckets(const std::vector<std::int64_t>& lengths,
                                                      bool pad) {
@@ -146,8 +121,8 @@ Bucket make_bucket(const std::vector<std::int64_t>& lengths,
   return bucket;
 }
 
-SequencePlan make_plan(const std::vector<std::int64_t>& lengths, bool causal,
-                       torch::Device device) {
+SequencePlan plan_buckets(const std::vector<std::int64_t>& lengths, bool causal,
+                          torch::Device device) {
   SequencePlan plan;
   plan.causal = causal;
   std::vector<std::int64_t> first_row(lengths.size());
@@ -171,8 +146,20 @@ SequencePlan make_plan(const std::vector<std::int64_t>& lengths, bool causal,
 
 }  // namespace
 
+TokenMask mask_of(const std::vector<std::int64_t>& lengths, bool causal) {
+  TokenMask mask;
+  for (const std::int64_t length : lengths)
+    mask.add(length, mask.groups, causal, {mask.groups, mask.groups + 1});
+  return mask;
+}
+
+SequencePlan plan_side_by_side(const std::vector<std::int64_t>& lengths, torch::Device device) {
+  return plan_buckets(lengths, true, device);
+}
+
 SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device device) {
-  return make_plan(lengths, false, device);
+  return device.is_cpu() ? plan_buckets(lengths, false, device)
+                         : plan_masked(mask_of(lengths, false), 0, 0, device);
 }
 
 void add_rotation(Bucket& bucket, const Tensor& angles, torch::Dtype dtype) {
@@ -193,13 +180,18 @@ void add_rotation(SequencePlan& plan, const Tensor& angles, torch::Dtype dtype) 
   }
 }
 
-SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device) {
-  return make_plan(lengths, true, device);
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device,
+                         std::int64_t window, std::int64_t row_split) {
+  if (!device.is_cpu()) return plan_masked(mask_of(lengths, true), window, row_split, device);
+  SequencePlan plan = plan_buckets(lengths, true, device);
+  plan.window = window;
+  plan.row_split = row_split;
+  return plan;
 }
 
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const Tensor& angles,
-                         torch::Dtype dtype) {
-  SequencePlan plan = plan_causal(lengths, angles.device());
+                         torch::Dtype dtype, std::int64_t window, std::int64_t row_split) {
+  SequencePlan plan = plan_causal(lengths, angles.device(), window, row_split);
   add_rotation(plan, angles, dtype);
   return plan;
 }
@@ -211,18 +203,21 @@ Bucket one_sequence(std::int64_t rows) {
   return bucket;
 }
 
-SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, std::int64_t row_split) {
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, std::int64_t row_split,
+                         torch::Device device) {
   SequencePlan plan;
   const Interval rows{0, mask.tokens()};
   if (rows.size() == 0) return plan;
   plan.buckets.push_back(one_sequence(rows.size()));
-  plan.calls = plan_calls(rectangles(mask, window), {rows}, key_pieces(rows.size(), row_split));
+  plan.calls = std::make_shared<const AttentionCalls>(
+      calls_for(rectangles(mask, window), {rows}, key_pieces(rows.size(), row_split), device));
   return plan;
 }
 
-std::vector<AttentionCall> calls_of(const SequencePlan& plan, const Bucket& bucket) {
-  return plan.calls.empty() ? plan_calls(bucket.longest, plan.causal, plan.window, plan.row_split)
-                            : plan.calls;
+std::shared_ptr<const AttentionCalls> calls_of(const SequencePlan& plan, const Bucket& bucket) {
+  if (plan.calls) return plan.calls;
+  return std::make_shared<const AttentionCalls>(
+      AttentionCalls{plan_calls(bucket.longest, plan.causal, plan.window, plan.row_split), {}});
 }
 
 HeadTensors to_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
@@ -238,50 +233,18 @@ Tensor permute_rows(const Tensor& x, const Tensor& order, const Tensor& inverse)
   return PermuteRows::apply(x, order, inverse);
 }
 
-namespace {
-
-// Bucket by bucket: the parts of `rows` become heads, and what these say becomes rows.
-template <class Make>
-Tensor attention_with_graph(const std::vector<Tensor>& rows, const SequencePlan& plan,
-                            const HeadShape& out, const Tensor& sinks, Make make) {
-  const bool moves = plan.order.defined();
-  std::vector<Tensor> ordered, outs;
-  for (const Tensor& x : rows)
-    ordered.push_back(moves ? permute_rows(x, plan.order, plan.inverse) : x);
-  std::int64_t first = 0;
-  for (const Bucket& bucket : plan.buckets) {
-    std::vector<Tensor> part;
-    for (const Tensor& x : ordered) part.push_back(x.narrow(0, first, bucket.rows));
-    outs.push_back(from_heads(attend_with_graph(make(part, bucket), calls_of(plan, bucket), sinks),
-                              bucket, out));
-    first += bucket.rows;
-  }
-  const Tensor all = outs.size() == 1 ? outs[0] : at::cat(outs);
-  return moves ? permute_rows(all, plan.inverse, plan.order) : all;
-}
-
-}  // namespace
-
 Tensor attention(const Tensor& qkv, const SequencePlan& plan, const HeadShape& heads,
                  const Tensor& sinks) {
   const std::int64_t width = heads.kv_heads * heads.group * heads.width;
   if (plan.buckets.empty()) return qkv.narrow(1, 0, width);  // no rows: keeps the graph connected
-  if (qkv.is_cpu()) return row_attention(qkv, plan, heads, sinks);
-  return attention_with_graph({qkv}, plan, heads, sinks,
-                              [&](const std::vector<Tensor>& part, const Bucket& bucket) {
-                                return to_heads(part[0], bucket, heads);
-                              });
+  return row_attention(qkv, plan, heads, sinks);
 }
 
 Tensor attention(const std::vector<Tensor>& rows, const SequencePlan& plan,
                  const std::shared_ptr<const HeadMaker>& maker) {
   const HeadShape out = maker->out();
   if (plan.buckets.empty()) return at::cat(rows, 1).narrow(1, 0, out.kv_heads * out.width);
-  if (rows[0].is_cpu()) return row_attention(rows, plan, maker);
-  return attention_with_graph(rows, plan, out, {},
-                              [&](const std::vector<Tensor>& part, const Bucket& bucket) {
-                                return maker->heads(part, bucket);
-                              });
+  return row_attention(rows, plan, maker);
 }
 
 }  // namespace polyphony::exec

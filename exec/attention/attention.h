@@ -1,9 +1,9 @@
 // Attention over packed sequences of unequal length, with rotary positions and grouped queries.
 //   qkv [T, K·(g+2)·D]: per key/value head (K on this rank) its g query heads, then k, then v
 //   out [T, K·g·D]
-//   Sequences are gathered into buckets [count, L]: of equal lengths when bidirectional;
+//   On CPUs sequences are gathered into buckets [count, L]: of equal lengths when bidirectional;
 //   right-padded when causal, where padding needs no mask: no valid query sees it, and its own
-//   rows are dropped, with zero gradient.
+//   rows are dropped, with zero gradient. On devices all rows are one bucket, and calls know where sequences end.
 //   RoPE pairs element i with i + D/2 (Hugging Face's Llama layout).
 //   Angles: exec/attention/rotary.h.
 //   A causal row may be kept to the w rows that end with it (a sliding window). A sink is a score
@@ -16,7 +16,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/attention/attention_calls.h"
+#include "exec/attention/packed_calls.h"
 #include "exec/torch_pch.h"
 
 namespace polyphony::exec {
@@ -41,7 +41,11 @@ struct SequencePlan {
   bool causal = false;
   std::int64_t window = 0;     // of a causal plan: rows that a row sees, itself included; 0: all
   std::int64_t row_split = 0;  // keys of a row in one call; 0: all
-  std::vector<AttentionCall> calls;  // of a mask: all rows are one sequence, in one bucket
+  // Of a mask, or on a device: all rows are one sequence, in one bucket. Null: by bucket.
+  std::shared_ptr<const AttentionCalls> calls;
+  // On a device, where a module has layers whose rows read those before them (exec/layers/causal_convolution.h):
+  // samples side by side, padded.
+  std::shared_ptr<const SequencePlan> side_by_side;
   std::shared_ptr<const ContextPlan> context;  // set: instead of all the above
   // Set (context parallelism by heads): the above is of the rows of all ranks, which are turned before they
   // leave theirs; `own`: this rank's, as one sequence.
@@ -49,17 +53,25 @@ struct SequencePlan {
   Bucket own;
 };
 
+// Sequences one behind the other, none of which sees another.
+TokenMask mask_of(const std::vector<std::int64_t>& lengths, bool causal);
 // Bidirectional, without RoPE.
 SequencePlan plan_images(const std::vector<std::int64_t>& lengths, torch::Device device);
-// Causal, not turned; turned by `angles` [T, D/2] (exec/attention/rotary.h), rows in packed order.
-SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device);
+// Causal, seeing no further than `window`, in pieces of `row_split` keys; 0: all of it. Not turned; turned by
+// `angles` [T, D/2] (exec/attention/rotary.h), rows in packed order.
+SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, torch::Device device,
+                         std::int64_t window = 0, std::int64_t row_split = 0);
 SequencePlan plan_causal(const std::vector<std::int64_t>& lengths, const torch::Tensor& angles,
-                         torch::Dtype dtype);
-// Of `mask`, seeing no further than `window`, in pieces of `row_split` keys; 0: all of it. Not turned.
-SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, std::int64_t row_split);
+                         torch::Dtype dtype, std::int64_t window = 0, std::int64_t row_split = 0);
+// Of `mask`, likewise. Not turned.
+SequencePlan plan_masked(const TokenMask& mask, std::int64_t window, std::int64_t row_split,
+                         torch::Device device);
+// Buckets whatever the device, not turned, without calls.
+SequencePlan plan_side_by_side(const std::vector<std::int64_t>& lengths, torch::Device device);
 SequencePlan::Bucket one_sequence(std::int64_t rows);  // without padding
 // What every bucket's attention takes.
-std::vector<AttentionCall> calls_of(const SequencePlan& plan, const SequencePlan::Bucket& bucket);
+std::shared_ptr<const AttentionCalls> calls_of(const SequencePlan& plan,
+                                               const SequencePlan::Bucket& bucket);
 // Turns q and k by `angles`, of all rows in packed order; of a bucket's rows.
 void add_rotation(SequencePlan& plan, const torch::Tensor& angles, torch::Dtype dtype);
 void add_rotation(SequencePlan::Bucket& bucket, const torch::Tensor& angles, torch::Dtype dtype);

@@ -30,11 +30,11 @@ Interval rows_of(const Placed& place, Interval axis) {
   return {axis.begin + shift, axis.end + shift};
 }
 
-}  // namespace
-
-std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
-                                      const std::vector<Interval>& queries,
-                                      const std::vector<Interval>& keys) {
+// Rectangles of the queries and keys, each in `parts`.
+template <class Parts>
+std::vector<AttentionCall> planned(const std::vector<Rectangle>& rectangles,
+                                   const std::vector<Interval>& queries,
+                                   const std::vector<Interval>& keys, Parts parts) {
   std::vector<AttentionCall> calls;
   const std::vector<Placed> key_places = placed(keys);
   for (const Placed& query : placed(queries))
@@ -42,13 +42,37 @@ std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
       if (rectangle.queries.end <= query.axis.begin) continue;
       if (rectangle.queries.begin >= query.axis.end) break;
       for (const Placed& key : key_places)
-        for (const Rectangle& part : kernel_rectangles(cut(rectangle, query.axis, key.axis))) {
+        for (const Rectangle& part : parts(cut(rectangle, query.axis, key.axis))) {
           const std::int64_t apart = part.keys.begin - part.queries.begin;
           calls.push_back({rows_of(query, part.queries), rows_of(key, part.keys), filling(part),
                            part.least - apart, part.most - apart});
         }
     }
   return calls;
+}
+
+std::vector<Rectangle> bands(const Rectangle& r) {
+  const Rectangle full = full_rectangle(r.queries, r.keys);
+  if (filling(r) == Filling::none) return {};
+  // Up to here queries see all keys, behind it fewer and fewer.
+  const std::int64_t apart = r.keys.begin - r.least + 1;
+  if (r.least <= full.least || r.most < full.most || r.queries.size() <= r.keys.size() + 1)
+    return {r};
+  return {cut(r, {r.queries.begin, apart}, r.keys), cut(r, {apart, r.queries.end}, r.keys)};
+}
+
+}  // namespace
+
+std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
+                                      const std::vector<Interval>& queries,
+                                      const std::vector<Interval>& keys) {
+  return planned(rectangles, queries, keys, kernel_rectangles);
+}
+
+std::vector<AttentionCall> plan_bands(const std::vector<Rectangle>& rectangles,
+                                      const std::vector<Interval>& queries,
+                                      const std::vector<Interval>& keys) {
+  return planned(rectangles, queries, keys, bands);
 }
 
 std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int64_t window,

@@ -1,5 +1,6 @@
 // Which attention calls make the attention of some queries to some keys: a stock kernel for every
-// rectangle of their mask (shared/layers/token_mask.h), full, causal or with a bitmap. Whoever has the
+// rectangle of their mask (shared/layers/token_mask.h), full, causal or with a bitmap; on devices one for many of them
+// (exec/attention/packed_calls.h). Whoever has the
 // keys: all of them at once, or those of one rank after another, whose results their log-sum-exps join.
 #pragma once
 
@@ -29,6 +30,12 @@ struct AttentionCall {
 // other, ascending. Calls come in the order of their queries; a query that sees none of the keys is
 // in none.
 std::vector<AttentionCall> plan_calls(const std::vector<Rectangle>& rectangles,
+                                      const std::vector<Interval>& queries,
+                                      const std::vector<Interval>& keys);
+// Without cutting bands into stock parts: `filling` is not said, the diagonals always are. Where a window lets few keys
+// be seen by many queries, those that see all of them go apart, so that no band has more queries than it has keys and
+// one.
+std::vector<AttentionCall> plan_bands(const std::vector<Rectangle>& rectangles,
                                       const std::vector<Interval>& queries,
                                       const std::vector<Interval>& keys);
 // Of sequences side by side, all of `length`; causal with a window of so many rows, 0: of all.

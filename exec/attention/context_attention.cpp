@@ -48,13 +48,6 @@ std::vector<Interval> intervals_of(const std::vector<std::int64_t>& numbers) {
   return list;
 }
 
-TokenMask causal_mask(const std::vector<std::int64_t>& lengths) {
-  TokenMask mask;
-  for (const std::int64_t length : lengths)
-    mask.add(length, mask.groups, true, {mask.groups, mask.groups + 1});
-  return mask;
-}
-
 }  // namespace
 
 GatheredOrder order_gathered(const WorkInput& data) {
@@ -99,7 +92,7 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
     const auto rank = std::upper_bound(ends.begin(), ends.end(), order[place]) - ends.begin();
     places[static_cast<std::size_t>(rank)].push_back(static_cast<std::int64_t>(place));
   }
-  const TokenMask mask = data.mask.runs.empty() ? causal_mask(lengths) : data.mask;
+  const TokenMask mask = data.mask.runs.empty() ? mask_of(lengths, /*causal=*/true) : data.mask;
   const auto gathered = static_cast<std::int64_t>(order.size());
   POLYPHONY_CHECK(mask.tokens() == gathered,
                   "a mask of " << mask.tokens() << " tokens, " << gathered << " gathered");
@@ -108,12 +101,12 @@ std::shared_ptr<const ContextPlan> plan_context(const WorkInput& data, InnerGrou
       intervals_of(places[static_cast<std::size_t>(context.index())]);
   if (way.context != ContextAttention::ring) {
     plan->heads = way.heads;
-    plan->calls = plan_calls(all, queries, key_pieces(gathered, way.row_split));
+    plan->calls = calls_for(all, queries, key_pieces(gathered, way.row_split), angles.device());
     return plan;
   }
-  std::vector<std::vector<AttentionCall>> calls;
+  std::vector<AttentionCalls> calls;
   for (const std::vector<std::int64_t>& keys : places)
-    calls.push_back(plan_calls(all, queries, intervals_of(keys)));
+    calls.push_back(calls_for(all, queries, intervals_of(keys), angles.device()));
   plan->ring = std::make_shared<KeyRing>(KeyRing{context, counts, std::move(calls)});
   return plan;
 }
@@ -128,8 +121,8 @@ GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const Head
                               .reshape({groups * rows, 2 * some * heads.width});
   Tensor all = plan.comes_by() ? own_keys : all_rows(plan.gather, own_keys);
   if (!plan.comes_by() && plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
-  // Alone, not as a part of what rotation made of queries and keys together.
-  return {own.queries.clone(at::MemoryFormat::Contiguous), all};
+  // On a CPU alone, not as a part of what rotation made of queries and keys together.
+  return {qkv.is_cpu() ? own.queries.clone(at::MemoryFormat::Contiguous) : own.queries, all};
 }
 
 Tensor context_attention(const GatheredHeads& gathered,
@@ -139,19 +132,7 @@ Tensor context_attention(const GatheredHeads& gathered,
   // Without rows here the group still waits for this rank in the backward: keeps the graph whole.
   if (plan.rows.rows == 0 && !plan.comes_by())
     return from_heads(gathered.queries + gathered.keys.narrow(0, 0, 0).sum(), plan.rows, heads);
-  if (gathered.queries.is_cpu())
-    return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);
-  POLYPHONY_CHECK(
-      !sinks.defined() && !plan.comes_by(),
-      "sinks over a context group, and keys that go round or are gathered by heads, run "
-      "on CPUs");
-  const Tensor both = gathered.keys.view({gathered.keys.size(0), 2, heads.kv_heads, 1, heads.width})
-                          .permute({1, 2, 3, 0, 4})  // [2, K, 1, G, D]
-                          .expand({-1, -1, heads.group, -1, -1});
-  const Tensor mask =
-      bitmap(plan.calls, plan.rows.rows, gathered.keys.size(0), gathered.queries.options());
-  return from_heads(at::scaled_dot_product_attention(gathered.queries, both[0], both[1], mask),
-                    plan.rows, heads);
+  return row_context_attention(gathered.queries, gathered.keys, shared, heads, sinks);
 }
 
 }  // namespace polyphony::exec

@@ -5,8 +5,8 @@
 //   says (WorkInput::mask; without one what is not behind them in their sample). The backward sums the gradients of keys and
 //   values over the group and scatters them. Gathered keys and values are kept for the backward, but
 //   where they come some heads at a time (exec/attention/head_groups.h).
-//   One attention call for every rectangle of the mask that this rank's runs of queries cut out
-//   (exec/attention/attention_calls.h).
+//   Attention calls for the rectangles of the mask that this rank's runs of queries cut out
+//   (exec/attention/attention_calls.h, exec/attention/packed_calls.h).
 // Source: gathered keys and values as in Grattafiori et al., arXiv 2407.21783, §3.3.2.
 #pragma once
 
@@ -23,8 +23,8 @@ struct ContextPlan {
   SequencePlan::Bucket rows;  // this rank's, as one sequence
   std::shared_ptr<const RowExchange> gather;
   torch::Tensor order;  // [G] gathered row of each row by sample and position; undefined: the same
-  torch::Tensor inverse;             // [G]
-  std::vector<AttentionCall> calls;  // of queries here and keys by sample and position
+  torch::Tensor inverse;  // [G]
+  AttentionCalls calls;   // of queries here and keys by sample and position
   // Set: keys are not gathered before attention, they come by, or so many heads of them at a time.
   std::shared_ptr<const KeyRing> ring;
   std::int64_t heads = 0;

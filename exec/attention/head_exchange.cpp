@@ -44,9 +44,10 @@ SequencePlan plan_exchange(const WorkInput& data, InnerGroup& context, const Ten
   const Tensor lengths =
       at::bincount(data.context_samples, {}, static_cast<std::int64_t>(data.lengths.size()));
   const std::int64_t* const first = lengths.const_data_ptr<std::int64_t>();
-  SequencePlan plan = data.mask.runs.empty()
-                          ? plan_causal({first, first + lengths.numel()}, angles.device())
-                          : plan_masked(data.mask, window, row_split);
+  SequencePlan plan =
+      data.mask.runs.empty()
+          ? plan_causal({first, first + lengths.numel()}, angles.device(), window, row_split)
+          : plan_masked(data.mask, window, row_split, angles.device());
   GatheredOrder sorted = order_gathered(data);
   if (sorted.order.defined())
     sorted = {on_device(sorted.order, angles.device()), on_device(sorted.inverse, angles.device())};

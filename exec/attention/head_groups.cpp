@@ -52,7 +52,7 @@ Attended attend_groups(const ContextPlan& plan, const Tensor& queries, const Ten
   Tensor next = groups.gathered(keys, 0);
   for (std::int64_t group = 0; group < groups.count(); ++group) {
     const Tensor rows = groups.ordered(next);
-    Beside beside;
+    Beside beside(queries.device());
     if (group + 1 < groups.count())
       beside.start([&, group] { next = groups.gathered(keys, group + 1); });
     const Attended one =
@@ -73,7 +73,7 @@ RoundGradients attend_groups_backward(const ContextPlan& plan, const Tensor& dy,
   Tensor next = groups.gathered(keys, 0), leaving, arrived;
   for (std::int64_t group = 0; group < groups.count(); ++group) {
     const Tensor rows = groups.ordered(next);
-    Beside beside;
+    Beside beside(queries.device());
     beside.start([&, group] {
       if (group + 1 < groups.count()) next = groups.gathered(keys, group + 1);
       if (group > 0) arrived = groups.scattered(leaving);

@@ -7,18 +7,46 @@ using Bucket = SequencePlan::Bucket;
 
 namespace {
 
+struct Angles {
+  Tensor cosine, sine;
+};
+
 // x∘cosine + swapped(x)∘sine, halves of the last axis swapped. Its transpose has the sine negated.
 // bf16 is rounded once, at the end. Where the tables are narrower than x, its first part turns.
-Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
-  const std::int64_t turned = bucket.cosine.size(-1), width = x.size(-1);
+Tensor rotate(const Tensor& x, const Angles& by, bool transposed) {
+  const std::int64_t turned = by.cosine.size(-1), width = x.size(-1);
   if (turned < width)
     return at::cat(
-        {rotate(x.narrow(-1, 0, turned), bucket, transposed), x.narrow(-1, turned, width - turned)},
+        {rotate(x.narrow(-1, 0, turned), by, transposed), x.narrow(-1, turned, width - turned)},
         -1);
   const Tensor swapped = x.roll(x.size(-1) / 2, -1);
-  return at::mul(x, bucket.cosine)
-      .addcmul_(swapped, bucket.sine, transposed ? -1 : 1)
-      .to(x.scalar_type());
+  return at::mul(x, by.cosine).addcmul_(swapped, by.sine, transposed ? -1 : 1).to(x.scalar_type());
+}
+Tensor rotate(const Tensor& x, const Bucket& bucket, bool transposed) {
+  return rotate(x, Angles{bucket.cosine, bucket.sine}, transposed);
+}
+
+// Devices: rows stay where they are, heads are views of them. [T, K, …, D], turned where positions turn it.
+Tensor rotate_rows(const Tensor& x, const Bucket& bucket, bool transposed) {
+  if (!bucket.cosine.defined()) return x;
+  const auto by_row = [&](const Tensor& table) {
+    return table.view({x.size(0), 1, 1, table.size(-1)});
+  };
+  return rotate(x, Angles{by_row(bucket.cosine), by_row(bucket.sine)}, transposed);
+}
+HeadTensors split_rows(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
+  const Tensor all = qkv.view({bucket.rows, heads.kv_heads, heads.group + 2, heads.width});
+  const auto by_head = [](const Tensor& x) { return x.permute({1, 2, 0, 3}); };
+  return {by_head(rotate_rows(all.narrow(2, 0, heads.group), bucket, false).contiguous()),
+          by_head(rotate_rows(all.narrow(2, heads.group, 1), bucket, false)),
+          by_head(all.narrow(2, heads.group + 1, 1))};
+}
+Tensor join_rows(const HeadTensors& gradients, const Bucket& bucket, const HeadShape& heads) {
+  const auto by_row = [](const Tensor& x) { return x.permute({2, 0, 1, 3}); };
+  return at::cat({rotate_rows(by_row(gradients.queries), bucket, true),
+                  rotate_rows(by_row(gradients.keys), bucket, true), by_row(gradients.values)},
+                 2)
+      .reshape({bucket.rows, heads.kv_heads * (heads.group + 2) * heads.width});
 }
 
 }  // namespace
@@ -34,6 +62,7 @@ Tensor unpad_rows(const Tensor& x, const Bucket& bucket) {
 Tensor rotate_heads(const Tensor& x, const Bucket& bucket) { return rotate(x, bucket, false); }
 
 HeadTensors split_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
+  if (!qkv.is_cpu()) return split_rows(qkv, bucket, heads);
   const std::int64_t batch = bucket.count * heads.kv_heads;
   const Tensor split =
       pad_rows(qkv, bucket)
@@ -48,6 +77,7 @@ HeadTensors split_heads(const Tensor& qkv, const Bucket& bucket, const HeadShape
 }
 
 Tensor join_gradients(const HeadTensors& gradients, const Bucket& bucket, const HeadShape& heads) {
+  if (!gradients.queries.is_cpu()) return join_rows(gradients, bucket, heads);
   const auto shaped = [&](const Tensor& x, std::int64_t part) {
     return x.reshape({bucket.count, heads.kv_heads, part, bucket.longest, heads.width});
   };

@@ -54,9 +54,19 @@ class Bitmaps {
 void join(const Attended& all, const Attended& more) {
   const Tensor both = at::logaddexp(all.sums, more.sums);
   const Tensor finite = both.masked_fill(both.isneginf(), 0);  // of a query that saw none
-  const auto weight = [&](const Tensor& sums) { return at::exp(sums - finite).unsqueeze(3); };
+  const auto weight = [&](const Tensor& sums) { return at::exp(sums - finite).unsqueeze(-1); };
   all.out.mul_(weight(all.sums)).addcmul_(more.out.to(all.out.scalar_type()), weight(more.sums));
   all.sums.copy_(both);
+}
+
+Attended attend(const HeadTensors& heads, const AttentionCalls& calls) {
+  return heads.queries.is_cpu() ? attend(heads, calls.each) : attend(heads, calls.packed);
+}
+
+HeadTensors attend_backward(const Tensor& dy, const HeadTensors& heads, const Attended& attended,
+                            const AttentionCalls& calls) {
+  return heads.queries.is_cpu() ? attend_backward(dy, heads, attended, calls.each)
+                                : attend_backward(dy, heads, attended, calls.packed);
 }
 
 Attended attend(const HeadTensors& heads, const std::vector<AttentionCall>& calls) {

@@ -42,7 +42,7 @@ Attended attend_round(const KeyRing& ring, const Tensor& queries, const Tensor& 
                       const HeadShape& heads) {
   Attended all;
   Tensor held = keys;
-  each_block(ring, [&](const std::vector<AttentionCall>& calls, std::int64_t next, bool last) {
+  each_block(ring, [&](const AttentionCalls& calls, std::int64_t next, bool last) {
     const Attended more = attend(with_keys(queries, held, heads), calls);
     if (all.out.defined())
       join(all, more);
@@ -60,7 +60,7 @@ RoundGradients attend_round_backward(const KeyRing& ring, const Tensor& dy, cons
   const auto wide = gradient_type(queries.scalar_type());
   Tensor d_queries = at::zeros_like(queries, queries.options().dtype(wide)),
          d_held = at::zeros_like(keys, keys.options().dtype(wide)), held = keys;
-  each_block(ring, [&](const std::vector<AttentionCall>& calls, std::int64_t next, bool last) {
+  each_block(ring, [&](const AttentionCalls& calls, std::int64_t next, bool last) {
     const HeadTensors d = attend_backward(dy, with_keys(queries, held, heads), attended, calls);
     d_queries.add_(d.queries);
     d_held.add_(key_rows(d));

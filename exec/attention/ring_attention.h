@@ -1,4 +1,4 @@
-// Ring attention on CPUs: the keys and values of a context group's ranks come by one after another. Each rank
+// Ring attention: the keys and values of a context group's ranks come by one after another. Each rank
 // attends to the block that it holds, passes it on, and joins what the blocks gave by their log-sum-exps; in
 // the backward the gradients of a block go round with it, and end where it came from.
 //   queries [K, g, T, D] stay; keys and values of a rank as rows, [its tokens, 2·K·D]
@@ -15,9 +15,8 @@ namespace polyphony::exec {
 
 struct KeyRing {
   InnerGroup& group;
-  std::vector<std::int64_t> counts;  // rows of each rank
-  std::vector<std::vector<AttentionCall>>
-      calls;  // by rank whose keys they are: queries are this rank's
+  std::vector<std::int64_t> counts;   // rows of each rank
+  std::vector<AttentionCalls> calls;  // by rank whose keys they are: queries are this rank's
 };
 
 // [rows, 2·K·D] as heads beside `queries`.

@@ -103,7 +103,7 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
     for (const Tensor& x : rows) ordered.push_back(call->ordered(x));
     call->each_bucket([&](const Bucket& bucket, auto part) {
       Attended made =
-          attend(call->split(parts_of(ordered, part), bucket), calls_of(call->plan, bucket));
+          attend(call->split(parts_of(ordered, part), bucket), *calls_of(call->plan, bucket));
       if (call->sinks.defined()) add_sinks(made, sinks_of(call->sinks, bucket.count, heads));
       outs.push_back(join_outputs(made.out, bucket, heads));
       sums.push_back(sums_to_rows(made.sums, bucket, heads));
@@ -142,7 +142,7 @@ class RowAttention : public torch::autograd::Function<RowAttention> {
         d_sinks = d_sinks.defined() ? d_sinks.add_(d) : d;
       }
       const HeadTensors d_heads =
-          attend_backward(d_out, plain, attended, calls_of(call->plan, bucket));
+          attend_backward(d_out, plain, attended, *calls_of(call->plan, bucket));
       if (!call->maker) return grads[0].push_back(join_gradients(d_heads, bucket, heads));
       const std::vector<Tensor> d_rows = made_gradients(leaves, made, d_heads);
       for (std::size_t i = 0; i < d_rows.size(); ++i) grads[i].push_back(d_rows[i]);

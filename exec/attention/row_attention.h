@@ -1,4 +1,4 @@
-// Attention on CPUs that keeps rows for its backward, each once: qkv as it came, the output as it
+// Attention that keeps rows for its backward, each once: qkv as it came, the output as it
 // leaves (the next layer keeps the same tensor), and the log-sum-exp of each query. Padding,
 // rotation and the order of heads are made again in the backward, which costs it a copy of qkv;
 // LibTorch's own graph would keep the rotated and padded q, k, v and output besides.

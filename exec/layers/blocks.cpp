@@ -4,10 +4,6 @@
 #include <array>
 #include <numeric>
 
-#include "exec/attention/context_attention.h"
-#include "exec/attention/head_exchange.h"
-#include "exec/attention/rotary.h"
-#include "exec/attention/window.h"
 #include "exec/autograd/glu.h"
 #include "exec/layers/audio.h"
 #include "exec/layers/diffusion.h"
@@ -20,7 +16,6 @@
 #include "exec/layers/short_convolution.h"
 #include "exec/layers/vocabulary.h"
 #include "shared/error.h"
-#include "shared/layers/rows.h"
 
 namespace polyphony::exec {
 
@@ -203,82 +198,6 @@ std::int64_t sequence_length(const Module& module, const WorkInput& data) {
       return sum(data.latent_lengths);
   }
   POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
-}
-
-namespace {
-
-// Of blocks that see whole samples, and of those with windows.
-Tensor whole_angles(const Module& module, const WorkInput& data) {
-  const int width = module.rotary_dim > 0 ? module.rotary_dim : module.head_dim;
-  return text_angles(module, data.positions, width, module.rope_theta);
-}
-Tensor window_angles(const Module& module, const WorkInput& data) {
-  const double own = module.local_rope_theta;
-  const bool part = module.rotary_dim > 0 && module.key_value_rank == 0;
-  return text_angles(module, data.positions, part ? module.rotary_dim : module.head_dim,
-                     own > 0 ? own : module.rope_theta);
-}
-
-// Of a language module's blocks that see `window` rows, or all (0).
-SequencePlan plan_text(const Module& module, const WorkInput& data, const Tensor& angles,
-                       std::int64_t window, torch::Dtype dtype, InnerGroup& context,
-                       AttentionWay way) {
-  SequencePlan plan;
-  if (context.size() == 1 && module.mask != Mask::causal) {
-    plan = plan_masked(data.mask, window, way.row_split);
-    add_rotation(plan, angles, dtype);
-  } else if (context.size() == 1) {
-    plan = plan_causal(data.lengths, angles, dtype);
-  } else if (way.context == ContextAttention::ulysses) {
-    plan = plan_exchange(data, context, angles, dtype, window, way.row_split);
-  } else {
-    plan.context = plan_context(data, context, angles, dtype, way, window);
-  }
-  plan.window = window;
-  plan.row_split = way.row_split;
-  return plan;
-}
-
-}  // namespace
-
-SequencePlan plan_sequences(const Module& module, const WorkInput& data,
-                            const torch::TensorOptions& format, InnerGroup& context,
-                            AttentionWay way) {
-  const auto dtype = c10::typeMetaToScalarType(format.dtype());
-  switch (module.kind) {
-    case ModuleKind::vision: {
-      std::vector<std::int64_t> lengths = data.image_lengths;
-      for (std::int64_t& length : lengths) length += module.class_token ? 1 : 0;
-      SequencePlan plan = plan_images(lengths, format.device());
-      if (module.rotary)
-        add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
-      return plan;
-    }
-    case ModuleKind::audio:
-      return plan_images(data.audio_lengths, format.device());
-    case ModuleKind::language:
-      return plan_text(module, data, whole_angles(module, data), 0, dtype, context, way);
-    case ModuleKind::diffusion:
-      return plan_images(data.latent_lengths, format.device());
-    case ModuleKind::projector:
-      return {};
-      break;
-  }
-  POLYPHONY_CHECK(false, "no layers for " << polyphony::name(module.kind));
-}
-
-SequencePlan plan_windows(const Module& module, const WorkInput& data,
-                          const torch::TensorOptions& format, InnerGroup& context,
-                          AttentionWay way) {
-  const auto dtype = c10::typeMetaToScalarType(format.dtype());
-  if (module.kind == ModuleKind::language && module.sliding_window > 0)
-    return plan_text(module, data, window_angles(module, data), module.sliding_window, dtype,
-                     context, way);
-  if (module.window == 0) return {};
-  SequencePlan plan = plan_windows(data.image_lengths, module.window, format.device());
-  if (module.rotary)
-    add_rotation(plan, patch_angles(module, data.image_lengths, format.device()), dtype);
-  return plan;
 }
 
 Recompute Frame::again(const Layer& layer) const {

@@ -17,8 +17,9 @@ Tensor causal_convolution(const Tensor& x, const Tensor& weights) {
   return sum;
 }
 
-Tensor by_sample(const Tensor& rows, const SequencePlan& plan,
+Tensor by_sample(const Tensor& rows, const SequencePlan& sequences,
                  const std::function<Tensor(const Tensor&)>& part) {
+  const SequencePlan& plan = sequences.side_by_side ? *sequences.side_by_side : sequences;
   const bool moves = plan.order.defined();
   const Tensor ordered = widened(moves ? permute_rows(rows, plan.order, plan.inverse) : rows);
   std::vector<Tensor> outs;

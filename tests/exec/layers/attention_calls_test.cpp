@@ -8,45 +8,22 @@
 #include <numeric>
 
 #include "shared/plan/tokens.h"
+#include "tests/exec/support/dense_mask.h"
 #include "tests/shared/support/random_masks.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own
 
 using namespace polyphony;
 using namespace polyphony::exec;
+using polyphony::exec::testing::dense;
+using polyphony::exec::testing::off;
+using polyphony::exec::testing::rows_of;
 using torch::Tensor;
 using Kind = polyphony::test::RandomMask::Kind;
 
 namespace {
 
 constexpr std::int64_t kTokens = 520, kHeads = 2, kGroup = 3, kWidth = 4;
-
-// Which keys each query sees, said pair by pair.
-Tensor dense(const TokenMask& mask, std::int64_t window) {
-  const Tensor scores = torch::full({kTokens, kTokens}, -INFINITY, torch::kFloat64);
-  auto score = scores.accessor<double, 2>();
-  for (const MaskRun& query : mask.runs)
-    for (const MaskRun& key : mask.runs)
-      for (std::int64_t q = query.tokens.begin; q < query.tokens.end; ++q)
-        for (std::int64_t k = key.tokens.begin; k < key.tokens.end; ++k) {
-          const bool attended = query.attends.begin <= key.group && key.group < query.attends.end;
-          const bool both_ways = !query.causal && query.group == key.group;
-          if (attended && (k <= q || both_ways) && (window == 0 || std::abs(q - k) < window))
-            score[q][k] = 0;
-        }
-  return scores;
-}
-
-Tensor rows_of(const std::vector<Interval>& intervals) {
-  std::vector<Tensor> rows;
-  for (const Interval& interval : intervals)
-    rows.push_back(torch::arange(interval.begin, interval.end, torch::kInt64));
-  return torch::cat(rows);
-}
-
-double off(const Tensor& a, const Tensor& b) {
-  return ((a - b).norm() / b.norm().clamp_min(1e-300)).item<double>();
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/attention/attention_kernel.h"
 #include "tests/exec/parity/parity.h"
 
 namespace polyphony::exec::testing {
@@ -19,23 +20,12 @@ std::int64_t waits_due(const QueuedCounts& counts, const Case& c) {
   return routes && events != counts.waits.end() ? std::max<std::int64_t>(1, events->second) : 1;
 }
 
-// How many are refused: what exec/README.md says runs on CPUs alone.
-int check_all(const std::vector<Case>& cases, std::int64_t longest_delay_us = 0,
-              std::uint64_t seed = 0) {
-  int refused = 0;
+void check_all(const std::vector<Case>& cases, std::int64_t longest_delay_us = 0,
+               std::uint64_t seed = 0) {
   for (const Case& c : cases) {
     INFO(c.name);
     delay_kernels(longest_delay_us, seed++);
-    Outcome outcome;
-    try {
-      outcome = run_queued(c);
-    } catch (const std::exception& error) {
-      delay_kernels(0, 0);
-      CHECK(std::string(error.what()).find("run on CPUs") != std::string::npos);
-      MESSAGE(c.name << " is refused");
-      ++refused;
-      continue;
-    }
+    const Outcome outcome = run_queued(c);
     delay_kernels(0, 0);
     CHECK(complaint(c, outcome) == "");
     for (const QueuedCounts& counts : outcome.counts) {
@@ -46,8 +36,13 @@ int check_all(const std::vector<Case>& cases, std::int64_t longest_delay_us = 0,
       CHECK(counts.host_waits() == waits_due(counts, c));
     }
   }
-  return refused;
 }
+
+// Attention by this kernel, which takes any format here.
+struct Preferred {
+  explicit Preferred(AttentionKernel kernel) { prefer_kernel(kernel); }
+  ~Preferred() { prefer_kernel(std::nullopt); }
+};
 
 std::vector<Case> every(std::size_t step, const std::vector<Case>& cases) {
   std::vector<Case> some;
@@ -61,24 +56,38 @@ TEST_SUITE("queued device") {
   TEST_CASE("layouts compute the reference's step behind the host, which waits once a step") {
     const std::vector<Case> cases = parity_cases();
     CHECK(cases.size() > 90);
-    CHECK(check_all(cases) == 0);
+    const Preferred flash(AttentionKernel::flash);  // as bf16 has it
+    check_all(cases);
   }
   TEST_CASE("planned and searched steps, tapes that wait elsewhere and late kernels do, too") {
     check_all(every(2, planned_cases()), 50, 1);
     check_all(every(2, searched_cases()), 20, 2);
     check_all(offload_cases(), 20, 3);
   }
-  TEST_CASE("single precision, published models and masks do, but for what runs on CPUs alone") {
-    CHECK(check_all(single_precision_cases()) == 0);
+  TEST_CASE("single precision and published models do") {
+    check_all(single_precision_cases());
     check_all(every(4, published_cases()));
-    check_all(every(8, mask_cases()));
+  }
+  // Every mask with every deal and way of context parallelism, windows, sinks and latent heads.
+  TEST_CASE("masks do, a third by each attention kernel") {
+    const std::vector<Case> cases = mask_cases();
+    CHECK(cases.size() == 174);
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const Preferred kernel(static_cast<AttentionKernel>(i % 3));
+      check_all({cases[i]});
+    }
   }
   // Twenty minutes: scripts/nightly
   TEST_CASE("everything, with late kernels" * doctest::skip()) {
     for (const std::vector<Case>& cases :
          {parity_cases(), planned_cases(), searched_cases(), offload_cases(), published_cases(),
-          mask_cases(), parity_matrix().cases})
+          parity_matrix().cases})
       check_all(cases, 20, 4);
+    for (const AttentionKernel kernel :
+         {AttentionKernel::flash, AttentionKernel::efficient, AttentionKernel::plain}) {
+      const Preferred preferred(kernel);
+      check_all(mask_cases(), 20, 5);
+    }
   }
 }
 
