@@ -73,6 +73,7 @@ ROOMS = {  # folder -> levels of rooms, lowest first
         {"system": "this process: who am I, cores, signals that stop it"},
         {"transport": "the communicator's contract; ranks as threads of one process"},
         {"network": "ranks as processes: Gloo, NCCL, direct links, the store, who is lost; devices"},
+        {"cuda": "fused kernels: bodies for nvcc and the C++ compiler, their loops, operations of tensors made of them"},
         {"parameters": "initial values, what a rank holds of them, AdamW"},
         {"autograd": "weight-bearing functions with queued weight gradients, rows of sequence parallelism"},
         {"attention": "attention over packed rows, rotary positions, windows, context parallelism"},
@@ -106,7 +107,7 @@ def room_of(path: str) -> str:
 
 def sources(folder: str):
     for file in sorted((ROOT / folder).rglob("*")):
-        if file.suffix in {".h", ".cpp"} and not {"gloo_stub", "cuda_stub"} & set(file.parts):
+        if file.suffix in {".h", ".cpp", ".cu", ".cuh"} and not {"gloo_stub", "cuda_stub"} & set(file.parts):
             yield file, str(file.relative_to(ROOT))
 
 
@@ -139,6 +140,8 @@ def faults():
                     yield f'{where}: write "{folder}/{included}", or <...> if it is not ours'
                 elif name not in LIBRARIES[folder] and name not in FOLDERS[folder]:
                     yield f"{where}: {folder}/ may not include {included} (allowed: {', '.join(FOLDERS[folder] + sorted(LIBRARIES[folder]))})"
+                elif path.endswith((".cu", ".cuh")) and name != "cuda":
+                    yield f"{where}: nvcc compiles no LibTorch; that belongs into a .cpp file beside it"
                 elif folder == "shared" and name == "nlohmann" and not path.endswith("_json.cpp"):
                     yield f"{where}: in shared/, JSON belongs into *_json.cpp"
         readme = ROOT / folder / "README.md"

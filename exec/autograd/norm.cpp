@@ -5,6 +5,8 @@
 #include "exec/autograd/linear.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/cuda/forms.h"
+#include "exec/cuda/norm.h"
 
 namespace polyphony::exec {
 
@@ -64,6 +66,14 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
   }
 };
 
+bool is_fused(const Tensor& x, const LocalParameter& weight) {
+  return kernels::wanted(x) && weight.value.scalar_type() == x.scalar_type();
+}
+
+void queue_sum(const NormCall& call, const Tensor& dw) {
+  call.pass.queue->add([weight = call.weight, dw] { weight->grad.add_(dw); });
+}
+
 // A product of bf16 and fp32 is fp32: only what leaves is rounded.
 class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
  public:
@@ -71,6 +81,11 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
                         const c10::intrusive_ptr<NormCall>& call) {
     save_call(context, call);
     call->x = x.detach();
+    if (is_fused(x, *call->weight)) {
+      auto [y, scale] = kernels::rms_forward(x, call->weight->value, call->pass.norm_epsilon);
+      call->scale = scale;
+      return y;
+    }
     call->scale =
         at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
     call->scale.square_().div_(x.size(1)).add_(call->pass.norm_epsilon).rsqrt_();
@@ -81,6 +96,13 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
     const auto call = saved_call<NormCall>(context);
     const Tensor& dy = gradients[0];
     Tensor dx;
+    if (is_fused(dy, *call->weight)) {
+      const auto fused =
+          kernels::rms_backward(dy, call->x, call->weight->value, call->scale,
+                                context->needs_input_grad(0), call->weight->grad.defined());
+      if (fused.dw.defined()) queue_sum(*call, fused.dw);
+      return {fused.dx, Tensor(), Tensor()};
+    }
     if (context->needs_input_grad(0)) {
       dx = at::mul(widened(dy), call->weight->value);
       const Tensor along = at::mul(dx, call->x).sum(1, /*keepdim=*/true);
@@ -90,10 +112,7 @@ class RmsNormFunction : public torch::autograd::Function<RmsNormFunction> {
       dx = dx.to(dy.scalar_type());
     }
     if (call->weight->grad.defined()) {
-      call->pass.queue->add(
-          [weight = call->weight, dw = at::mul(widened(dy), call->x).mul_(call->scale).sum(0)] {
-            weight->grad.add_(dw);
-          });
+      queue_sum(*call, at::mul(widened(dy), call->x).mul_(call->scale).sum(0));
     }
     return {dx, Tensor(), Tensor()};
   }

@@ -1,5 +1,7 @@
 #include "exec/layers/dispatch.h"
 
+#include "exec/cuda/combine.h"
+#include "exec/cuda/forms.h"
 #include "exec/on_device.h"
 #include "shared/error.h"
 #include "shared/layers/parameters.h"
@@ -18,7 +20,7 @@ Tensor inverse_of(const Tensor& order) {
 
 Dispatch::Dispatch(InnerGroup& group, const Tensor& chosen, std::int64_t experts,
                    std::int64_t recorded)
-    : group_(group), recorded_(recorded) {
+    : group_(group), recorded_(recorded), per_token_(chosen.size(1)) {
   POLYPHONY_CHECK(experts % group.size() == 0,
                   experts << " experts on " << group.size() << " ranks");
   const Tensor slots = chosen.flatten();
@@ -81,5 +83,24 @@ Tensor Dispatch::back(const Tensor& there) const {
 }
 
 Tensor Dispatch::spread(const Tensor& x) const { return x.index_select(0, tokens_); }
+
+Tensor Dispatch::combine(const Tensor& here, const Tensor& weights) const {
+  if (kernels::wanted(here)) return kernels::combine(here, inverse_, weights, per_token_);
+  const Tensor each = by_slot(here).view({-1, per_token_, here.size(1)});
+  return weights.defined() ? each.mul(weights.unsqueeze(2)).sum(1).to(here.dtype()) : each.sum(1);
+}
+
+Dispatch::Gradients Dispatch::combine_backward(const Tensor& dy, const Tensor& here,
+                                               const Tensor& weights) const {
+  if (kernels::wanted(here)) {
+    const auto fused = kernels::combine_backward(dy, here, order_, weights, per_token_);
+    return {fused.here, fused.weights.view(weights.sizes())};
+  }
+  Tensor d_here = spread(dy);
+  const Tensor d_weights =
+      by_slot(at::mul(d_here, here).sum(1, /*keepdim=*/false, weights.scalar_type()));
+  d_here.mul_(by_expert(weights.flatten()).unsqueeze(1));
+  return {d_here, d_weights.view(weights.sizes())};
+}
 
 }  // namespace polyphony::exec

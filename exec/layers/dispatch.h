@@ -25,18 +25,27 @@ class Dispatch {
 
   // x [T, …] -> [S, …]: each token's row once for every choice, as `here`.
   torch::Tensor spread(const torch::Tensor& x) const;
+  // here [S, H] -> [T, H]: Σ over a token's choices, in their order, of weights [T, k] times what came back; weights
+  // undefined: their sum. Summed in fp32 at least.
+  torch::Tensor combine(const torch::Tensor& here, const torch::Tensor& weights) const;
+  // Of dy [T, H]: gradients of here [S, H], and of the weights [T, k].
+  struct Gradients {
+    torch::Tensor here, weights;
+  };
+  Gradients combine_backward(const torch::Tensor& dy, const torch::Tensor& here,
+                             const torch::Tensor& weights) const;
+  // Rows there of each local expert.
+  const std::vector<std::int64_t>& expert_rows() const { return expert_rows_; }
+
+ private:
   // [S, …] from `here` to slot order, and the other way.
   torch::Tensor by_slot(const torch::Tensor& here) const { return here.index_select(0, inverse_); }
   torch::Tensor by_expert(const torch::Tensor& slots) const {
     return slots.index_select(0, order_);
   }
-  // Rows there of each local expert.
-  const std::vector<std::int64_t>& expert_rows() const { return expert_rows_; }
-
- private:
   void count(const torch::Tensor& slots, std::int64_t experts);
   InnerGroup& group_;
-  std::int64_t recorded_;
+  std::int64_t recorded_, per_token_;
   torch::Tensor order_, inverse_, tokens_;  // [S]: slots by expert; places of slots; slots' tokens
   torch::Tensor arranged_, arrived_;  // [R] between order of arrival and `there`; one rank: none
   std::vector<std::int64_t> send_, receive_, expert_rows_;

@@ -29,11 +29,11 @@ struct ExpertsCall : torch::CustomClassHolder {
   bool cut;  // experts are cut over the tensor group, which routes the same rows
   BalancePlan balance;
   std::optional<Dispatch> dispatch;
-  Tensor chosen, scores;           // [T, k]
-  Tensor x;                        // [own rows, H]; undefined when frozen
-  Tensor logits;                   // [own rows, E]; undefined without a balance term
-  Tensor rows, planes, activated;  // [R, H], [2, R, F], [R, F]: at the experts
-  Tensor answers;                  // [S, H]: what came back
+  Tensor chosen, scores;          // [T, k]
+  Tensor x;                       // [own rows, H]; undefined when frozen
+  Tensor logits;                  // [own rows, E]; undefined without a balance term
+  Tensor rows, gates, activated;  // [R, H], glu_kept(), [R, F]: at the experts
+  Tensor answers;                 // [S, H]: what came back
 
   ExpertsCall(const Frame& frame, const Layer& layer)
       : pass(frame.pass),
@@ -139,18 +139,14 @@ Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
   const Dispatch& dispatch = *call.dispatch;
   const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
   const Tensor rows = dispatch.there(dispatch.spread(x));
-  call.planes = glu_planes(
-      products(rows, call.gate_up->value.transpose(1, 2), expert_rows, call.gate_up_bias));
-  const Tensor activated = glu_forward(call.planes, call.module.activation);
+  call.gates =
+      glu_kept(products(rows, call.gate_up->value.transpose(1, 2), expert_rows, call.gate_up_bias));
+  const Tensor activated = glu_forward(call.gates, call.module.activation);
   if (trains(call.gate_up)) call.rows = rows;
   if (trains(call.down)) call.activated = activated;
   call.answers = dispatch.back(
       products(activated, call.down->value.transpose(1, 2), expert_rows, call.added_down_bias()));
-  return dispatch.by_slot(call.answers)
-      .view({x.size(0), call.per_token(), x.size(1)})
-      .mul(routing_weights(call.scores, call.module).unsqueeze(2))
-      .sum(1)
-      .to(x.dtype());
+  return dispatch.combine(call.answers, routing_weights(call.scores, call.module));
 }
 
 // The balance term's part of the gradient of the logits of the rank's own rows.
@@ -187,24 +183,18 @@ Tensor backward_router(ExpertsCall& call, const Tensor& d_weights) {
 Tensor backward_experts(ExpertsCall& call, const Tensor& dy, Tensor& d_weights) {
   const Dispatch& dispatch = *call.dispatch;
   const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
-  Tensor d_answers = dispatch.spread(dy);
-  d_weights = dispatch
-                  .by_slot(at::mul(d_answers, std::exchange(call.answers, Tensor()))
-                               .sum(1, /*keepdim=*/false, call.scores.scalar_type()))
-                  .view({dy.size(0), call.per_token()});
+  auto [d_answers, d_of_weights] = dispatch.combine_backward(
+      dy, std::exchange(call.answers, Tensor()), routing_weights(call.scores, call.module));
+  d_weights = d_of_weights;
   if (call.cut) call.tensor().all_reduce(d_weights);
-  const Tensor weights = routing_weights(call.scores, call.module);
-  d_answers.mul_(dispatch.by_expert(weights.flatten()).unsqueeze(1));
   d_answers = dispatch.there(d_answers);
   const Tensor d_activated = products(d_answers, call.down->value, expert_rows);
   queue_products(call, call.down, call.down_bias, std::move(call.activated), d_answers);
   const Tensor d_gate_up =
-      glu_backward(d_activated, std::exchange(call.planes, Tensor()), call.module.activation);
+      glu_backward(d_activated, std::exchange(call.gates, Tensor()), call.module.activation);
   const Tensor d_rows = products(d_gate_up, call.gate_up->value, expert_rows);
   queue_products(call, call.gate_up, call.gate_up_bias, std::move(call.rows), d_gate_up);
-  return dispatch.by_slot(dispatch.back(d_rows))
-      .view({dy.size(0), call.per_token(), dy.size(1)})
-      .sum(1);
+  return dispatch.combine(dispatch.back(d_rows), {});
 }
 
 class ExpertsFunction : public torch::autograd::Function<ExpertsFunction> {

@@ -2,6 +2,8 @@
 
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/cuda/cross_entropy.h"
+#include "exec/cuda/forms.h"
 
 namespace polyphony::exec {
 
@@ -34,7 +36,8 @@ struct VocabularyCall : torch::CustomClassHolder {
   LocalIds ids;
   double scale;
   Tensor x;              // [own rows, H]; undefined when frozen
-  Tensor probabilities;  // [rows, V/tp]
+  Tensor probabilities;  // [rows, V/tp]; logits where our kernels run (exec/cuda/forms.h), and then
+  Tensor largest, sum;   // [rows], over the whole vocabulary
   VocabularyCall(const Pass& pass_, LocalParameter* weight_, LocalIds ids_, double scale_)
       : pass(pass_), weight(weight_), ids(std::move(ids_)), scale(scale_) {}
 };
@@ -78,6 +81,35 @@ Tensor logits_of(const Tensor& h, const LocalParameter& weight) {
   return logits.element_size() < 4 ? logits.to(torch::kFloat32) : logits;
 }
 
+// The loss of logits in their own format, which stay as they are until the backward.
+Tensor fused_loss(VocabularyCall& call, const Tensor& logits) {
+  InnerGroup& group = call.pass.groups->tensor;
+  auto [largest, sum, label] = kernels::logit_statistics(logits, call.ids.ids, call.ids.mine);
+  const Tensor own = group.size() > 1 ? largest.clone() : largest;
+  group.all_reduce(largest, Reduction::max);
+  if (group.size() > 1) sum.mul_(at::exp(own - largest));
+  group.all_reduce(sum);
+  group.all_reduce(label);
+  call.probabilities = logits;
+  call.largest = largest;
+  call.sum = sum;
+  return (sum.log() + largest - label).sum() * call.scale;
+}
+
+// [rows, V/tp]: probability − one-hot, scaled.
+Tensor logits_gradient(VocabularyCall& call, const Tensor& gradient) {
+  Tensor d = std::move(call.probabilities);
+  const LocalIds& ids = call.ids;
+  if (call.sum.defined()) {
+    kernels::logit_gradient(d, ids.ids, ids.mine, call.largest, call.sum, gradient, call.scale);
+    return d;
+  }
+  const Tensor label = ids.ids.unsqueeze(1);
+  const Tensor minus_one = ids.mine.defined() ? ids.mine.to(d.dtype()).neg_().unsqueeze(1)
+                                              : torch::full_like(label, -1, d.options());
+  return d.scatter_add_(1, label, minus_one).mul_(gradient * call.scale);
+}
+
 class LossFunction : public torch::autograd::Function<LossFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& h, const Tensor& /*anchor*/,
@@ -85,7 +117,9 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
     save_call(context, call);
     if (call->weight->grad.defined()) call->x = h.detach();
     InnerGroup& group = call->pass.groups->tensor;
-    Tensor logits = logits_of(all_rows(call->pass, h), *call->weight);
+    const Tensor rows = all_rows(call->pass, h);
+    if (kernels::wanted(rows)) return fused_loss(*call, at::mm(rows, call->weight->value.t()));
+    Tensor logits = logits_of(rows, *call->weight);
     Tensor target = logits.gather(1, call->ids.ids.unsqueeze(1)).squeeze(1);
     if (call->ids.mine.defined()) target.masked_fill_(call->ids.mine.logical_not(), 0);
     Tensor largest = logits.amax(1);
@@ -99,13 +133,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = saved_call<VocabularyCall>(context);
-    Tensor d = std::move(call->probabilities);  // [rows, V/tp]: probability − one-hot, scaled
-    const Tensor label = call->ids.ids.unsqueeze(1);
-    const Tensor minus_one = call->ids.mine.defined()
-                                 ? call->ids.mine.to(d.dtype()).neg_().unsqueeze(1)
-                                 : torch::full_like(label, -1, d.options());
-    d.scatter_add_(1, label, minus_one).mul_(gradients[0] * call->scale);
-    d = d.to(call->weight->value.dtype());
+    const Tensor d = logits_gradient(*call, gradients[0]).to(call->weight->value.dtype());
     Tensor x = std::move(call->x);
     if (x.defined()) x = all_rows(call->pass, x);
     Tensor dh;

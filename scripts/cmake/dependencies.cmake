@@ -45,7 +45,7 @@ if(POLYPHONY_EXEC)
     INTERFACE_LINK_LIBRARIES "torch_c10;Threads::Threads")
 endif()
 
-# GPUs. No CUDA toolkit: nothing here is compiled for the device, and LibTorch's wheels bring headers and libraries.
+# GPUs. No CUDA toolkit is needed: LibTorch's wheels bring headers and libraries (scripts/cmake/kernels.cmake uses one where there is one).
 set(polyphony_nccl OFF)
 if(POLYPHONY_EXEC AND POLYPHONY_NCCL STREQUAL AUTO AND EXISTS ${torch}/lib/libtorch_cuda.so)
   set(polyphony_nccl ON)

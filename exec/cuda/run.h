@@ -1,0 +1,88 @@
+// Bodies on tensors' devices: on a GPU queued on this thread's current stream, on a CPU done at once.
+#pragma once
+
+#include "exec/cuda/drive.h"
+#include "exec/on_device.h"
+#include "exec/torch_pch.h"
+#include "shared/error.h"
+
+namespace polyphony::exec::kernels {
+
+// ATen's names for a body's.
+template <class T>
+struct FormatOf {
+  using Type = T;
+};
+template <>
+struct FormatOf<Bf16> {
+  using Type = at::BFloat16;
+};
+template <class T>
+const T* read(const torch::Tensor& x) {
+  return reinterpret_cast<const T*>(x.const_data_ptr<typename FormatOf<T>::Type>());
+}
+template <class T>
+T* write(const torch::Tensor& x) {
+  return reinterpret_cast<T*>(x.mutable_data_ptr<typename FormatOf<T>::Type>());
+}
+// Of what is summed over elements of x.
+inline torch::TensorOptions wide_options(const torch::Tensor& x) {
+  const auto format = x.scalar_type();
+  return x.options().dtype(format == torch::kBFloat16 ? torch::kFloat32 : format);
+}
+// Rows one after another begin at a multiple of 16 bytes, as the first does.
+template <class T>
+bool rows_aligned(std::int64_t width) {
+  return width % kPack<T> == 0;
+}
+template <class... Tensors>
+bool all_aligned(const Tensors&... tensors) {
+  return (is_aligned(tensors.const_data_ptr()) && ...);
+}
+
+// use.operator()<T>() with the body's type for this format.
+template <class Use>
+void by_format(torch::Dtype format, const Use& use) {
+  if (format == torch::kBFloat16) return use.template operator()<Bf16>();
+  if (format == torch::kFloat32) return use.template operator()<float>();
+  POLYPHONY_CHECK(format == torch::kFloat64, "no kernel for " << format);
+  use.template operator()<double>();
+}
+
+void check_launch(const char* error);
+// Blocks of rows that run at once.
+int row_blocks(std::int64_t rows, torch::Device device);
+
+#if defined(POLYPHONY_KERNELS)
+class OnDevice {
+ public:
+  explicit OnDevice(torch::Device device);
+  const Place& place() const { return place_; }
+
+ private:
+  c10::DeviceGuard guard_;
+  Place place_;
+};
+#endif
+
+template <class Body>
+void run_each(const Body& body, std::int64_t count, torch::Device device) {
+  if (count == 0) return;
+#if defined(POLYPHONY_KERNELS)
+  if (device.is_cuda()) return check_launch(launch_each(body, count, OnDevice(device).place()));
+#endif
+  POLYPHONY_CHECK(device.is_cpu(), "no kernels on " << device);
+  each(body, count);
+}
+
+template <class Body>
+void run_rows(const Body& body, const RowShape& shape, torch::Device device) {
+  if (shape.rows == 0) return;
+#if defined(POLYPHONY_KERNELS)
+  if (device.is_cuda()) return check_launch(launch_rows(body, shape, OnDevice(device).place()));
+#endif
+  POLYPHONY_CHECK(device.is_cpu(), "no kernels on " << device);
+  rows(body, shape);
+}
+
+}  // namespace polyphony::exec::kernels

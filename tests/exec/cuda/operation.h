@@ -1,0 +1,39 @@
+// Operations that have a fused form (exec/cuda/forms.h), each called as the executor's layers call it, so that both forms can
+// be run on the same numbers: on a CPU, where our bodies are driven by loops, and on a GPU (the table's times are for that).
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/forms.h"
+
+namespace polyphony::exec::testing {
+
+struct Problem {
+  std::int64_t rows = 0, width = 0;
+  torch::Dtype format = torch::kFloat32;
+  torch::Device device = torch::kCPU;
+};
+
+// Of the same inputs whatever the format of the computation: random numbers rounded to `Problem::format`, computed in
+// `computed`, on the device. Everything that the operation gives: outputs, gradients of inputs, gradients of weights.
+struct Operation {
+  std::string name;
+  // Makes the inputs; what it returns runs the operation once.
+  using Run = std::function<std::vector<torch::Tensor>()>;
+  std::function<Run(const Problem&, torch::Dtype computed)> prepare;
+  std::int64_t least_width = 1;  // narrower rows leave nothing but what cancels
+};
+
+const std::vector<Operation>& operations();
+
+class FormsFor {
+ public:
+  explicit FormsFor(kernels::Forms forms) { kernels::use_forms(forms); }
+  ~FormsFor() { kernels::use_forms(kernels::Forms::by_device); }
+  FormsFor(const FormsFor&) = delete;
+  FormsFor& operator=(const FormsFor&) = delete;
+};
+
+}  // namespace polyphony::exec::testing
