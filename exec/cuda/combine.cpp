@@ -7,14 +7,14 @@ namespace polyphony::exec::kernels {
 
 using torch::Tensor;
 
-Tensor combine(const Tensor& here_any, const Tensor& place, const Tensor& weights,
+Tensor combine(const Tensor& here_any, const Tensor& place, const Tensor& weights_any,
                std::int64_t per_token) {
   const Tensor here = here_any.contiguous();
+  const Tensor weights = weights_any.defined() ? weights_any.contiguous() : weights_any;
   const std::int64_t tokens = here.size(0) / per_token, width = here.size(1);
-  POLYPHONY_CHECK(
-      tokens * per_token == place.numel() &&
-          (!weights.defined() || (weights.is_contiguous() && weights.numel() == place.numel())),
-      here.sizes() << ", " << place.sizes() << " for " << per_token << " each");
+  POLYPHONY_CHECK(tokens * per_token == place.numel() &&
+                      (!weights.defined() || weights.numel() == place.numel()),
+                  here.sizes() << ", " << place.sizes() << " for " << per_token << " each");
   Tensor y = at::empty({tokens, width}, here.options());
   by_format(here.scalar_type(), [&]<class T>() {
     const Combine<T> body{.here = read<T>(here),
@@ -30,12 +30,13 @@ Tensor combine(const Tensor& here_any, const Tensor& place, const Tensor& weight
 }
 
 CombineGradients combine_backward(const Tensor& dy_any, const Tensor& here_any, const Tensor& order,
-                                  const Tensor& weights, std::int64_t per_token) {
-  const Tensor dy = dy_any.contiguous(), here = here_any.contiguous();
+                                  const Tensor& weights_any, std::int64_t per_token) {
+  const Tensor dy = dy_any.contiguous(), here = here_any.contiguous(),
+               weights = weights_any.contiguous();
   const std::int64_t rows = here.size(0), width = here.size(1);
-  POLYPHONY_CHECK(dy.size(0) * per_token == rows && order.numel() == rows &&
-                      weights.is_contiguous() && weights.numel() == rows,
-                  dy.sizes() << " for " << here.sizes() << ", " << per_token << " each");
+  POLYPHONY_CHECK(
+      dy.size(0) * per_token == rows && order.numel() == rows && weights.numel() == rows,
+      dy.sizes() << " for " << here.sizes() << ", " << per_token << " each");
   const CombineGradients out{at::empty_like(here), at::empty({rows}, wide_options(here))};
   by_format(here.scalar_type(), [&]<class T>() {
     CombineBackward<T> body{};

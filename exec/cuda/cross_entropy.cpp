@@ -9,28 +9,31 @@ using torch::Tensor;
 
 namespace {
 
-const bool* flags(const Tensor& mine) {
-  return mine.defined() ? mine.const_data_ptr<bool>() : nullptr;
-}
-
-void check(const Tensor& logits, const Tensor& ids, const Tensor& mine) {
-  POLYPHONY_CHECK(logits.is_contiguous() && ids.is_contiguous() &&
-                      (!mine.defined() || mine.is_contiguous()) && ids.numel() == logits.size(0),
-                  "logits " << logits.sizes() << ", labels " << ids.sizes());
-}
+// Contiguous; `mine` may be undefined.
+struct Labels {
+  Tensor ids, mine;
+  Labels(const Tensor& logits, const Tensor& ids_, const Tensor& mine_)
+      : ids(ids_.contiguous()), mine(mine_.defined() ? mine_.contiguous() : mine_) {
+    POLYPHONY_CHECK(logits.is_contiguous() && ids.numel() == logits.size(0) &&
+                        (!mine.defined() || mine.numel() == ids.numel()),
+                    "logits " << logits.sizes() << ", labels " << ids.sizes());
+  }
+  const std::int64_t* places() const { return ids.const_data_ptr<std::int64_t>(); }
+  const bool* flags() const { return mine.defined() ? mine.const_data_ptr<bool>() : nullptr; }
+};
 
 }  // namespace
 
 LogitStatistics logit_statistics(const Tensor& logits, const Tensor& ids, const Tensor& mine) {
-  check(logits, ids, mine);
+  const Labels labels(logits, ids, mine);
   const std::int64_t rows = logits.size(0), width = logits.size(1);
   const auto empty = [&] { return at::empty({rows}, wide_options(logits)); };
   const LogitStatistics out{empty(), empty(), empty()};
   by_format(logits.scalar_type(), [&]<class T>() {
     LogitRows<T> body{};
     body.logits = read<T>(logits);
-    body.ids = ids.const_data_ptr<std::int64_t>();
-    body.mine = flags(mine);
+    body.ids = labels.places();
+    body.mine = labels.flags();
     body.largest = write<Wide<T>>(out.largest);
     body.sums = write<Wide<T>>(out.sum);
     body.labels = write<Wide<T>>(out.label);
@@ -44,12 +47,12 @@ LogitStatistics logit_statistics(const Tensor& logits, const Tensor& ids, const 
 void logit_gradient(const Tensor& logits, const Tensor& ids, const Tensor& mine,
                     const Tensor& largest, const Tensor& sum, const Tensor& gradient,
                     double scale) {
-  check(logits, ids, mine);
+  const Labels labels(logits, ids, mine);
   const std::int64_t width = logits.size(1);
   by_format(logits.scalar_type(), [&]<class T>() {
     const LogitGradient<T> body{.logits = write<T>(logits),
-                                .ids = ids.const_data_ptr<std::int64_t>(),
-                                .mine = flags(mine),
+                                .ids = labels.places(),
+                                .mine = labels.flags(),
                                 .largest = read<Wide<T>>(largest),
                                 .sums = read<Wide<T>>(sum),
                                 .gradient = read<Wide<T>>(gradient),

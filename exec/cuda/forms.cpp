@@ -5,7 +5,7 @@
 
 #include "exec/cuda/run.h"
 #include "shared/error.h"
-#if defined(POLYPHONY_KERNELS)
+#if defined(POLYPHONY_NCCL)
 #include <c10/cuda/CUDAException.h>
 #include <cuda_runtime_api.h>
 #endif
@@ -18,52 +18,62 @@ std::atomic<Forms> chosen{Forms::by_device};
 
 #if defined(POLYPHONY_KERNELS)
 constexpr bool kBuilt = true;
-int attribute(torch::Device device, cudaDeviceAttr what) {  // no wait, and cheap: of the host's
-  int value = 0;
-  C10_CUDA_CHECK(cudaDeviceGetAttribute(&value, what, device.index()));
-  return value;
-}
-bool has_kernels(torch::Device device) {
-  constexpr int kOldest = 8;  // of scripts/cmake/kernels.cmake
-  return device.is_cuda() && attribute(device, cudaDevAttrComputeCapabilityMajor) >= kOldest;
-}
-int processors(torch::Device device) { return attribute(device, cudaDevAttrMultiProcessorCount); }
 #else
 constexpr bool kBuilt = false;
-bool has_kernels(torch::Device) { return false; }
+#endif
+
+enum class Attribute { capability, processors };
+
+#if defined(POLYPHONY_NCCL)
+int attribute(torch::Device device, Attribute what) {  // no wait, and cheap: of the host's
+  int value = 0;
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&value,
+                                        what == Attribute::capability
+                                            ? cudaDevAttrComputeCapabilityMajor
+                                            : cudaDevAttrMultiProcessorCount,
+                                        device.index()));
+  return value;
+}
+#else
+int attribute(torch::Device device, Attribute) {
+  POLYPHONY_CHECK(false, "a build without GPUs is asked about " << device);
+}
 #endif
 
 }  // namespace
 
 void use_forms(Forms forms) { chosen = forms; }
 
+Forms forms() { return chosen; }
+
+int capability(torch::Device device) {
+  return device.is_cuda() ? attribute(device, Attribute::capability) : 0;
+}
+
 bool are_built() { return kBuilt; }
 
 bool wanted(const torch::Tensor& x) {
-  const Forms forms = chosen;
-  if (forms == Forms::aten) return false;
+  constexpr int kOldest = 8;  // of scripts/cmake/kernels.cmake
+  const Forms form = forms();
+  if (form == Forms::aten) return false;
   const auto format = x.scalar_type();
   if (format != torch::kBFloat16 && format != torch::kFloat32 && format != torch::kFloat64)
     return false;
-  return (forms == Forms::fused && x.is_cpu()) || has_kernels(x.device());
+  return (form == Forms::fused && x.is_cpu()) || (kBuilt && capability(x.device()) >= kOldest);
 }
 
 int row_blocks(std::int64_t rows, torch::Device device) {
   // On CPUs more than one, as tests want it. On GPUs as many as run at once with 512 lanes each.
   constexpr std::int64_t kOfCpu = 3, kOfProcessor = 4;
-  std::int64_t most = kOfCpu;
-#if defined(POLYPHONY_KERNELS)
-  if (device.is_cuda()) most = kOfProcessor * processors(device);
-#else
-  static_cast<void>(device);
-  static_cast<void>(kOfProcessor);
-#endif
+  const std::int64_t most =
+      device.is_cuda() ? kOfProcessor * attribute(device, Attribute::processors) : kOfCpu;
   return static_cast<int>(std::min(rows, most));
 }
 
 #if defined(POLYPHONY_KERNELS)
 OnDevice::OnDevice(torch::Device device)
-    : guard_(device), place_{current_stream(device).native_handle(), processors(device)} {}
+    : guard_(device),
+      place_{current_stream(device).native_handle(), attribute(device, Attribute::processors)} {}
 #endif
 
 void check_launch(const char* error) {

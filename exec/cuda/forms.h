@@ -9,6 +9,10 @@ namespace polyphony::exec::kernels {
 
 enum class Forms { by_device, aten, fused };
 void use_forms(Forms forms);  // of this process
+Forms forms();
+
+// Major number of a CUDA device's compute capability; 0 of any other device.
+int capability(torch::Device device);
 
 // This build has kernels: it was made with nvcc (scripts/cmake/kernels.cmake).
 bool are_built();

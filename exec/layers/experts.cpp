@@ -7,6 +7,7 @@
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/layers/dispatch.h"
+#include "exec/layers/expert_products.h"
 #include "exec/layers/routing.h"
 #include "shared/error.h"
 
@@ -73,26 +74,6 @@ struct ExpertsCall : torch::CustomClassHolder {
 
 bool trains(const LocalParameter* parameter) { return parameter->grad.defined(); }
 
-// Expert by expert: rows [R, in] · matrices[e] [in, out] + biases[e] [out] -> [R, out].
-Tensor products(const Tensor& rows, const Tensor& matrices,
-                const std::vector<std::int64_t>& expert_rows,
-                const LocalParameter* biases = nullptr) {
-  Tensor out = at::empty({rows.size(0), matrices.size(2)}, rows.options());
-  std::int64_t first = 0;
-  for (std::size_t e = 0; e < expert_rows.size(); ++e) {
-    const std::int64_t count = expert_rows[e], expert = static_cast<std::int64_t>(e);
-    if (count == 0) continue;
-    Tensor part = out.narrow(0, first, count);
-    const Tensor mine = rows.narrow(0, first, count);
-    if (biases != nullptr)
-      at::addmm_out(part, biases->value[expert], mine, matrices[expert]);
-    else
-      at::mm_out(part, mine, matrices[expert]);
-    first += count;
-  }
-  return out;
-}
-
 // dW_e += dyᵀ x and db_e += Σ dy over the rows of expert e.
 void queue_products(const ExpertsCall& call, LocalParameter* weight, LocalParameter* bias, Tensor x,
                     Tensor dy) {
@@ -139,13 +120,13 @@ Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
   const Dispatch& dispatch = *call.dispatch;
   const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
   const Tensor rows = dispatch.there(dispatch.spread(x));
-  call.gates =
-      glu_kept(products(rows, call.gate_up->value.transpose(1, 2), expert_rows, call.gate_up_bias));
+  call.gates = glu_kept(
+      expert_products(rows, call.gate_up->value.transpose(1, 2), expert_rows, call.gate_up_bias));
   const Tensor activated = glu_forward(call.gates, call.module.activation);
   if (trains(call.gate_up)) call.rows = rows;
   if (trains(call.down)) call.activated = activated;
-  call.answers = dispatch.back(
-      products(activated, call.down->value.transpose(1, 2), expert_rows, call.added_down_bias()));
+  call.answers = dispatch.back(expert_products(activated, call.down->value.transpose(1, 2),
+                                               expert_rows, call.added_down_bias()));
   return dispatch.combine(call.answers, routing_weights(call.scores, call.module));
 }
 
@@ -188,11 +169,11 @@ Tensor backward_experts(ExpertsCall& call, const Tensor& dy, Tensor& d_weights) 
   d_weights = d_of_weights;
   if (call.cut) call.tensor().all_reduce(d_weights);
   d_answers = dispatch.there(d_answers);
-  const Tensor d_activated = products(d_answers, call.down->value, expert_rows);
+  const Tensor d_activated = expert_products(d_answers, call.down->value, expert_rows);
   queue_products(call, call.down, call.down_bias, std::move(call.activated), d_answers);
   const Tensor d_gate_up =
       glu_backward(d_activated, std::exchange(call.gates, Tensor()), call.module.activation);
-  const Tensor d_rows = products(d_gate_up, call.gate_up->value, expert_rows);
+  const Tensor d_rows = expert_products(d_gate_up, call.gate_up->value, expert_rows);
   queue_products(call, call.gate_up, call.gate_up_bias, std::move(call.rows), d_gate_up);
   return dispatch.combine(dispatch.back(d_rows), {});
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""polyphony-worker holds our kernels for GPUs of compute capability 8.0, 9.0 and 10.0, and PTX for later ones: kernels.py BUILD
+"""Programs hold our kernels for GPUs of compute capability 8.0, 9.0 and 10.0, and PTX for later ones: kernels.py BUILD
 
 Exit code 77 (skipped) where the build has none: no nvcc, or no CUDA libraries of LibTorch.
 Read from the program's own bytes, because cuobjdump is not in every toolkit: a fat binary is a header (magic, version,
@@ -37,9 +37,13 @@ def main(build):
     if not files:
         print("this build has no kernels of its own: skipped")
         return 77
-    found = list(fat_binaries((build / "polyphony-worker").read_bytes()))
-    print(f"{len(files)} files of kernels, {len(found)} fat binaries: {found}")
-    return int(len(found) != len(files) or any(entries != WANTED for entries in found))
+    for program, least in (("exec_test", len(files)), ("polyphony-worker", 1)):  # which has what it calls
+        found = list(fat_binaries((build / program).read_bytes()))
+        print(f"{program}: {len(found)} fat binaries of {len(files)} files")
+        if not least <= len(found) <= len(files) or any(entries != WANTED for entries in found):
+            print(found)
+            return 1
+    return 0
 
 
 if __name__ == "__main__":

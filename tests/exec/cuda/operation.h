@@ -24,6 +24,7 @@ struct Operation {
   using Run = std::function<std::vector<torch::Tensor>()>;
   std::function<Run(const Problem&, torch::Dtype computed)> prepare;
   std::int64_t least_width = 1;  // narrower rows leave nothing but what cancels
+  bool is_product = false;       // sums over the width by ATen's matrix product
 };
 
 const std::vector<Operation>& operations();

@@ -3,7 +3,10 @@
 #include "exec/autograd/glu.h"
 #include "exec/autograd/linear.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/cuda/adamw.h"
+#include "exec/cuda/rotary.h"
 #include "exec/layers/dispatch.h"
+#include "exec/layers/expert_products.h"
 #include "exec/layers/vocabulary.h"
 
 namespace polyphony::exec::testing {
@@ -106,13 +109,122 @@ Operation::Run prepare_combine(const Problem& problem, torch::Dtype computed) {
   };
 }
 
+// All of a head turns where it is whole packs, else its first part; queries in groups of three.
+Operation::Run prepare_rotary(const Problem& problem, torch::Dtype computed) {
+  constexpr std::int64_t kHeads = 2, kGroup = 3;
+  const std::int64_t rows = problem.rows, width = problem.width,
+                     turned = width % 16 == 0 ? width : width / 3 * 2;
+  const Tensor qkv = random(problem, {rows, kHeads, kGroup + 2, width}, computed);
+  const Tensor dq = random(problem, {rows, kHeads, kGroup, width}, computed),
+               dk = random(problem, {rows, kHeads, 1, width}, computed),
+               dv = random(problem, {rows, kHeads, 1, width}, computed);
+  const Tensor cosine = random(problem, {rows, turned}, gradient_type(computed)),
+               sine = random(problem, {rows, turned}, gradient_type(computed));
+  // As exec/attention/head_rows.cpp has it.
+  const auto turn = [=](const Tensor& x, double sign) {
+    const auto by_row = [&](const Tensor& table) { return table.view({rows, 1, 1, turned}); };
+    const Tensor part = x.narrow(3, 0, turned);
+    return at::cat({at::mul(part, by_row(cosine))
+                        .add(part.roll(turned / 2, 3).mul(by_row(sine)), sign)
+                        .to(x.scalar_type()),
+                    x.narrow(3, turned, width - turned)},
+                   3);
+  };
+  return [=]() -> std::vector<Tensor> {
+    if (kernels::wanted(qkv)) {
+      const auto heads = kernels::split_turned(qkv, cosine, sine);
+      return {heads.queries, heads.keys, kernels::join_turned(dq, dk, dv, cosine, sine)};
+    }
+    return {turn(qkv.narrow(2, 0, kGroup), 1), turn(qkv.narrow(2, kGroup, 1), 1),
+            at::cat({turn(dq, -1), turn(dk, -1), dv}, 2)};
+  };
+}
+
+Operation::Run prepare_products(const Problem& problem, torch::Dtype computed) {
+  constexpr std::int64_t kExperts = 3, kOut = 24;
+  const Tensor rows = random(problem, {problem.rows, problem.width}, computed);
+  const Tensor matrices = random(problem, {kExperts, kOut, problem.width}, computed);
+  const Tensor back = random(problem, {kExperts, problem.width, kOut}, computed);
+  const std::vector<std::int64_t> shares{problem.rows / 2, 0, problem.rows - problem.rows / 2};
+  return [=]() -> std::vector<Tensor> {
+    return {expert_products(rows, matrices.transpose(1, 2), shares),
+            expert_products(rows, back, shares)};
+  };
+}
+
+// One matrix that decays, one vector that does not, a step late enough that both corrections matter; half of ATen's steps are
+// on masters, whose values in `format` come after.
+Operation::Run prepare_adamw(const Problem& problem, torch::Dtype computed) {
+  const bool narrow = computed == torch::kBFloat16;
+  const auto wide = gradient_type(computed);
+  struct State {
+    std::vector<kernels::AdamWPiece> pieces;
+    kernels::AdamWGroup group;
+  };
+  const auto state = std::make_shared<State>();
+  for (const std::int64_t count : {problem.rows * problem.width, problem.width}) {
+    kernels::AdamWPiece piece;
+    const Tensor value = random(problem, {count}, computed);
+    piece.value = narrow ? value : value.to(wide);
+    if (narrow) piece.master = value.to(wide);
+    piece.gradient = random(problem, {count}, wide);
+    piece.first = random(problem, {count}, wide);
+    piece.second = random(problem, {count}, wide).square();
+    piece.decays = state->pieces.empty();
+    state->pieces.push_back(piece);
+  }
+  const auto number = [&](double value, torch::Dtype format) {
+    return torch::full({}, value, torch::dtype(format)).to(problem.device);
+  };
+  const kernels::AdamWNumbers numbers{.beta1 = 0.9,
+                                      .beta2 = 0.95,
+                                      .epsilon = 1e-8,
+                                      .weight_decay = 0.1,
+                                      .rate = 0.02,
+                                      .clip = number(0.75, torch::kFloat64),
+                                      .count = number(3, torch::kFloat32),
+                                      .skip = number(0, torch::kFloat32)};
+  return [=]() -> std::vector<Tensor> {
+    std::vector<Tensor> made;
+    std::vector<kernels::AdamWPiece> pieces;
+    for (const kernels::AdamWPiece& piece : state->pieces) {
+      kernels::AdamWPiece copy = piece;
+      for (Tensor* x : {&copy.value, &copy.gradient, &copy.first, &copy.second, &copy.master})
+        if (x->defined()) *x = x->clone();
+      pieces.push_back(copy);
+    }
+    if (kernels::wanted(pieces[0].value)) {
+      state->group.step(pieces, numbers);
+    } else {
+      for (const kernels::AdamWPiece& piece : pieces) {
+        const Tensor value = piece.master.defined() ? piece.master : piece.value;
+        at::_fused_adamw_({value}, {piece.gradient.mul(numbers.clip)}, {piece.first},
+                          {piece.second}, {}, {numbers.count}, numbers.rate, numbers.beta1,
+                          numbers.beta2, piece.decays ? numbers.weight_decay : 0, numbers.epsilon,
+                          false, false, {}, numbers.skip);
+        if (piece.master.defined()) piece.value.copy_(piece.master);
+      }
+    }
+    for (const kernels::AdamWPiece& piece : pieces) {
+      made.insert(made.end(), {piece.value, piece.first, piece.second});
+    }
+    return made;
+  };
+}
+
 }  // namespace
 
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> all{
-      gate(Activation::silu),          gate(Activation::gelu),
-      gate(Activation::clamped),       {"RMSNorm", prepare_norm, 3},
-      {"cross-entropy", prepare_loss}, {"experts' answers", prepare_combine}};
+      gate(Activation::silu),
+      gate(Activation::gelu),
+      gate(Activation::clamped),
+      {"RMSNorm", prepare_norm, 3},
+      {"cross-entropy", prepare_loss},
+      {"experts' answers", prepare_combine},
+      {"experts' products", prepare_products, 1, /*is_product=*/true},
+      {"rotary positions", prepare_rotary, 3},
+      {"AdamW", prepare_adamw}};
   return all;
 }
 

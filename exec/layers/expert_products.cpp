@@ -1,0 +1,80 @@
+#include "exec/layers/expert_products.h"
+
+#include "exec/cuda/forms.h"
+#include "exec/on_device.h"
+
+namespace polyphony::exec {
+
+using torch::Tensor;
+
+namespace {
+
+constexpr std::int64_t kBytes = 16;  // that addresses and strides are multiples of
+constexpr std::int64_t kMostExperts = 1023;
+
+bool is_whole(const Tensor& x, std::int64_t elements) {
+  return elements * x.element_size() % kBytes == 0;
+}
+bool begins_whole(const Tensor& x) {
+  return reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % kBytes == 0;
+}
+// One of the last two dimensions has no gaps, the other's stride covers it.
+bool fits(const Tensor& x) {
+  const std::int64_t last = x.dim() - 1;
+  const auto runs = [&](std::int64_t inner, std::int64_t outer) {
+    return x.stride(inner) == 1 && x.stride(outer) >= x.size(inner) && is_whole(x, x.stride(outer));
+  };
+  return begins_whole(x) && (runs(last - 1, last) || runs(last, last - 1)) &&
+         (x.dim() == 2 || is_whole(x, x.stride(0)));
+}
+
+Tensor grouped(const Tensor& rows, const Tensor& matrices,
+               const std::vector<std::int64_t>& expert_rows) {
+  std::vector<std::int32_t> ends;
+  std::int64_t end = 0;
+  for (const std::int64_t count : expert_rows)
+    ends.push_back(static_cast<std::int32_t>(end += count));
+  return at::_grouped_mm(rows, matrices,
+                         on_device(torch::tensor(ends, torch::kInt32), rows.device()));
+}
+
+}  // namespace
+
+bool can_be_grouped(const Tensor& rows, const Tensor& matrices) {
+  const std::int64_t experts = matrices.size(0);
+  return rows.scalar_type() == matrices.scalar_type() && rows.size(0) > 0 && experts > 1 &&
+         experts <= kMostExperts && rows.size(0) <= std::numeric_limits<std::int32_t>::max() &&
+         fits(rows) && fits(matrices) && is_whole(rows, matrices.size(2));
+}
+
+bool is_grouped(const Tensor& rows, const Tensor& matrices, int capability) {
+  return (capability == 9 || capability == 10) && rows.scalar_type() == torch::kBFloat16 &&
+         can_be_grouped(rows, matrices);
+}
+
+Tensor expert_products(const Tensor& rows, const Tensor& matrices,
+                       const std::vector<std::int64_t>& expert_rows, const LocalParameter* biases) {
+  // ATen's own form on CPUs is for tests of what it is given.
+  const bool one_launch =
+      rows.is_cpu() ? kernels::forms() == kernels::Forms::fused &&
+                          rows.scalar_type() != torch::kFloat64 && can_be_grouped(rows, matrices)
+                    : kernels::forms() != kernels::Forms::aten &&
+                          is_grouped(rows, matrices, kernels::capability(rows.device()));
+  if (biases == nullptr && one_launch) return grouped(rows, matrices, expert_rows);
+  Tensor out = at::empty({rows.size(0), matrices.size(2)}, rows.options());
+  std::int64_t first = 0;
+  for (std::size_t e = 0; e < expert_rows.size(); ++e) {
+    const std::int64_t count = expert_rows[e], expert = static_cast<std::int64_t>(e);
+    if (count == 0) continue;
+    Tensor part = out.narrow(0, first, count);
+    const Tensor mine = rows.narrow(0, first, count);
+    if (biases != nullptr)
+      at::addmm_out(part, biases->value[expert], mine, matrices[expert]);
+    else
+      at::mm_out(part, mine, matrices[expert]);
+    first += count;
+  }
+  return out;
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,28 @@
+// Products of experts' rows with their matrices, all experts in one launch where LibTorch has a kernel for it.
+//   rows [R, in], those of one expert after those of another; matrices [E, in, out], either of in and out without a gap
+//   -> [R, out]
+// at::_grouped_mm (LibTorch 2.11, aten/src/ATen/native/cuda/GroupedBlas.cpp) has one for bf16 on GPUs of compute capability
+// 9.x and 10.x, for fewer than 1024 experts, addresses and strides of whole 16 bytes, no biases; elsewhere it would wait for the
+// host, so there each expert has a product of its own. Weight gradients always do: the kernel would round their sums to bf16
+// before they are added to fp32 (exec/autograd/wide_gradient.h).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "exec/parameters/init.h"
+
+namespace polyphony::exec {
+
+// Sizes, strides and addresses are such that one launch can do it; rows are in `rows` and there is more than one expert.
+bool can_be_grouped(const torch::Tensor& rows, const torch::Tensor& matrices);
+// And the device has the kernel, by its compute capability (0: no CUDA device).
+bool is_grouped(const torch::Tensor& rows, const torch::Tensor& matrices, int capability);
+
+// expert_rows: how many of the rows are each expert's. biases [E, out], null: none.
+torch::Tensor expert_products(const torch::Tensor& rows, const torch::Tensor& matrices,
+                              const std::vector<std::int64_t>& expert_rows,
+                              const LocalParameter* biases = nullptr);
+
+}  // namespace polyphony::exec
