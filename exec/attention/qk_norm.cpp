@@ -2,6 +2,8 @@
 
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
+#include "exec/cuda/forms.h"
+#include "exec/cuda/head_norm.h"
 
 namespace polyphony::exec {
 
@@ -26,10 +28,22 @@ struct HeadNormCall : torch::CustomClassHolder {
     return rows.view({rows.size(0), heads.kv_heads, heads.group + 2, heads.width});
   }
   Tensor normalised(const Tensor& rows) const { return split(rows).narrow(2, 0, heads.group + 1); }
+  bool is_fused() const {
+    const auto format = x.scalar_type();
+    return kernels::wanted(x) && query->value.scalar_type() == format &&
+           key->value.scalar_type() == format;
+  }
   Tensor weights() const {  // [g+1, D]
     return at::cat({query->value.expand({heads.group, heads.width}), key->value.unsqueeze(0)});
   }
 };
+
+void queue_sums(const HeadNormCall& call, const Tensor& sums) {
+  call.pass.queue->add([query = call.query, key = call.key, sums] {
+    query->grad.add_(sums[0]);
+    key->grad.add_(sums[1]);
+  });
+}
 
 class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
  public:
@@ -37,6 +51,12 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
                         const c10::intrusive_ptr<HeadNormCall>& call) {
     save_call(context, call);
     call->x = qkv.detach();
+    if (call->is_fused()) {
+      const auto normed = kernels::head_norm_forward(call->split(call->x), call->query->value,
+                                                     call->key->value, call->pass.norm_epsilon);
+      call->scale = normed.scale;
+      return normed.y.view(qkv.sizes());
+    }
     const Tensor x = call->normalised(call->x);
     call->scale =
         at::linalg_vector_norm(x, 2, {-1}, /*keepdim=*/true, gradient_type(x.scalar_type()));
@@ -50,6 +70,13 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
     const auto call = saved_call<HeadNormCall>(context);
     const Tensor dy = gradients[0].contiguous();
     Tensor dx;
+    if (call->is_fused()) {
+      const auto made = kernels::head_norm_backward(
+          call->split(dy), call->split(call->x), call->query->value, call->key->value, call->scale,
+          context->needs_input_grad(0), call->query->grad.defined());
+      if (made.dw.defined()) queue_sums(*call, made.dw);
+      return {made.dx.defined() ? made.dx.view(dy.sizes()) : dx, Tensor(), Tensor()};
+    }
     if (context->needs_input_grad(0)) {
       const Tensor x = call->normalised(call->x);
       const Tensor part = at::mul(widened(call->normalised(dy)), call->weights());
@@ -66,10 +93,7 @@ class HeadNormFunction : public torch::autograd::Function<HeadNormFunction> {
                               .sum(at::IntArrayRef({0, 1}));  // [g+1, D]
       const Tensor sums = at::stack(                          // all that waits for the weight part
           {each.narrow(0, 0, call->heads.group).sum(0), each[call->heads.group]});
-      call->pass.queue->add([query = call->query, key = call->key, sums] {
-        query->grad.add_(sums[0]);
-        key->grad.add_(sums[1]);
-      });
+      queue_sums(*call, sums);
     }
     return {dx, Tensor(), Tensor()};
   }

@@ -49,7 +49,7 @@ CombineGradients combine_backward(const Tensor& dy_any, const Tensor& here_any, 
     body.per_token = per_token;
     body.width = width;
     body.aligned = rows_aligned<T>(width) && all_aligned(dy, here, out.here);
-    run_rows(body, {rows, packs_of<T>(width), row_blocks(rows, here.device())}, here.device());
+    run_rows(body, rows_of<T>(rows, width, here.device()), here.device());
   });
   return out;
 }

@@ -39,7 +39,7 @@ LogitStatistics logit_statistics(const Tensor& logits, const Tensor& ids, const 
     body.labels = write<Wide<T>>(out.label);
     body.width = width;
     body.aligned = rows_aligned<T>(width) && all_aligned(logits);
-    run_rows(body, {rows, packs_of<T>(width), row_blocks(rows, logits.device())}, logits.device());
+    run_rows(body, rows_of<T>(rows, width, logits.device()), logits.device());
   });
   return out;
 }

@@ -62,11 +62,14 @@ bool wanted(const torch::Tensor& x) {
   return (form == Forms::fused && x.is_cpu()) || (kBuilt && capability(x.device()) >= kOldest);
 }
 
-int row_blocks(std::int64_t rows, torch::Device device) {
-  // On CPUs more than one, as tests want it. On GPUs as many as run at once with 512 lanes each.
-  constexpr std::int64_t kOfCpu = 3, kOfProcessor = 4;
-  const std::int64_t most =
-      device.is_cuda() ? kOfProcessor * attribute(device, Attribute::processors) : kOfCpu;
+int row_blocks(std::int64_t rows, torch::Device device, int lanes) {
+  constexpr std::int64_t kOfCpu = 3;  // more than one, as tests want it
+  // Of a processor: lanes, and blocks, on compute capability 8.0 to 10.0 (CUDA C++ Programming Guide, technical specifications).
+  constexpr std::int64_t kLanesOfProcessor = 2048, kBlocksOfProcessor = 32;
+  const std::int64_t most = device.is_cuda()
+                                ? std::min(kLanesOfProcessor / lanes, kBlocksOfProcessor) *
+                                      attribute(device, Attribute::processors)
+                                : kOfCpu;
   return static_cast<int>(std::min(rows, most));
 }
 

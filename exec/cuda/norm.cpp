@@ -20,7 +20,7 @@ RmsNormed rms_forward(const Tensor& x_any, const Tensor& weight_any, double epsi
     body.width = width;
     body.epsilon = epsilon;
     body.aligned = rows_aligned<T>(width) && all_aligned(x, weight, out.y);
-    run_rows(body, {rows, packs_of<T>(width), row_blocks(rows, x.device())}, x.device());
+    run_rows(body, rows_of<T>(rows, width, x.device()), x.device());
   });
   return out;
 }
@@ -29,12 +29,12 @@ RmsGradients rms_backward(const Tensor& dy_any, const Tensor& x_any, const Tenso
                           const Tensor& scale, bool wants_dx, bool wants_dw) {
   const Tensor dy = dy_any.contiguous(), x = x_any.contiguous(), weight = weight_any.contiguous();
   const std::int64_t rows = x.size(0), width = x.size(1);
-  const int blocks = row_blocks(rows, x.device());
   RmsGradients out;
-  Tensor partial;
   if (wants_dx) out.dx = at::empty_like(x);
-  if (wants_dw) partial = at::empty({blocks, width}, wide_options(x));
   by_format(x.scalar_type(), [&]<class T>() {
+    const RowShape shape = rows_of<T>(rows, width, x.device());
+    Tensor partial;
+    if (wants_dw) partial = at::empty({shape.blocks, width}, wide_options(x));
     RmsBackward<T> body{};
     body.dy = read<T>(dy);
     body.x = read<T>(x);
@@ -45,9 +45,9 @@ RmsGradients rms_backward(const Tensor& dy_any, const Tensor& x_any, const Tenso
     body.width = width;
     body.aligned =
         rows_aligned<T>(width) && all_aligned(dy, x, weight) && (!wants_dx || all_aligned(out.dx));
-    run_rows(body, {rows, packs_of<T>(width), blocks}, x.device());
+    run_rows(body, shape, x.device());
+    if (wants_dw) out.dw = partial.sum(0);
   });
-  if (wants_dw) out.dw = partial.sum(0);
   return out;
 }
 

@@ -50,8 +50,14 @@ void by_format(torch::Dtype format, const Use& use) {
 }
 
 void check_launch(const char* error);
-// Blocks of rows that run at once.
-int row_blocks(std::int64_t rows, torch::Device device);
+// Blocks of so many lanes that run at once, but not more than rows.
+int row_blocks(std::int64_t rows, torch::Device device, int lanes);
+
+template <class T>
+RowShape rows_of(std::int64_t rows, std::int64_t width, torch::Device device) {
+  const std::int64_t packs = packs_of<T>(width);
+  return {rows, packs, row_blocks(rows, device, lanes_for(packs))};
+}
 
 #if defined(POLYPHONY_KERNELS)
 class OnDevice {

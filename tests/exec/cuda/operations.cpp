@@ -1,5 +1,6 @@
 #include "tests/exec/cuda/operation.h"
 
+#include "exec/attention/qk_norm.h"
 #include "exec/autograd/glu.h"
 #include "exec/autograd/linear.h"
 #include "exec/autograd/wide_gradient.h"
@@ -74,6 +75,24 @@ Operation::Run prepare_norm(const Problem& problem, torch::Dtype computed) {
     around->weight.grad.zero_();
     around->pass.queue->run();
     return {y.detach(), leaf.grad(), around->weight.grad};
+  };
+}
+
+Operation::Run prepare_head_norm(const Problem& problem, torch::Dtype computed) {
+  const HeadShape heads{.kv_heads = 2, .group = 3, .width = problem.width};
+  const std::vector<std::int64_t> sizes{problem.rows, 2 * (3 + 2) * problem.width};
+  const Tensor x = random(problem, sizes, computed), dy = random(problem, sizes, computed);
+  const auto weight = [&] {
+    return std::make_shared<Surroundings>(random(problem, {problem.width}, computed), true);
+  };
+  const auto query = weight(), key = weight();
+  return [=]() -> std::vector<Tensor> {
+    const Tensor leaf = x.detach().requires_grad_(true);
+    const Tensor y = qk_norm(query->pass, leaf, heads, &query->weight, &key->weight);
+    torch::autograd::backward({y}, {dy});
+    for (const auto& one : {query, key}) one->weight.grad.zero_();
+    query->pass.queue->run();
+    return {y.detach(), leaf.grad(), query->weight.grad, key->weight.grad};
   };
 }
 
@@ -220,6 +239,7 @@ const std::vector<Operation>& operations() {
       gate(Activation::gelu),
       gate(Activation::clamped),
       {"RMSNorm", prepare_norm, 3},
+      {"norm of heads", prepare_head_norm, 3},
       {"cross-entropy", prepare_loss},
       {"experts' answers", prepare_combine},
       {"experts' products", prepare_products, 1, /*is_product=*/true},
