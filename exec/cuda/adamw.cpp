@@ -33,6 +33,11 @@ void add_words(const AdamWPiece& piece, std::vector<std::int64_t>& words) {
   std::memcpy(words.data() + words.size() - kWords, &tensor, sizeof tensor);
 }
 
+Tensor list_on(std::vector<std::int64_t>& words, torch::Device device) {
+  if (!device.is_cpu()) return indices_on(words, device);
+  return torch::from_blob(words.data(), {static_cast<std::int64_t>(words.size())}, torch::kInt64);
+}
+
 template <class T>
 T* at_words(const Tensor& words) {
   return reinterpret_cast<T*>(words.data_ptr<std::int64_t>());
@@ -47,17 +52,16 @@ void AdamWGroup::step(const std::vector<AdamWPiece>& pieces, const AdamWNumbers&
     using W = Wide<T>;
     std::vector<std::int64_t> words;
     for (const AdamWPiece& piece : pieces) add_words<T>(piece, words);
-    if (words != words_) {
-      std::vector<std::int64_t> chunks;
+    if (words != tensor_words_) {
+      chunk_words_.clear();
       for (std::size_t i = 0; i < pieces.size(); ++i) {
-        const std::int64_t packs = packs_of<Wide<T>>(pieces[i].value.numel());
+        const std::int64_t packs = packs_of<W>(pieces[i].value.numel());
         for (std::int64_t first = 0; first < packs; first += kAdamWPacks)
-          chunks.insert(chunks.end(), {static_cast<std::int64_t>(i), first});
+          chunk_words_.insert(chunk_words_.end(), {static_cast<std::int64_t>(i), first});
       }
-      chunk_count_ = static_cast<std::int64_t>(chunks.size()) / 2;
-      tensors_ = indices_on(words, device);
-      chunks_ = indices_on(chunks, device);
-      words_ = std::move(words);
+      tensor_words_ = std::move(words);
+      tensors_ = list_on(tensor_words_, device);
+      chunks_ = list_on(chunk_words_, device);
     }
     if (!device.is_cpu())  // whichever stream this is
       for (const Tensor* list : {&tensors_, &chunks_}) list->record_stream(current_stream(device));
@@ -82,7 +86,7 @@ void AdamWGroup::step(const std::vector<AdamWPiece>& pieces, const AdamWNumbers&
                       .new2 = static_cast<W>(1 - numbers.beta2),
                       .epsilon = static_cast<W>(numbers.epsilon),
                       .keep = static_cast<W>(1 - numbers.rate * numbers.weight_decay)},
-             chunk_count_ * kAdamWPacks, device);
+             chunks_.numel() / 2 * kAdamWPacks, device);
   });
 }
 

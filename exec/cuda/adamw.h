@@ -30,9 +30,8 @@ class AdamWGroup {
   void step(const std::vector<AdamWPiece>& pieces, const AdamWNumbers& numbers);
 
  private:
-  std::vector<std::int64_t> words_;
-  torch::Tensor tensors_, chunks_;
-  std::int64_t chunk_count_ = 0;
+  std::vector<std::int64_t> tensor_words_, chunk_words_;
+  torch::Tensor tensors_, chunks_;  // the same, on their device
 };
 
 }  // namespace polyphony::exec::kernels

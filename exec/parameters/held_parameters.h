@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/cuda/adamw.h"
 #include "exec/parameters/init.h"
 #include "exec/parameters/optimizer.h"
 #include "exec/transport/communicator.h"
@@ -113,6 +114,7 @@ class HeldParameters {
     void set_values();
   };
 
+  void step_at_once(const AdamWOptions& options, double rate, const UpdateTerms& terms);
   void hold_values(Flat& flat);
   void hold_gradient();
   void set_gradients();
@@ -129,6 +131,7 @@ class HeldParameters {
   torch::Tensor first_moment_, second_moment_, master_;  // owned
   std::vector<HeldPiece> pieces_;
   std::vector<Interval> counted_;  // of owned_gradient_, what the norm counts here
+  kernels::AdamWGroup at_once_;
 };
 
 }  // namespace polyphony::exec

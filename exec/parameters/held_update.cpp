@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "exec/cuda/forms.h"
 #include "exec/parameters/held_parameters.h"
 
 namespace polyphony::exec {
@@ -82,6 +83,7 @@ std::string HeldParameters::not_finite(const std::vector<Tensor>& norms) const {
 void HeldParameters::step(const AdamWOptions& options, double rate, const UpdateTerms& terms) {
   if (!trains()) return;
   const torch::NoGradGuard no_grad;
+  if (kernels::wanted(owned_gradient_)) return step_at_once(options, rate, terms);
   // Where the host may look, nothing is multiplied by one.
   if (terms.clip.defined() && !(terms.clip.is_cpu() && terms.clip.item<double>() == 1.0))
     owned_gradient_.mul_(terms.clip);
@@ -105,6 +107,29 @@ void HeldParameters::step(const AdamWOptions& options, double rate, const Update
     for (const HeldPiece& piece : pieces_)
       if (piece.master.defined()) piece.value.copy_(piece.master);
   }
+  zero_gradient();
+}
+
+void HeldParameters::step_at_once(const AdamWOptions& options, double rate,
+                                  const UpdateTerms& terms) {
+  std::vector<kernels::AdamWPiece> pieces;
+  for (const HeldPiece& piece : pieces_) {
+    if (!piece.gradient.defined()) continue;
+    pieces.push_back({.value = piece.value,
+                      .gradient = piece.gradient,
+                      .first = piece.first_moment,
+                      .second = piece.second_moment,
+                      .master = piece.master,
+                      .decays = piece.parameter->spec.decay});
+  }
+  at_once_.step(pieces, {.beta1 = options.beta1,
+                         .beta2 = options.beta2,
+                         .epsilon = options.epsilon,
+                         .weight_decay = options.weight_decay,
+                         .rate = rate,
+                         .clip = terms.clip,
+                         .count = terms.count,
+                         .skip = terms.skip});
   zero_gradient();
 }
 
