@@ -1,10 +1,10 @@
 #include "shared/model/hf_keys.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <sstream>
 
 #include "shared/text/json_form.h"
+#include "shared/text/number_text.h"
 
 namespace polyphony {
 namespace {
@@ -199,10 +199,7 @@ bool holds(const HfKeys& row, const std::string& type, ModuleKind kind, const st
 bool says(const JsonValue& value, const std::string& plain) {
   if (value.is_text()) return value.text() == plain;
   if (value.is_boolean()) return plain == (value.boolean() ? "true" : "false");
-  if (!value.is_number()) return false;
-  char* end = nullptr;
-  const double number = std::strtod(plain.c_str(), &end);
-  return end == plain.c_str() + plain.size() && number == value.number();
+  return value.is_number() && number_of(plain) == value.number();
 }
 
 // What the row has to say of the key's value.

@@ -1,11 +1,10 @@
 // polyphony replay: a recorded run played again, and with something changed.
 #include "sim/commands/replay.h"
 
-#include <cmath>
-#include <cstdlib>
 #include <iostream>
 
 #include "shared/plan/plan.h"
+#include "shared/text/number_text.h"
 #include "sim/commands/command.h"
 #include "sim/commands/execution_trace.h"
 #include "sim/commands/measurements.h"
@@ -21,13 +20,12 @@ namespace polyphony::sim {
 
 traces::Speedup parse_speedup(const std::string& text) {
   const std::size_t equals = text.rfind('=');
-  char* end = nullptr;
-  const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
-  const double factor = std::strtod(number.c_str(), &end);
-  if (equals == 0 || number.empty() || *end != '\0' || !(factor > 0) || !std::isfinite(factor))
+  const std::optional<double> factor =
+      number_of(equals == std::string::npos ? "" : text.substr(equals + 1));
+  if (equals == 0 || !factor || !(*factor > 0))
     throw InputError("--faster " + text, "", "does not say CLASS=TIMES, TIMES above 0",
                      "such as --faster \"language backward=1.3\"; 0.5 is half as fast");
-  return {text.substr(0, equals), factor};
+  return {text.substr(0, equals), *factor};
 }
 
 namespace {

@@ -1,10 +1,10 @@
 // polyphony replay TRACE...: a profiler's traces played again, and with something changed.
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
 #include "shared/scenario/degraded_ranks.h"
+#include "shared/text/number_text.h"
 #include "sim/commands/measurements.h"
 #include "sim/commands/replay.h"
 #include "sim/console/console.h"
@@ -28,12 +28,11 @@ traces::GroupSize parse_group(const std::string& text) {
 }
 
 double parse_links(const std::string& text) {
-  char* end = nullptr;
-  const double times = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(times > 0) || !std::isfinite(times))
+  const std::optional<double> times = number_of(text);
+  if (!times || !(*times > 0))
     throw InputError("--links " + text, "", "does not say how many times as fast, above 0",
                      "such as --links 2; 0.5 is half as fast");
-  return times;
+  return *times;
 }
 
 std::vector<Degraded> parse_degraded(const Override& override) {

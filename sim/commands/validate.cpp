@@ -1,6 +1,7 @@
 // polyphony validate: published measurements predicted, and how far off.
 #include <iostream>
 
+#include "shared/text/number_text.h"
 #include "sim/commands/command.h"
 #include "sim/console/console.h"
 #include "sim/published/held_out.h"
@@ -16,13 +17,12 @@ Overrides read_overrides(const std::vector<std::string>& texts) {
   Overrides overrides;
   for (const std::string& text : texts) {
     const auto equals = text.find('=');
-    char* end = nullptr;
-    const double value =
-        equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-    if (end == nullptr || end == text.c_str() + equals + 1 || *end != '\0')
+    const std::optional<double> value =
+        number_of(equals == std::string::npos ? "" : text.substr(equals + 1));
+    if (!value)
       throw InputError("--set", "", "\"" + text + "\" sets nothing",
                        "write NAME.KEY=VALUE, such as h100.gemm_efficiency=0.7");
-    overrides[text.substr(0, equals)] = value;
+    overrides[text.substr(0, equals)] = *value;
   }
   check_overrides(overrides);
   return overrides;

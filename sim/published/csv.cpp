@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+
+#include "shared/text/number_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -121,9 +122,8 @@ std::string CsvRow::text(const std::string& column) const {
 std::optional<double> CsvRow::number(const std::string& column) const {
   const std::string value = text(column);
   if (value.empty()) return std::nullopt;
-  char* end = nullptr;
-  const double number = std::strtod(value.c_str(), &end);
-  if (*end != '\0' || !std::isfinite(number))
+  const std::optional<double> number = number_of(value);
+  if (!number)
     refuse(column, "\"" + value + "\" is not a number", "write digits alone, such as 4096");
   return number;
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
+#include "shared/text/number_text.h"
 
 using namespace polyphony;
 
@@ -87,4 +88,12 @@ TEST_CASE("for people: three significant digits") {
   CHECK(short_text(Seconds(0.00123456)) == "1.23ms");
   CHECK(short_text(Bytes(81'711'000'000)) == "76.1GiB");
   CHECK(short_text(Bytes(1023)) == "1023B");
+}
+
+TEST_CASE("a number is the whole text, and finite") {
+  CHECK(number_of("-2.5e3") == -2500);
+  for (const char* none : {"", "x", "3 GB", "inf", "nan"}) {
+    CAPTURE(none);
+    CHECK_FALSE(number_of(none).has_value());
+  }
 }

@@ -1,0 +1,15 @@
+#include "shared/text/number_text.h"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace polyphony {
+
+std::optional<double> number_of(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !std::isfinite(number)) return {};
+  return number;
+}
+
+}  // namespace polyphony
