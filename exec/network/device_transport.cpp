@@ -137,7 +137,7 @@ void DeviceTransport::take(const Transfer& transfer) {
 
 void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
   std::vector<Transfer> of_host;
-  std::map<std::pair<Rank, Rank>, std::vector<const Transfer*>> pairs;
+  std::map<Channel, std::vector<const Transfer*>> channels;
   for (const Transfer& transfer : transfers) {
     if (transfer.tensor.is_cpu()) {
       of_host.push_back(transfer);
@@ -146,19 +146,20 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
     } else if (transfer.peer == rank()) {
       transfer.sends ? leave(transfer) : take(transfer);
     } else {
-      pairs[transfer.sends ? std::pair(rank(), transfer.peer) : std::pair(transfer.peer, rank())]
-          .push_back(&transfer);
+      const auto [source, destination] =
+          transfer.sends ? std::pair(rank(), transfer.peer) : std::pair(transfer.peer, rank());
+      channels[{transfer.channel, source, destination}].push_back(&transfer);
     }
   }
   if (!of_host.empty()) inner().exchange(of_host);
-  if (pairs.empty()) return;
+  if (channels.empty()) return;
   const torch::NoGradGuard no_grad;
   calls_.guarded("a message", [&] {
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
-    for (auto& [ends, list] : pairs) {
+    for (auto& [channel, list] : channels) {
       std::sort(list.begin(), list.end(),
                 [](const Transfer* a, const Transfer* b) { return a->tag < b->tag; });
-      const DeviceBackend backend = connected({list.front()->channel, ends.first, ends.second});
+      const DeviceBackend backend = connected(channel);
       backend->startCoalescing();
       for (const Transfer* transfer : list) {
         std::vector<Tensor> tensors{transfer->tensor.view({-1})};

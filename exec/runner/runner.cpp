@@ -5,7 +5,6 @@
 #include "exec/runner/runner_impl.h"
 #include "exec/system/process.h"
 #include "shared/error.h"
-#include "shared/program/message_order.h"
 
 namespace polyphony::exec {
 
@@ -35,7 +34,11 @@ void Runner::Impl::run(const Program& program) {
   loss = torch::zeros({}, torch::dtype(torch::kFloat64).device(options.device));
   if (!evaluating) results.emplace_back().program = &program;
   if (streams) streams->begin(program, rank);
-  if (streams && transport.matches_in_order()) transport.prepare(channels_of(program, rank));
+  channels_of_step.reset();
+  if (streams && transport.matches_in_order()) {
+    channels_of_step.emplace(program, options.messages_apart);
+    transport.prepare(channels_of_step->of(rank));
+  }
   if (streams && transport.queues())
     queue_ops();
   else

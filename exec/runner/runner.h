@@ -39,6 +39,7 @@ struct RunnerOptions {
       false;  // compare what every compute op issued with expand(); for tests and the first step
   torch::Device device = torch::kCPU;  // of parameters, activations, and the inputs' tensors
   Bytes run_ahead = kRunAhead;         // exec/runner/run_ahead.h
+  bool messages_apart = false;         // shared/program/message_order.h; the same on all ranks
   bool ranges = false;                 // NVTX ranges of ops, for profilers; in builds for GPUs
   // Tests: called on the op's thread, just before it starts and just after it has ended.
   std::function<void(OpId, bool starts)> watch = {};

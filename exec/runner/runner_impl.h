@@ -21,6 +21,7 @@
 #include "exec/runner/runner.h"
 #include "exec/runner/step_state.h"
 #include "exec/runner/stream_thread.h"
+#include "shared/program/message_order.h"
 
 namespace polyphony::exec {
 
@@ -39,6 +40,7 @@ struct Runner::Impl {
 
   // Of the step that runs.
   StepState* state = nullptr;
+  std::optional<MessageChannels> channels_of_step;  // where messages are matched by their order
   const Inputs* inputs = nullptr;
   const Pace* pace = nullptr;
   bool evaluating = false;

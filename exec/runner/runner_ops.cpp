@@ -9,7 +9,6 @@
 #include "shared/error.h"
 #include "shared/layers/expand.h"
 #include "shared/program/expand_op.h"
-#include "shared/program/message_order.h"
 
 namespace polyphony::exec {
 
@@ -150,7 +149,6 @@ void Runner::Impl::exchange(const Op& op, const Exchange& what) {
     last |= program.buffer_uses[u].use == Use::free;
   std::vector<Transfer> transfers;
   transfers.reserve(what.messages.size());
-  const std::string channel = channel_of(program, op);
   torch::Tensor whole;
   for (std::uint32_t i = what.messages.begin; i < what.messages.end; ++i) {
     const MessageId id = program.exchange_messages[i];
@@ -171,7 +169,7 @@ void Runner::Impl::exchange(const Op& op, const Exchange& what) {
     const std::int64_t row = what.sends ? message.from_row : message.to_row;
     transfers.push_back({whole.narrow(0, row, message.rows),
                          what.sends ? message.destination : message.source, state->tag(id),
-                         what.sends, channel});
+                         what.sends, channels_of_step ? channels_of_step->name(op, id) : ""});
   }
   transport.exchange(transfers);
 }

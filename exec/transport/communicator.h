@@ -26,7 +26,7 @@
 
 #include "exec/torch_pch.h"
 #include "shared/ids.h"
-#include "shared/program/message_order.h"
+#include "shared/program/channel.h"
 
 namespace polyphony::exec {
 

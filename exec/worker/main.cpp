@@ -168,7 +168,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
   const auto outcome =
       prepare(args["scenario"].as<std::string>(), read_file, launch,
               data_path.empty() ? download_folder(process_environment()) : data_path,
-              memory_per_rank(device, launch),
+              memory_per_rank(device, launch) - (device.is_cpu() ? Bytes(0) : kRunAhead),
               args.count("resume") ? RunPaths{args["out"].as<std::string>()}.checkpoints() : "");
   if (const auto* no = std::get_if<Infeasible>(&outcome)) {
     std::cerr << no->reason << std::endl;

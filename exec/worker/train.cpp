@@ -58,10 +58,11 @@ class Trainer {
                  options.planner == Planner::each && transport.world_size() >= kPlanForAll
                      ? Planner::first
                      : options.planner),
-        structure_(structure(planner_, transport, dataset.batch(0))),
+        structure_(structure(dataset.batch(0))),
         runner_(transport, scenario, structure_,
                 {.check_collectives = options.check_collectives,
                  .device = options.device,
+                 .messages_apart = apart_,
                  .ranges = options.ranges}),
         control_(transport),
         loader_(planner_, dataset_, scenario.data.seed, transport.rank(), options.device),
@@ -73,17 +74,18 @@ class Trainer {
 
  private:
   // This rank's part of a first Program whose whole is proven, where that is no large work.
-  static Program structure(const StepPlanner& planner, Transport& transport, const Batch& batch) {
-    if (transport.world_size() <= kProveWhole) {
-      const Program whole = planner.whole(batch);
+  Program structure(const Batch& batch) {
+    if (transport_.world_size() <= kProveWhole) {
+      const Program whole = planner_.whole(batch);
       const std::vector<Fault> faults = verify(whole);
       POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
-      const std::string mixed = transport.matches_in_order() ? out_of_order(whole) : "";
+      apart_ = transport_.matches_in_order() && !out_of_order(whole, false).empty();
+      const std::string mixed = apart_ ? out_of_order(whole, true) : "";
       if (!mixed.empty())
         throw InputError("layout", "", "NCCL matches messages by their order, and " + mixed,
                          "take turns in the order of their works, or run with --device cpu");
     }
-    return planner.lower_own(planner.own_part(batch));
+    return planner_.lower_own(planner_.own_part(batch));
   }
   void claim();
   std::int64_t begin();
@@ -108,6 +110,7 @@ class Trainer {
   const TrainOptions& options_;
   Plan plan_;
   StepPlanner planner_;
+  bool apart_ = false;  // RunnerOptions; found by structure()
   Program structure_;
   Runner runner_;
   Control control_;

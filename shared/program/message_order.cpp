@@ -3,36 +3,47 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <vector>
+#include <utility>
 
 namespace polyphony {
 
-std::string channel_of(const Program& program, const Op& exchange) {
-  const std::string& stream = program.streams[exchange.stream.value].name;
-  return stream.substr(0, stream.rfind(' '));
+MessageChannels::MessageChannels(const Program& program, bool apart) : program_(program) {
+  if (!apart) return;
+  std::map<std::pair<BufferId, Rank>, std::uint32_t> before;
+  for (const Message& message : program.messages)
+    place_.push_back(before[{message.from, message.destination}]++);
 }
 
-std::vector<Channel> channels_of(const Program& program, Rank rank) {
+std::string MessageChannels::name(const Op& exchange, MessageId message) const {
+  const std::string& stream = program_.streams[exchange.stream.value].name;
+  std::string channel = stream.substr(0, stream.rfind(' '));
+  if (!place_.empty() && place_[message.value] > 0)
+    channel += " " + std::to_string(place_[message.value]);
+  return channel;
+}
+
+std::vector<Channel> MessageChannels::of(Rank rank) const {
   std::set<Channel> channels;
-  const Range own = program.ops_of(rank);
+  const Range own = program_.ops_of(rank);
   for (std::uint32_t id = own.begin; id < own.end; ++id) {
-    const Op& op = program.ops[id];
+    const Op& op = program_.ops[id];
     const auto* what = std::get_if<Exchange>(&op.what);
     if (what == nullptr) continue;
-    const std::string name = channel_of(program, op);
     for (std::uint32_t m = what->messages.begin; m < what->messages.end; ++m) {
-      const Message& message = program.messages[program.exchange_messages[m].value];
-      if (message.source != message.destination)
-        channels.insert({name, message.source, message.destination});
+      const MessageId message = program_.exchange_messages[m];
+      const Message& ends = program_.messages[message.value];
+      if (ends.source != ends.destination)
+        channels.insert({name(op, message), ends.source, ends.destination});
     }
   }
   return {channels.begin(), channels.end()};
 }
 
-std::string out_of_order(const Program& program) {
+std::string out_of_order(const Program& program, bool apart) {
   struct Ends {
     std::vector<MessageId> sent, received;
   };
+  const MessageChannels channels(program, apart);
   std::map<Channel, Ends> pairs;
   std::vector<OpId> receiver(program.messages.size());
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -41,11 +52,10 @@ std::string out_of_order(const Program& program) {
     std::vector<MessageId> messages(program.exchange_messages.begin() + what->messages.begin,
                                     program.exchange_messages.begin() + what->messages.end);
     std::sort(messages.begin(), messages.end());
-    const std::string channel = channel_of(program, program.ops[i]);
     for (const MessageId id : messages) {
       const Message& message = program.messages[id.value];
       if (message.source == message.destination) continue;
-      Ends& ends = pairs[{channel, message.source, message.destination}];
+      Ends& ends = pairs[{channels.name(program.ops[i], id), message.source, message.destination}];
       (what->sends ? ends.sent : ends.received).push_back(id);
       if (!what->sends) receiver[id.value] = OpId(i);
     }

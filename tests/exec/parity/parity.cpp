@@ -9,6 +9,7 @@
 #include "exec/transport/in_process.h"
 #include "shared/error.h"
 #include "shared/plan/lower.h"
+#include "shared/program/message_order.h"
 #include "tests/exec/parity/parity_judge.h"
 #include "tests/exec/parity/parity_memory.h"
 #include "tests/exec/queued/queued_transport.h"
@@ -53,6 +54,8 @@ class Trainee {
     TensorLedger ledger;
     CountedTransport transport(transport_);
     RunnerOptions options{true, true, device_};
+    options.messages_apart =
+        transport_.matches_in_order() && !out_of_order(program(0), false).empty();
     options.watch = [&](OpId op, bool starts) { open_ledger(&ledger, starts ? op : OpId{}); };
     auto measured = std::make_unique<LedgerScope>(&ledger);
     Runner runner(transport, scenario_, own(0, StepKind::train), options);
