@@ -1,5 +1,8 @@
 #include "exec/attention/head_rows.h"
 
+#include "exec/cuda/forms.h"
+#include "exec/cuda/rotary.h"
+
 namespace polyphony::exec {
 
 using torch::Tensor;
@@ -34,19 +37,36 @@ Tensor rotate_rows(const Tensor& x, const Bucket& bucket, bool transposed) {
   };
   return rotate(x, Angles{by_row(bucket.cosine), by_row(bucket.sine)}, transposed);
 }
+// [rows, turned]
+Angles by_rows(const Bucket& bucket) {
+  const auto table = [&](const Tensor& x) { return x.view({bucket.rows, x.size(-1)}); };
+  return {table(bucket.cosine), table(bucket.sine)};
+}
 HeadTensors split_rows(const Tensor& qkv, const Bucket& bucket, const HeadShape& heads) {
   const Tensor all = qkv.view({bucket.rows, heads.kv_heads, heads.group + 2, heads.width});
   const auto by_head = [](const Tensor& x) { return x.permute({1, 2, 0, 3}); };
+  const Tensor values = by_head(all.narrow(2, heads.group + 1, 1));
+  if (bucket.cosine.defined() && kernels::wanted(qkv)) {
+    const Angles by = by_rows(bucket);
+    const auto turned = kernels::split_turned(all, by.cosine, by.sine);
+    return {by_head(turned.queries), by_head(turned.keys), values};
+  }
   return {by_head(rotate_rows(all.narrow(2, 0, heads.group), bucket, false).contiguous()),
-          by_head(rotate_rows(all.narrow(2, heads.group, 1), bucket, false)),
-          by_head(all.narrow(2, heads.group + 1, 1))};
+          by_head(rotate_rows(all.narrow(2, heads.group, 1), bucket, false)), values};
 }
 Tensor join_rows(const HeadTensors& gradients, const Bucket& bucket, const HeadShape& heads) {
   const auto by_row = [](const Tensor& x) { return x.permute({2, 0, 1, 3}); };
+  const std::int64_t width = heads.kv_heads * (heads.group + 2) * heads.width;
+  if (bucket.cosine.defined() && kernels::wanted(gradients.queries)) {
+    const Angles by = by_rows(bucket);
+    return kernels::join_turned(by_row(gradients.queries), by_row(gradients.keys),
+                                by_row(gradients.values), by.cosine, by.sine)
+        .view({bucket.rows, width});
+  }
   return at::cat({rotate_rows(by_row(gradients.queries), bucket, true),
                   rotate_rows(by_row(gradients.keys), bucket, true), by_row(gradients.values)},
                  2)
-      .reshape({bucket.rows, heads.kv_heads * (heads.group + 2) * heads.width});
+      .reshape({bucket.rows, width});
 }
 
 }  // namespace
