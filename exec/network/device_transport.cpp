@@ -66,8 +66,11 @@ std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& nam
   auto host = inner().make_group(name, members);
   if (members.size() == 1) return std::make_unique<StagedCommunicator>(std::move(host));
   DeviceBackend backend;
-  calls_.guarded("joining group " + name,
-                 [&] { backend = calls_.connect(name, host->index(), host->size()); });
+  calls_.guarded("joining group " + name, [&] {
+    backend = calls_.connect(name, host->index(), host->size());
+    std::vector<Tensor> first{torch::zeros({1}, calls_.device)};
+    backend->allreduce(first)->wait();
+  });
   return std::make_unique<TwoWays>(
       std::move(host), std::make_unique<DeviceGroup>(name, std::move(backend), in_order_),
       [this, name](const std::function<void()>& call) { calls_.guarded("group " + name, call); });
@@ -84,8 +87,14 @@ DeviceBackend DeviceTransport::connected(const Channel& channel) {
                            std::to_string(channel.source.value) + " to " +
                            std::to_string(channel.destination.value);
   DeviceBackend made;
-  calls_.guarded("joining " + name,
-                 [&] { made = calls_.connect(name, rank() == channel.source ? 0 : 1, 2); });
+  calls_.guarded("joining " + name, [&] {
+    const bool sends = rank() == channel.source;
+    made = calls_.connect(name, sends ? 0 : 1, 2);
+    std::vector<Tensor> first{torch::zeros({1}, calls_.device)};
+    made->startCoalescing();
+    sends ? made->send(first, 1, 0) : made->recv(first, 0, 0);
+    if (const auto work = made->endCoalescing()) work->wait();
+  });
   const std::scoped_lock lock(mutex_);
   return links_[channel] = std::move(made);
 }
@@ -112,7 +121,8 @@ void DeviceTransport::abort(const std::string& reason) {
     aborted_ = true;
   }
   came_.notify_all();
-  ForwardingTransport::abort(reason);
+  ForwardingTransport::abort(reason);  // first: the others are to hear the reason, not its effect
+  calls_.abort();
 }
 
 void DeviceTransport::take(const Transfer& transfer) {
@@ -176,12 +186,13 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
 }
 
 std::unique_ptr<Transport> alone_on_device(std::unique_ptr<Transport> host) {
-  const DeviceCalls calls{[](const std::string& name, int, int) -> DeviceBackend {
+  const DeviceCalls calls{torch::kCPU,
+                          [](const std::string& name, int, int) -> DeviceBackend {
                             POLYPHONY_CHECK(
                                 false, "one rank alone has nobody to share " << name << " with");
                           },
                           [](const std::string&, const std::function<void()>& call) { call(); },
-                          [](const c10::Event& event) { event.synchronize(); }};
+                          [](const c10::Event& event) { event.synchronize(); }, [] {}};
   return std::make_unique<DeviceTransport>(std::move(host), calls, true);
 }
 

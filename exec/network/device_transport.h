@@ -4,6 +4,8 @@
 //   each channel (Transfer::channel, a stream of the Program at both its ends): what is sent on a channel is received in
 //   that order, as shared/program/message_order.h proves. Making a group waits for the other end: prepare() does
 //   so, in one order on all ranks, and nothing waits then; a message on a link that nobody prepared makes its own.
+//   NCCL connects peers at a group's first call, where the host waits for them (src/group.cc): a call of one element
+//   is part of making it.
 //   Messages to oneself are copies.
 #pragma once
 
@@ -21,12 +23,15 @@ namespace polyphony::exec {
 
 // How a transport's backends are made, and how it hears of peers that are lost.
 struct DeviceCalls {
+  torch::Device device;
   // Collective over the members of `name`; of one device.
   std::function<DeviceBackend(const std::string& name, int index, int size)> connect;
   // Runs a call; when it fails because somebody is gone, says who.
   std::function<void(const std::string& where, const std::function<void()>& call)> guarded;
-  // Waits for the event; LostPeer when a peer is lost or nothing has moved for too long.
+  // Waits for the event; LostPeer when a peer is lost or nothing has ended for too long. abort() is to follow.
   std::function<void(const c10::Event& event)> await;
+  // Ends what the groups have queued here.
+  std::function<void()> abort;
 };
 
 class DeviceTransport : public ForwardingTransport {

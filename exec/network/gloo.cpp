@@ -109,7 +109,10 @@ class GlooTransport : public Transport {
     return bytes;
   }
 
-  void abort(const std::string& reason) override { context_->liveness->report(reason); }
+  void abort(const std::string& reason) override {
+    context_->liveness->report(
+        reason.substr(0, reason.find('\n')));  // c10::Error adds a stack trace
+  }
   std::shared_ptr<GlooContext> context() const { return context_; }
 
  private:

@@ -1,37 +1,30 @@
 #include "exec/network/gloo_context.h"
 
+#include <c10/core/Event.h>
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "exec/network/device_calls.h"
 #include "exec/network/store.h"
 #include "exec/system/process.h"
 
 namespace polyphony::exec {
 
-namespace {
-
-// Registers works for wake_all() and look() while they are waited for.
-class Waiting {
- public:
-  Waiting(GlooContext& context, const std::vector<GlooWork>& works)
-      : context_(context), pending_{works, Patience(context.options.timeout, steady_now())} {
-    const std::scoped_lock lock(context_.mutex);
-    context_.pending.insert(&pending_);
-  }
-  ~Waiting() {
-    const std::scoped_lock lock(context_.mutex);
-    context_.pending.erase(&pending_);
-  }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
-
- private:
-  GlooContext& context_;
-  GlooContext::Pending pending_;
-};
-
-void abort(const GlooContext::Pending& pending) {
-  for (const GlooWork& work : pending.works) work->abort();
+GlooContext::Waiting::Waiting(GlooContext& context, std::function<void()> abort)
+    : context_(context),
+      abort_(std::move(abort)),
+      patience_(context.options.timeout, steady_now()) {
+  const std::scoped_lock lock(context_.mutex);
+  context_.waiting.insert(this);
 }
 
-}  // namespace
+GlooContext::Waiting::~Waiting() {
+  const std::scoped_lock lock(context_.mutex);
+  context_.waiting.erase(this);
+}
 
 void await_key(const GlooContext& context, const std::string& key) {
   Patience patience(context.options.timeout, steady_now());
@@ -70,13 +63,13 @@ std::unique_ptr<PeerLinks> GlooContext::make_links(const std::string& name,
 
 void GlooContext::wake_all() {
   const std::scoped_lock lock(mutex);
-  for (const Pending* one : pending) abort(*one);
+  for (const Waiting* one : waiting) one->abort_();
 }
 
 void GlooContext::look() {
   const std::scoped_lock lock(mutex);
-  for (Pending* one : pending)
-    if (one->patience.over(steady_now())) abort(*one);
+  for (Waiting* one : waiting)
+    if (one->patience_.over(steady_now())) one->abort_();
 }
 
 std::string first_line(const std::exception& error) {
@@ -97,7 +90,9 @@ void GlooContext::move(const std::vector<Transfer>& transfers) {
       throw LostPeer(transfer.peer, first_line(error));
     }
   }
-  const Waiting waiting(*this, started);
+  const Waiting waits(*this, [&started] {
+    for (const GlooWork& work : started) work->abort();
+  });
   for (std::size_t i = 0; i < started.size(); ++i) {
     bool arrived = false;
     try {
@@ -123,6 +118,60 @@ void await_collective(const GlooContext& context, const GlooWork& work) {
                                         context.options.timeout);
   if (waited != Waited::done) throw LostPeer(Rank(), "not ended");
   work->wait();  // rethrows
+}
+
+namespace {
+
+// The groups of a transport, to be aborted together.
+class Groups {
+ public:
+  DeviceBackend add(DeviceBackend group) {
+    const std::scoped_lock lock(mutex_);
+    groups_.push_back(group);
+    return group;
+  }
+  void abort() {
+    const std::scoped_lock lock(mutex_);
+    for (const DeviceBackend& group : groups_) group->abort();
+    groups_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<DeviceBackend> groups_;
+};
+
+void await(GlooContext& context, const c10::Event& done) {
+  constexpr std::chrono::microseconds kLook{20};
+  guarded(context, "waiting for the GPU", [&] {
+    Patience patience(context.options.timeout, steady_now());
+    while (!done.query()) {
+      if (context.liveness->lost() || patience.over(steady_now()))
+        throw LostPeer(Rank(), "not ended");
+      std::this_thread::sleep_for(kLook);
+    }
+  });
+}
+
+}  // namespace
+
+DeviceCalls device_calls(Transport& gloo, torch::Device device, const MakeBackend& make) {
+  const std::shared_ptr<GlooContext> context = context_of(gloo);
+  const auto groups = std::make_shared<Groups>();
+  return {device,
+          [=](const std::string& name, int index, int size) {
+            return groups->add(connected(context, [=](const GlooContext& shared) {
+              return make(shared.store, name, index, size);
+            }));
+          },
+          [=](const std::string& where, const std::function<void()>& call) {
+            guarded(*context, where, [&] {
+              const GlooContext::Waiting waiting(*context, [groups] { groups->abort(); });
+              if (context->liveness->lost()) throw LostPeer(Rank(), "not begun");
+              call();
+            });
+          },
+          [=](const c10::Event& event) { await(*context, event); }, [groups] { groups->abort(); }};
 }
 
 }  // namespace polyphony::exec

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -32,14 +33,23 @@ struct GlooContext {
   c10::intrusive_ptr<c10d::Store> letters;
   std::unique_ptr<Liveness> liveness;
 
-  // What a thread waits for. Gloo's own time-outs run on while this process is stopped, so that it
-  // has none; look() ends what takes too long.
-  struct Pending {
-    const std::vector<GlooWork>& works;
-    Patience patience;
+  // What a thread waits for, while this lives. Time-outs of Gloo's and NCCL's own run on while this process is
+  // stopped, so that they have none: `abort` is called when a peer is lost or it takes too long.
+  class Waiting {
+   public:
+    Waiting(GlooContext& context, std::function<void()> abort);
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    friend struct GlooContext;
+    GlooContext& context_;
+    std::function<void()> abort_;
+    Patience patience_;
   };
-  std::mutex mutex;  // of pending
-  std::set<Pending*> pending;
+  std::mutex mutex;  // of waiting
+  std::set<Waiting*> waiting;
 
   GlooGroup messages;  // of all ranks
 
@@ -73,6 +83,8 @@ void guarded(GlooContext& context, const std::string& where, const Call& call) {
     return;
   } catch (const InternalError&) {
     throw;
+  } catch (const c10::AcceleratorError&) {
+    throw;  // of this rank's own device
   } catch (const LostPeer& loss) {
     throw context.liveness->explain(loss.rank, where + ": " + loss.what());
   } catch (const std::exception& error) {

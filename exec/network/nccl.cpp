@@ -1,23 +1,18 @@
 #include "exec/network/nccl.h"
 
 #include <ATen/cuda/CUDAContext.h>
-#include <c10/core/Event.h>
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "exec/network/device_transport.h"
-#include "exec/network/gloo_context.h"
+#include "exec/network/device_calls.h"
 #include "exec/network/store.h"
-#include "exec/system/process.h"
 #include "exec/transport/staged.h"
-#include "shared/patience.h"
 
 namespace polyphony::exec {
 
@@ -26,62 +21,15 @@ namespace {
 using Uuid = std::array<std::int64_t, 2>;
 
 // A communicator of NCCL's, connected at once and not at the first call: a member with nothing to send there would not
-// come. When a rank is lost, what waits for it on the GPU is aborted.
-DeviceBackend connect(const std::shared_ptr<GlooContext>& context, torch::Device device,
-                      const std::string& name, int index, int size) {
-  return connected(context, [=](const GlooContext& shared) -> DeviceBackend {
-    const auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout = milliseconds(kForEver);  // its watchdog's clock; await() has ours
-    auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-        c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, shared.store), index, size, options);
-    group->eagerConnectSingleDevice(device);
-    return group;
-  });
-}
-
-// The groups of a transport, to be aborted together: a kernel that waits for a lost peer ends no other way.
-class Groups {
- public:
-  DeviceBackend add(DeviceBackend group) {
-    const std::scoped_lock lock(mutex_);
-    groups_.push_back(group);
-    return group;
-  }
-  void abort() {
-    const std::scoped_lock lock(mutex_);
-    for (const DeviceBackend& group : groups_) group->abort();
-    groups_.clear();
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<DeviceBackend> groups_;
-};
-
-void await(GlooContext& context, Groups& groups, const c10::Event& done) {
-  constexpr std::chrono::microseconds kLook{20};
-  guarded(context, "waiting for the GPU", [&] {
-    Patience patience(context.options.timeout, steady_now());
-    while (!done.query()) {
-      if (context.liveness->lost() || patience.over(steady_now())) {
-        groups.abort();
-        throw LostPeer(Rank(), "not ended");
-      }
-      std::this_thread::sleep_for(kLook);
-    }
-  });
-}
-
-DeviceCalls calls(Transport& gloo, torch::Device device) {
-  const std::shared_ptr<GlooContext> context = context_of(gloo);
-  const auto groups = std::make_shared<Groups>();
-  return {[=](const std::string& name, int index, int size) {
-            return groups->add(connect(context, device, name, index, size));
-          },
-          [=](const std::string& where, const std::function<void()>& call) {
-            guarded(*context, where, call);
-          },
-          [=](const c10::Event& event) { await(*context, *groups, event); }};
+// come.
+DeviceBackend make_group(const c10::intrusive_ptr<c10d::Store>& store, torch::Device device,
+                         const std::string& name, int index, int size) {
+  const auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = milliseconds(kForEver);  // its watchdog's clock; await() has ours
+  auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+      c10::make_intrusive<c10d::PrefixStore>("nccl/" + name, store), index, size, options);
+  group->eagerConnectSingleDevice(device);
+  return group;
 }
 
 // Zeros for a rank without a GPU. Numbers will not do: launchers may show each rank one GPU only.
@@ -127,8 +75,13 @@ std::unique_ptr<Transport> connect_nccl(std::unique_ptr<Transport> gloo, torch::
   const Gpus gpus = gpus_of_all(*gloo, device);
   if (gpus == Gpus::none) return gloo;
   if (gpus == Gpus::one_each) {
-    DeviceCalls nccl = calls(*gloo, device);
-    return std::make_unique<DeviceTransport>(std::move(gloo), std::move(nccl), in_order);
+    // Or the first call of each size connects peers on the host, in whatever order calls are queued.
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
+    DeviceCalls calls = device_calls(
+        *gloo, device, [device](const auto& store, const std::string& name, int index, int size) {
+          return make_group(store, device, name, index, size);
+        });
+    return std::make_unique<DeviceTransport>(std::move(gloo), std::move(calls), in_order);
   }
   if (gloo->rank() == Rank(0)) {
     std::cerr

@@ -13,6 +13,7 @@ DeviceStreams::DeviceStreams(torch::Device device)
 
 void DeviceStreams::begin(const Program& program, Rank rank) {
   program_ = &program;
+  rank_ = rank;
   first_op_ = program.ops_of(rank).begin;
   ops_ = program.ops_of(rank).size();
   const c10::impl::VirtualGuardImpl guard(device_.type());
@@ -28,6 +29,7 @@ void DeviceStreams::begin(const Program& program, Rank rank) {
   while (events_.size() < ops_)
     events_.push_back({c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT),
                        c10::Event(device_.type(), c10::EventFlag::BACKEND_DEFAULT)});
+  phases_ = std::vector<std::atomic<std::uint8_t>>(ops_);
   c10::Event before(device_.type());
   before.record(compute_);
   for (const auto& [name, stream] : named_) before.block(stream);
@@ -41,9 +43,25 @@ void DeviceStreams::start(OpId id) {
     if (of(program_->ops[before.value]) != own) events(before).end.block(own);
   }
   events(id).start.record(own);
+  phases_[id.value - first_op_] = begun;
 }
 
-void DeviceStreams::end(OpId id) { events(id).end.record(of(program_->ops[id.value])); }
+void DeviceStreams::end(OpId id) {
+  events(id).end.record(of(program_->ops[id.value]));
+  phases_[id.value - first_op_] = queued;
+}
+
+std::string DeviceStreams::unended() const {
+  std::string text;
+  for (std::size_t i = 0; i < ops_; ++i) {
+    const std::uint8_t phase = phases_[i];
+    const auto& [start, end] = events_[i];
+    if (phase == none || !start.query() || (phase == queued && end.query())) continue;
+    text += (text.empty() ? "" : "; ") + describe(*program_, OpId(first_op_ + i));
+  }
+  if (text.empty()) return text;
+  return " (begun on rank " + std::to_string(rank_.value) + " and not ended: " + text + ")";
+}
 
 void DeviceStreams::finish() {
   for (const auto& [name, stream] : named_) {

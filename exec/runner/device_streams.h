@@ -7,6 +7,8 @@
 
 #include <c10/core/Event.h>
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
@@ -29,6 +31,8 @@ class DeviceStreams {
   void start(OpId op);
   void end(OpId op);
   void finish();
+  // What has begun on the device and not ended, in brackets; empty: nothing. From any thread.
+  std::string unended() const;
 
   // Of an op that is queued.
   const c10::Event& end_of(OpId op) { return events(op).end; }
@@ -40,16 +44,19 @@ class DeviceStreams {
   struct Events {
     c10::Event start, end;
   };
+  enum Phase : std::uint8_t { none, begun, queued };
   Events& events(OpId op) { return events_[op.value - first_op_]; }
 
   torch::Device device_;
   c10::Stream compute_;
   std::map<std::string, c10::Stream> named_;
   const Program* program_ = nullptr;
+  Rank rank_;
   std::uint32_t first_op_ = 0;
   std::size_t ops_ = 0;
   std::vector<c10::Stream> of_stream_;  // by StreamId; other ranks' are not looked at
   std::deque<Events> events_;           // by local op; those of earlier steps are used again
+  std::vector<std::atomic<std::uint8_t>> phases_;  // by local op, of this step: of its events
 };
 
 }  // namespace polyphony::exec

@@ -47,7 +47,19 @@ void Runner::Impl::run(const Program& program) {
   state = nullptr;
   times = step.take_times();
   timed = !streams;
-  step.rethrow();
+  try {
+    step.rethrow();
+  } catch (const LostPeer& lost) {
+    leave(lost);
+  }
+}
+
+// What a device waits for ends no other way, and is known only before.
+void Runner::Impl::leave(const LostPeer& lost) {
+  if (!streams) throw lost;
+  const std::string what = lost.what() + streams->unended();
+  transport.abort(what);
+  throw LostPeer(lost.rank, what);
 }
 
 void Runner::Impl::run_threads(const StepState& step) {
@@ -147,7 +159,13 @@ void Runner::begin_step(const Program& program, const Inputs& inputs, double lea
   impl_->run(program);
 }
 
-StepScalars Runner::end_step() { return impl_->take_scalars(); }
+StepScalars Runner::end_step() {
+  try {
+    return impl_->take_scalars();
+  } catch (const LostPeer& lost) {
+    impl_->leave(lost);
+  }
+}
 
 StepScalars Runner::train_step(const Program& program, const Inputs& inputs, double learning_rate,
                                const Pace& pace) {
@@ -161,10 +179,13 @@ std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const I
   impl_->evaluating = true;
   impl_->predictions.clear();
   impl_->run(program);
-  if (impl_->streams) {
-    c10::Event done(impl_->options.device.type());
-    done.record(default_stream(impl_->options.device));
+  if (!impl_->streams) return std::move(impl_->predictions);
+  c10::Event done(impl_->options.device.type());
+  done.record(default_stream(impl_->options.device));
+  try {
     impl_->transport.await(done);
+  } catch (const LostPeer& lost) {
+    impl_->leave(lost);
   }
   return std::move(impl_->predictions);
 }

@@ -14,7 +14,8 @@
 #include "shared/plan/lower.h"
 #include "shared/program/message_order.h"
 #include "tests/exec/parity/parity.h"
-#include "tests/exec/queued/queued_backend.h"
+#include "tests/exec/queued/device_world.h"
+#include "tests/exec/queued/slots.h"
 #include "tests/exec/transport/on_device.h"
 #include "tests/exec/transport/transport_behaviour.h"
 
@@ -23,38 +24,6 @@ namespace polyphony::exec::testing {
 using torch::Tensor;
 
 namespace {
-
-// `world`: what groups of one run are called by, so that runs do not meet.
-std::unique_ptr<Transport> device_transport(Transport& inner, torch::Device device,
-                                            const std::string& world, bool in_order,
-                                            Seconds patience = Seconds(60)) {
-  DeviceCalls calls;
-  calls.connect = [=](const std::string& name, int index, int size) {
-    return queued_backend(world + name, index, size, device, patience);
-  };
-  calls.guarded = [](const std::string&, const std::function<void()>& call) { call(); };
-  calls.await = [](const c10::Event& event) { event.synchronize(); };
-  return std::make_unique<DeviceTransport>(std::make_unique<ForwardingTransport>(inner), calls,
-                                           in_order);
-}
-
-void on_devices(int ranks, bool in_order,
-                const std::function<void(Transport&, torch::Device)>& body) {
-  static int worlds = 0;
-  const std::string world = "world " + std::to_string(++worlds) + "/";
-  exec::run_in_process(ranks, [&](Transport& inner) {
-    const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
-    const auto transport = device_transport(inner, device, world, in_order);
-    try {
-      body(*transport, device);
-      drain(device);
-    } catch (const std::exception& error) {
-      inner.abort(error.what());
-      wait_idle(device);
-      throw;
-    }
-  });
-}
 
 std::vector<Rank> everyone(int ranks) {
   std::vector<Rank> all;
@@ -168,9 +137,10 @@ TEST_SUITE("queued device") {
   }
 
   TEST_CASE("a member that does not come, and calls that differ, are errors that say which") {
-    exec::run_in_process(2, [](Transport& inner) {
+    DeviceWorld world;
+    exec::run_in_process(2, [&](Transport& inner) {
       const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
-      const auto transport = device_transport(inner, device, "faults/", false, Seconds(0.3));
+      const auto transport = world.transport(inner, device, false, Seconds(0.3));
       const auto group = transport->make_group("pair", everyone(2));
       Tensor x = torch::ones({4}, device), y = torch::ones({2}, device);
       group->all_reduce(inner.rank() == Rank(0) ? x : y, Reduction::sum);
@@ -185,7 +155,10 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("layouts over groups that queue, all by one thread") {
+  TEST_CASE(
+      "layouts over groups that queue, all by one thread, where no more kernels fit than streams "
+      "can "
+      "have begun") {
     int mixed = 0;
     for (const Case& c : parity_cases()) {
       INFO(c.name);
@@ -194,6 +167,7 @@ TEST_SUITE("queued device") {
                                     make_dataset(c, scenario)->batch(0));
       mixed += out_of_order(program, false).empty() ? 0 : 1;
       REQUIRE(out_of_order(program, true) == "");
+      const Slots limited(most_kernels_at_a_time(program));
       Outcome outcome;
       on_devices(world_size(c.layout), c.name.size() % 2 == 0,
                  [&](Transport& transport, torch::Device device) {

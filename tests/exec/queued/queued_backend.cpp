@@ -5,119 +5,23 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <random>
 
 #include "shared/error.h"
+#include "tests/exec/queued/meeting.h"
 #include "tests/exec/queued/queued_device.h"
 
 namespace polyphony::exec::testing {
 
 using torch::Tensor;
 
-// What members of a group share.
-class QueuedMeeting {
- public:
-  QueuedMeeting(std::string name, int size, Seconds patience)
-      : name_(std::move(name)), size_(size), patience_(patience) {}
-
-  struct Part {
-    std::string what;             // the same of all members
-    std::vector<Tensor> in, out;  // as kernels see them
-  };
-  using Parts = std::vector<std::optional<Part>>;
-
-  // Returns when all have come to their call of this number, and `run`, of the last, is done.
-  void meet(std::int64_t number, int index, Part part, const std::function<void(Parts&)>& run) {
-    std::unique_lock lock(mutex_);
-    Call& call = calls_[number];
-    if (call.parts.empty()) call.parts.resize(static_cast<std::size_t>(size_));
-    const std::string what = part.what;
-    call.parts[static_cast<std::size_t>(index)] = std::move(part);
-    ++call.came;
-    for (const auto& other : call.parts)
-      if (other && other->what != what)
-        call.error = "group " + name_ + ", call " + std::to_string(number) + ": member " +
-                     std::to_string(index) + " calls " + what + ", another " + other->what;
-    if (call.came == size_ && call.error.empty()) {
-      run(call.parts);
-      call.done = true;
-    }
-    changed_.notify_all();
-    const bool came =
-        changed_.wait_for(lock, patience_, [&] { return call.done || !call.error.empty(); });
-    if (!call.error.empty()) throw std::runtime_error(call.error);
-    if (!came) {
-      std::string missing;
-      for (int member = 0; member < size_; ++member)
-        if (!call.parts[static_cast<std::size_t>(member)]) missing += " " + std::to_string(member);
-      throw std::runtime_error("group " + name_ + ": member" + missing + " did not come to " +
-                               what + ", call " + std::to_string(number));
-    }
-    if (++call.left == size_) calls_.erase(number);
-  }
-
-  // Messages of one coalesced call; from and to are members.
-  struct Message {
-    int from, to;
-    std::int64_t number;  // of those between the two
-    Tensor tensor;
-    bool sends;
-  };
-  void move(const std::vector<Message>& messages) {
-    std::unique_lock lock(mutex_);
-    for (const Message& message : messages) {
-      Mail& mail = mails_[{message.from, message.to, message.number}];
-      (message.sends ? mail.out : mail.in) = message.tensor;
-      if (mail.out && mail.in) {
-        if (mail.out->nbytes() != mail.in->nbytes())
-          mail.error = "group " + name_ + ": message " + std::to_string(message.number) + " has " +
-                       std::to_string(mail.out->nbytes()) + " bytes where " +
-                       std::to_string(mail.in->nbytes()) + " are received";
-        else
-          mail.in->copy_(*mail.out);
-        mail.done = true;
-      }
-    }
-    changed_.notify_all();
-    for (const Message& message : messages) {
-      Mail& mail = mails_[{message.from, message.to, message.number}];
-      if (!changed_.wait_for(lock, patience_, [&] { return mail.done; }))
-        throw std::runtime_error("group " + name_ + ": message " + std::to_string(message.number) +
-                                 " from " + std::to_string(message.from) + " to " +
-                                 std::to_string(message.to) + " has one end");
-      if (!mail.error.empty()) throw std::runtime_error(mail.error);
-    }
-  }
-
- private:
-  struct Call {
-    Parts parts;
-    int came = 0, left = 0;
-    bool done = false;
-    std::string error;
-  };
-  struct Mail {
-    std::optional<Tensor> out, in;
-    bool done = false;
-    std::string error;
-  };
-  std::string name_;
-  int size_;
-  Seconds patience_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::int64_t, Call> calls_;
-  std::map<std::tuple<int, int, std::int64_t>, Mail> mails_;
-};
-
 namespace {
 
-using Parts = QueuedMeeting::Parts;
+using queued::Meeting;
+using Parts = Meeting::Parts;
 
 class QueuedWork : public c10d::Work {
  public:
@@ -161,11 +65,13 @@ std::vector<Tensor> inputs(const Parts& parts, std::size_t which = 0) {
 
 class QueuedBackend : public c10d::Backend {
  public:
-  QueuedBackend(std::shared_ptr<QueuedMeeting> meeting, int index, int size, torch::Device device)
+  QueuedBackend(std::shared_ptr<Meeting> meeting, int index, int size, torch::Device device)
       : Backend(index, size),
         meeting_(std::move(meeting)),
         device_(device),
-        stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true)) {}
+        stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true)) {
+    meeting_->join(index, stream_);
+  }
   const std::string getBackendName() const override { return "queued"; }
 
   using Handle = c10::intrusive_ptr<c10d::Work>;
@@ -232,7 +138,7 @@ class QueuedBackend : public c10d::Backend {
   Handle endCoalescing() override {
     coalesces_ = false;
     if (!reduces_.empty()) {
-      QueuedMeeting::Part part{"reductions", {}, {}};
+      Meeting::Part part{"reductions", {}, {}};
       for (const auto& [root, tensor] : reduces_) {
         part.what += " " + std::to_string(root) + ":" + std::to_string(tensor.numel());
         part.in.push_back(tensor);
@@ -246,16 +152,22 @@ class QueuedBackend : public c10d::Backend {
       });
     }
     if (messages_.empty()) return {};
+    const std::vector<Meeting::Message> messages = std::exchange(messages_, {});
+    meeting_->connect(getRank(), messages);
+    meeting_->messages_queued(getRank(), messages);
     return queued(
-        [meeting = meeting_, messages = std::exchange(messages_, {})] { meeting->move(messages); });
+        [meeting = meeting_, index = getRank(), messages] { meeting->move(index, messages); });
   }
+  void abort() override { meeting_->abort(getRank()); }
 
  private:
   static std::string described(const std::string& what, const Tensor& tensor) {
     return what + " of " + std::to_string(tensor.numel()) + " " +
            c10::toString(tensor.scalar_type());
   }
-  Handle call(QueuedMeeting::Part part, const std::function<void(Parts&)>& run) {
+  Handle call(Meeting::Part part, const std::function<void(Parts&)>& run) {
+    meeting_->connect_all(getRank(), part.what == "all-to-all" ? part.what : "collective");
+    meeting_->call_queued(getRank(), calls_);
     return queued([meeting = meeting_, number = calls_++, index = getRank(), part, run] {
       meeting->meet(number, index, part, run);
     });
@@ -273,13 +185,13 @@ class QueuedBackend : public c10d::Backend {
     return c10::make_intrusive<QueuedWork>(stream_);
   }
 
-  std::shared_ptr<QueuedMeeting> meeting_;
+  std::shared_ptr<Meeting> meeting_;
   torch::Device device_;
   c10::Stream stream_;
   std::int64_t calls_ = 0;
   bool coalesces_ = false;
   std::map<std::pair<int, int>, std::int64_t> numbers_;
-  std::vector<QueuedMeeting::Message> messages_;
+  std::vector<Meeting::Message> messages_;
   std::vector<std::pair<std::int64_t, Tensor>> reduces_;
 };
 
@@ -288,12 +200,15 @@ class QueuedBackend : public c10d::Backend {
 DeviceBackend queued_backend(const std::string& name, int index, int size, torch::Device device,
                              Seconds patience) {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<QueuedMeeting>> meetings;
-  const std::scoped_lock lock(mutex);
-  std::shared_ptr<QueuedMeeting> meeting = meetings[name].lock();
-  if (!meeting) {
-    meeting = std::make_shared<QueuedMeeting>(name, size, patience);
-    meetings[name] = meeting;
+  static std::map<std::string, std::weak_ptr<Meeting>> meetings;
+  std::shared_ptr<Meeting> meeting;
+  {
+    const std::scoped_lock lock(mutex);
+    meeting = meetings[name].lock();
+    if (!meeting) {
+      meeting = std::make_shared<Meeting>(name, size, patience);
+      meetings[name] = meeting;
+    }
   }
   return c10::make_intrusive<QueuedBackend>(std::move(meeting), index, size, device);
 }

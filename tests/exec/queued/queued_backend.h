@@ -4,7 +4,9 @@
 //   and nothing else does. Calls meet by their order in the group, messages by their order between two members;
 //   tags are ignored. Calls that differ, sizes that differ, and a member that does not come are errors that name them.
 //   Sums are in some other order than the group's, by their size.
-// Not like NCCL: any number of groups runs at a time.
+//   Making a group, and a pair's or a group's first call, hold the host up until all members are there; no other does.
+//   abort() ends this member's calls and kernels, and leaves its peers waiting.
+//   A kernel keeps a slot of its device while it waits for its peers.
 #pragma once
 
 #include <memory>
@@ -17,5 +19,9 @@ namespace polyphony::exec::testing {
 // Of all members of a group; by its name, in this process.
 DeviceBackend queued_backend(const std::string& name, int index, int size, torch::Device device,
                              Seconds patience = Seconds(60));
+
+// How many kernels of groups a device runs at a time, of all devices; 0: any number. Kernels that then wait for each
+// other for ever fail with an error that begins with "deadlock" and names them.
+void limit_slots(int slots);
 
 }  // namespace polyphony::exec::testing

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "exec/attention/attention_kernel.h"
 #include "tests/exec/parity/parity.h"
@@ -76,6 +77,22 @@ TEST_SUITE("queued device") {
       const Preferred kernel(static_cast<AttentionKernel>(i % 3));
       check_all({cases[i]});
     }
+  }
+  // Each seed another layout and other delays; the layouts by turns, those of few ranks. Twenty in CI, as many as
+  // POLYPHONY_SEEDS says in scripts/nightly.
+  TEST_CASE("kernels late by any chance change nothing") {
+    std::vector<Case> cheap;
+    for (const std::vector<Case>& cases : {parity_cases(), planned_cases(), searched_cases()})
+      for (const Case& c : cases)
+        if (world_size(c.layout) <= 4) cheap.push_back(c);
+    const char* const asked = std::getenv("POLYPHONY_SEEDS");
+    const std::uint64_t seeds = asked == nullptr ? 20 : std::stoull(asked);
+    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+      CAPTURE(seed);
+      // 7919: prime, so that twenty in a row are spread over all
+      check_all({cheap[seed * 7919 % cheap.size()]}, 10 << seed % 6, seed);
+    }
+    MESSAGE(seeds << " seeds over " << cheap.size() << " layouts");
   }
   // Twenty minutes: scripts/nightly
   TEST_CASE("everything, with late kernels" * doctest::skip()) {

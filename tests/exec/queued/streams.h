@@ -16,7 +16,7 @@ namespace polyphony::exec::testing::queued {
 
 class Queue {
  public:
-  explicit Queue(std::uint64_t number);
+  Queue(c10::DeviceIndex device, std::uint64_t number);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -25,9 +25,6 @@ class Queue {
   void push(std::function<void()> work, bool kernel);
   bool idle();
   void drain();
-  // The first that work threw; it stays, as a GPU's does, until it is taken.
-  std::exception_ptr error();
-  std::exception_ptr take_error();
 
  private:
   void loop();
@@ -38,7 +35,7 @@ class Queue {
     bool kernel;
   };
   std::deque<Work> work_;  // its first one runs
-  std::exception_ptr error_;
+  c10::DeviceIndex device_;
   std::uint64_t number_, kernels_ = 0;  // what its pauses are drawn by
   bool stop_ = false;
   std::thread thread_;
@@ -48,6 +45,10 @@ class Queue {
 Queue& queue(c10::Device device, c10::StreamId stream);
 c10::StreamId current_stream(c10::DeviceIndex device);
 c10::DeviceIndex current_device();
+// Of this thread; the one before. As c10's.
+c10::StreamId exchange_stream(const c10::Stream& stream);
+c10::DeviceIndex exchange_device(c10::DeviceIndex device);
+c10::StreamId stream_of_pool(c10::DeviceIndex device, bool high_priority);
 
 // Shared with the work that reaches it: an event may go before that has run.
 struct EventState {
@@ -56,6 +57,7 @@ struct EventState {
   std::int64_t recorded = 0, reached = 0;
   double at_ms = 0;             // when the last version was reached
   c10::DeviceIndex device = 0;  // whose stream recorded it last
+  Queue* queue = nullptr;       // and which
 };
 using Event = std::shared_ptr<EventState>;
 
@@ -64,13 +66,17 @@ void record(const Event& event, const c10::Stream& stream);
 void block(const Event& event, const c10::Stream& stream);
 void await(const Event& event);
 bool reached(const Event& event);
+bool reached(const Event& event, std::int64_t version);
+// What the device's first kernel that failed has thrown, as c10::AcceleratorError. It is the end of the device until
+// wait_idle() or drain(): no kernel runs there, and all calls that queue one or wait throw this.
+void throw_failure(c10::DeviceIndex device);
 
 SeededFault seeded();
 
 void count_kernel(c10::DeviceIndex device);
 void count_wait(c10::DeviceIndex device, const std::string& what);
 
-// Waits for the stream, and rethrows what its work threw.
+// Waits for the stream, and throws the device's failure.
 void await_stream(const c10::Stream& stream);
 
 c10::Allocator& allocator();

@@ -1,0 +1,21 @@
+// What a DeviceTransport over Gloo asks of its rank's process (exec/network/device_transport.h), whichever backend of
+// c10d its groups are.
+//   A lost peer ends nothing by itself: kernels that wait for it, and calls of the host that wait for it inside the
+//   backend, end when the groups are aborted: by the watch over lost peers where a call is under way, else by
+//   Transport::abort(), which whoever is thrown LostPeer by await() calls when it has seen what hangs.
+//   A failure of this rank's own device (c10::AcceleratorError) is nobody's loss: it is thrown as it is, so that the
+//   rank stops with it and the others hear its reason.
+#pragma once
+
+#include "exec/network/device_transport.h"
+
+namespace polyphony::exec {
+
+// Collective over the members of a group, which meet in the store; returns when all are connected.
+using MakeBackend = std::function<DeviceBackend(const c10::intrusive_ptr<c10d::Store>& store,
+                                                const std::string& name, int index, int size)>;
+
+// `gloo`: made by connect_gloo. In exec/network/gloo_context.cpp.
+DeviceCalls device_calls(Transport& gloo, torch::Device device, const MakeBackend& make);
+
+}  // namespace polyphony::exec
