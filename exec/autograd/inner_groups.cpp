@@ -3,7 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -103,8 +102,10 @@ void InnerGroup::note_round(const torch::Tensor& like, std::int64_t rows) {
 }
 
 torch::Tensor InnerGroup::on_host(const torch::Tensor& there) const {
-  if (there.is_cpu()) return there;
-  OnTheWay copy = to_host(there);
+  return there.is_cpu() ? there : arrived(to_host(there));
+}
+
+torch::Tensor InnerGroup::arrived(const OnTheWay& copy) const {
   transport_ == nullptr ? copy.came.synchronize() : transport_->await(copy.came);
   return copy.here;
 }

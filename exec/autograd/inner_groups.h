@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/on_device.h"
 #include "exec/transport/communicator.h"
 #include "shared/layers/expand.h"
 
@@ -54,6 +55,7 @@ class InnerGroup {
 
   // Numbers that the host must know to go on: it waits for a device, and for those that the device waits for.
   torch::Tensor on_host(const torch::Tensor& there) const;
+  torch::Tensor arrived(const OnTheWay& copy) const;
 
  private:
   void note(CollectiveKind kind, const torch::Tensor& tensor);

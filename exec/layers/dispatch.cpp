@@ -30,13 +30,22 @@ Dispatch::Dispatch(InnerGroup& group, const Tensor& chosen, std::int64_t experts
   count(slots, experts);
 }
 
-// What goes where: every rank learns how many rows each has for each expert. The host waits for it on any device.
+// What goes where. One rank alone leaves that to its device; of several everyone learns how many rows each has for each
+// expert, for which the host waits.
 void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   const auto ranks = static_cast<std::size_t>(group_.size());
   const Tensor own =
       at::zeros({experts}, slots.options()).index_add_(0, slots, at::ones_like(slots));
-  const Tensor all =
-      group_.on_host(group_.all_gather(own, std::vector<std::int64_t>(ranks, experts)));
+  if (ranks == 1 && !own.is_cpu()) {
+    expert_rows_ = std::make_shared<ExpertRows>(own, group_);
+    return;
+  }
+  arrange(group_.on_host(group_.all_gather(own, std::vector<std::int64_t>(ranks, experts))),
+          experts, slots.device());
+}
+
+void Dispatch::arrange(const Tensor& all, std::int64_t experts, torch::Device device) {
+  const auto ranks = static_cast<std::size_t>(group_.size());
   const std::int64_t* const counts = all.const_data_ptr<std::int64_t>();
   const auto of = [&](std::int64_t rank, std::int64_t expert) {
     return counts[rank * experts + expert];
@@ -44,7 +53,7 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
   const std::int64_t each = experts / group_.size(), first = each * group_.index();
   send_.assign(ranks, 0);
   receive_.assign(ranks, 0);
-  expert_rows_.assign(static_cast<std::size_t>(each), 0);
+  std::vector<std::int64_t> expert_rows(static_cast<std::size_t>(each), 0);
   std::vector<std::vector<std::int64_t>> start(
       ranks);  // of each expert's rows, in order of arrival
   std::int64_t arrived = 0;
@@ -53,11 +62,12 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
     for (std::int64_t e = 0; e < each; ++e) {
       send_[r] += of(group_.index(), rank * each + e);
       receive_[r] += of(rank, first + e);
-      expert_rows_[static_cast<std::size_t>(e)] += of(rank, first + e);
+      expert_rows[static_cast<std::size_t>(e)] += of(rank, first + e);
       start[r].push_back(arrived);
       arrived += of(rank, first + e);
     }
   }
+  expert_rows_ = std::make_shared<ExpertRows>(std::move(expert_rows), device);
   if (ranks == 1) return;
   std::vector<std::int64_t> order;
   order.reserve(static_cast<std::size_t>(arrived));
@@ -68,7 +78,7 @@ void Dispatch::count(const Tensor& slots, std::int64_t experts) {
       for (std::int64_t i = 0; i < rows; ++i) order.push_back(start[r][e] + i);
     }
   }
-  arranged_ = indices_on(order, slots.device());
+  arranged_ = indices_on(order, device);
   arrived_ = inverse_of(arranged_);
 }
 

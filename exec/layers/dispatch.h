@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "exec/autograd/inner_groups.h"
+#include "exec/layers/expert_rows.h"
 
 namespace polyphony::exec {
 
@@ -34,8 +36,8 @@ class Dispatch {
   };
   Gradients combine_backward(const torch::Tensor& dy, const torch::Tensor& here,
                              const torch::Tensor& weights) const;
-  // Rows there of each local expert.
-  const std::vector<std::int64_t>& expert_rows() const { return expert_rows_; }
+  // There, of the local experts.
+  const std::shared_ptr<const ExpertRows>& expert_rows() const { return expert_rows_; }
 
  private:
   // [S, …] from `here` to slot order, and the other way.
@@ -44,11 +46,13 @@ class Dispatch {
     return slots.index_select(0, order_);
   }
   void count(const torch::Tensor& slots, std::int64_t experts);
+  void arrange(const torch::Tensor& counts_of_all, std::int64_t experts, torch::Device device);
   InnerGroup& group_;
   std::int64_t recorded_, per_token_;
   torch::Tensor order_, inverse_, tokens_;  // [S]: slots by expert; places of slots; slots' tokens
   torch::Tensor arranged_, arrived_;  // [R] between order of arrival and `there`; one rank: none
-  std::vector<std::int64_t> send_, receive_, expert_rows_;
+  std::vector<std::int64_t> send_, receive_;  // several ranks: rows to each and from each
+  std::shared_ptr<const ExpertRows> expert_rows_;
 };
 
 }  // namespace polyphony::exec

@@ -1,7 +1,6 @@
 #include "exec/layers/expert_products.h"
 
 #include "exec/cuda/forms.h"
-#include "exec/on_device.h"
 
 namespace polyphony::exec {
 
@@ -28,16 +27,6 @@ bool fits(const Tensor& x) {
          (x.dim() == 2 || is_whole(x, x.stride(0)));
 }
 
-Tensor grouped(const Tensor& rows, const Tensor& matrices,
-               const std::vector<std::int64_t>& expert_rows) {
-  std::vector<std::int32_t> ends;
-  std::int64_t end = 0;
-  for (const std::int64_t count : expert_rows)
-    ends.push_back(static_cast<std::int32_t>(end += count));
-  return at::_grouped_mm(rows, matrices,
-                         on_device(torch::tensor(ends, torch::kInt32), rows.device()));
-}
-
 }  // namespace
 
 bool can_be_grouped(const Tensor& rows, const Tensor& matrices) {
@@ -52,19 +41,20 @@ bool is_grouped(const Tensor& rows, const Tensor& matrices, int capability) {
          can_be_grouped(rows, matrices);
 }
 
-Tensor expert_products(const Tensor& rows, const Tensor& matrices,
-                       const std::vector<std::int64_t>& expert_rows, const LocalParameter* biases) {
+Tensor expert_products(const Tensor& rows, const Tensor& matrices, const ExpertRows& expert_rows,
+                       const LocalParameter* biases) {
   // ATen's own form on CPUs is for tests of what it is given.
   const bool one_launch =
       rows.is_cpu() ? kernels::forms() == kernels::Forms::fused &&
                           rows.scalar_type() != torch::kFloat64 && can_be_grouped(rows, matrices)
                     : kernels::forms() != kernels::Forms::aten &&
                           is_grouped(rows, matrices, kernels::capability(rows.device()));
-  if (biases == nullptr && one_launch) return grouped(rows, matrices, expert_rows);
+  if (biases == nullptr && one_launch) return at::_grouped_mm(rows, matrices, expert_rows.ends());
   Tensor out = at::empty({rows.size(0), matrices.size(2)}, rows.options());
   std::int64_t first = 0;
-  for (std::size_t e = 0; e < expert_rows.size(); ++e) {
-    const std::int64_t count = expert_rows[e], expert = static_cast<std::int64_t>(e);
+  const std::vector<std::int64_t>& counts = expert_rows.counts();
+  for (std::size_t e = 0; e < counts.size(); ++e) {
+    const std::int64_t count = counts[e], expert = static_cast<std::int64_t>(e);
     if (count == 0) continue;
     Tensor part = out.narrow(0, first, count);
     const Tensor mine = rows.narrow(0, first, count);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "exec/layers/expert_rows.h"
 #include "exec/parameters/init.h"
 
 namespace polyphony::exec {
@@ -20,9 +21,9 @@ bool can_be_grouped(const torch::Tensor& rows, const torch::Tensor& matrices);
 // And the device has the kernel, by its compute capability (0: no CUDA device).
 bool is_grouped(const torch::Tensor& rows, const torch::Tensor& matrices, int capability);
 
-// expert_rows: how many of the rows are each expert's. biases [E, out], null: none.
+// biases [E, out], null: none. One launch asks the host for nothing.
 torch::Tensor expert_products(const torch::Tensor& rows, const torch::Tensor& matrices,
-                              const std::vector<std::int64_t>& expert_rows,
+                              const ExpertRows& expert_rows,
                               const LocalParameter* biases = nullptr);
 
 }  // namespace polyphony::exec

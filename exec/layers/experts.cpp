@@ -79,7 +79,8 @@ void queue_products(const ExpertsCall& call, LocalParameter* weight, LocalParame
                     Tensor dy) {
   if (!trains(weight)) return;
   call.pass.queue->add([weight, bias, x = std::move(x), dy = std::move(dy),
-                        expert_rows = call.dispatch->expert_rows()] {
+                        rows_of_experts = call.dispatch->expert_rows()] {
+    const std::vector<std::int64_t>& expert_rows = rows_of_experts->counts();
     std::int64_t first = 0;
     for (std::size_t e = 0; e < expert_rows.size(); ++e) {
       const std::int64_t count = expert_rows[e], expert = static_cast<std::int64_t>(e);
@@ -118,7 +119,7 @@ void route(ExpertsCall& call, const Tensor& x) {
 Tensor forward_experts(ExpertsCall& call, const Tensor& x) {
   route(call, x);
   const Dispatch& dispatch = *call.dispatch;
-  const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
+  const ExpertRows& expert_rows = *dispatch.expert_rows();
   const Tensor rows = dispatch.there(dispatch.spread(x));
   call.gates = glu_kept(
       expert_products(rows, call.gate_up->value.transpose(1, 2), expert_rows, call.gate_up_bias));
@@ -163,7 +164,7 @@ Tensor backward_router(ExpertsCall& call, const Tensor& d_weights) {
 // dy [T, H] -> dx through the experts, a partial sum when they are cut; and d_weights [T, k].
 Tensor backward_experts(ExpertsCall& call, const Tensor& dy, Tensor& d_weights) {
   const Dispatch& dispatch = *call.dispatch;
-  const std::vector<std::int64_t>& expert_rows = dispatch.expert_rows();
+  const ExpertRows& expert_rows = *dispatch.expert_rows();
   auto [d_answers, d_of_weights] = dispatch.combine_backward(
       dy, std::exchange(call.answers, Tensor()), routing_weights(call.scores, call.module));
   d_weights = d_of_weights;

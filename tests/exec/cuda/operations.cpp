@@ -164,8 +164,9 @@ Operation::Run prepare_products(const Problem& problem, torch::Dtype computed) {
   const Tensor rows = random(problem, {problem.rows, problem.width}, computed);
   const Tensor matrices = random(problem, {kExperts, kOut, problem.width}, computed);
   const Tensor back = random(problem, {kExperts, problem.width, kOut}, computed);
-  const std::vector<std::int64_t> shares{problem.rows / 2, 0, problem.rows - problem.rows / 2};
+  const std::vector<std::int64_t> counts{problem.rows / 2, 0, problem.rows - problem.rows / 2};
   return [=]() -> std::vector<Tensor> {
+    const ExpertRows shares(counts, rows.device());
     return {expert_products(rows, matrices.transpose(1, 2), shares),
             expert_products(rows, back, shares)};
   };
