@@ -212,11 +212,11 @@ TEST_SUITE("machine's GPU kernels") {
     }
     check_formats(device);
     for (const Operation& operation : operations()) {
-      const Problem large{8192, 4096, torch::kBFloat16, device};
+      const Problem large{8192, operation.timed_width, torch::kBFloat16, device};
       const double aten = milliseconds(operation, large, Forms::aten),
                    ours = milliseconds(operation, large, Forms::by_device);
-      MESSAGE(operation.name, " of 8192 rows of 4096, bf16: ", ours, " ms, ATen's form ", aten,
-              " ms");
+      MESSAGE(operation.name, " of 8192 rows of ", operation.timed_width, ", bf16: ", ours,
+              " ms, ATen's form ", aten, " ms");
     }
   }
 }

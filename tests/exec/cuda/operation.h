@@ -23,8 +23,9 @@ struct Operation {
   // Makes the inputs; what it returns runs the operation once.
   using Run = std::function<std::vector<torch::Tensor>()>;
   std::function<Run(const Problem&, torch::Dtype computed)> prepare;
-  std::int64_t least_width = 1;  // narrower rows leave nothing but what cancels
-  bool is_product = false;       // sums over the width by ATen's matrix product
+  std::int64_t least_width = 1;     // narrower rows leave nothing but what cancels
+  std::int64_t timed_width = 4096;  // on GPUs, of 8192 rows
+  bool is_product = false;          // sums over the width by ATen's matrix product
 };
 
 const std::vector<Operation>& operations();
