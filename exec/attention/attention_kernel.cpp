@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "exec/autograd/wide_gradient.h"
 
@@ -17,6 +18,28 @@ constexpr std::int64_t kFlashWidest = 256, kAligned = 8;
 constexpr std::int64_t kNoMask = 0, kCausalToLast = 2;
 
 std::atomic<int> preferred{-1};
+std::atomic<bool> keeps_order{false};
+
+// LibTorch's switch is the process's, and on while any thread is in here.
+class InOrder {
+ public:
+  InOrder() : on_(keeps_order) { change(1); }
+  ~InOrder() { change(-1); }
+  InOrder(const InOrder&) = delete;
+  InOrder& operator=(const InOrder&) = delete;
+
+ private:
+  void change(int by) const {
+    static std::mutex mutex;
+    static int inside = 0;
+    if (!on_) return;
+    const std::scoped_lock lock(mutex);
+    inside += by;
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    at::globalContext().setDeterministicAlgorithms(inside > 0, /*warn_only=*/false);
+  }
+  bool on_;
+};
 
 bool flash_takes(torch::Dtype dtype, std::int64_t width) {
   return (dtype == torch::kBFloat16 || dtype == torch::kHalf) && width <= kFlashWidest;
@@ -205,6 +228,8 @@ PackedHeads plain_backward(const Tensor& dy, const PackedHeads& heads, const Pac
 
 }  // namespace
 
+void keep_attention_order(bool keep) { keeps_order = keep; }
+
 void prefer_kernel(std::optional<AttentionKernel> kernel) {
   preferred = kernel ? static_cast<int>(*kernel) : -1;
 }
@@ -230,6 +255,7 @@ PackedOut attend_call(const PackedHeads& heads, const PackedCall& call) {
 PackedHeads attend_call_backward(const Tensor& dy, const PackedHeads& heads,
                                  const PackedOut& attended, const PackedCall& call) {
   const AttentionKernel kernel = kernel_of(heads, call);
+  const InOrder in_order;
   if (kernel == AttentionKernel::flash) return flash_backward(dy, heads, attended, call);
   return kernel == AttentionKernel::efficient ? efficient_backward(dy, heads, attended, call)
                                               : plain_backward(dy, heads, attended, call);

@@ -32,6 +32,11 @@ AttentionKernel kernel_for(const KernelNeeds& needs);
 // For tests, of the whole process: where kernel_for() would not take it for the format or the width of heads alone.
 void prefer_kernel(std::optional<AttentionKernel> kernel);
 
+// Of the whole process (`--deterministic`): gradients are summed in one order, as LibTorch's deterministic algorithms
+// do, which costs flash attention another copy of the queries' gradients in fp32 for few heads. Nothing else here takes
+// LibTorch's word for what is deterministic: some of its operators refuse to run then.
+void keep_attention_order(bool keep);
+
 struct PackedHeads {
   torch::Tensor queries, keys, values;
 };

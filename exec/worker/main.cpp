@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "exec/attention/attention_kernel.h"
 #include "exec/data/dataset.h"
 #include "exec/network/device.h"
 #include "exec/network/liveness.h"
@@ -191,6 +192,7 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
       return prepared.room.too_small_for(program);
     };
   }
+  keep_attention_order(args.count("deterministic") > 0);
   std::unique_ptr<Transport> transport =
       connect_or_leave(launch, device, args.count("deterministic") > 0);
   if (options.send_rate)

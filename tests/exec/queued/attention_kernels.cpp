@@ -7,51 +7,20 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 
-#include "shared/error.h"
+#include "tests/exec/queued/attention_blocks.h"
+#include "tests/exec/queued/attention_kernels.h"
 #include "tests/exec/queued/queued_device.h"
 
 namespace polyphony::exec::testing::queued {
 
 namespace {
 
-using torch::Tensor;
 using Given = std::optional<Tensor>;
-using Number = std::optional<std::int64_t>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// A rectangle: rows of the queries and keys, and which pairs of them attend.
-struct Block {
-  std::int64_t query, queries, key, keys;
-  Tensor visible;  // [queries, keys]
-};
-
-// Key j is seen by query i when  first ≤ j − i ≤ last.
-Tensor band(std::int64_t queries, std::int64_t keys, std::int64_t first, std::int64_t last) {
-  Tensor visible = torch::zeros({queries, keys}, torch::kBool);
-  auto at = visible.accessor<bool, 2>();
-  for (std::int64_t i = 0; i < queries; ++i)
-    for (std::int64_t j = 0; j < keys; ++j) at[i][j] = first <= j - i && j - i <= last;
-  return visible;
-}
-
-template <class Band>
-std::vector<Block> blocks(const Tensor& query_starts, const Tensor& key_starts, std::int64_t most_q,
-                          std::int64_t most_k, Band visible) {
-  std::vector<Block> all;
-  const std::int32_t* const q = query_starts.const_data_ptr<std::int32_t>();
-  const std::int32_t* const k = key_starts.const_data_ptr<std::int32_t>();
-  for (std::int64_t b = 0; b + 1 < query_starts.numel(); ++b) {
-    Block block{q[b], q[b + 1] - q[b], k[b], k[b + 1] - k[b], {}};
-    POLYPHONY_CHECK(block.queries <= most_q && block.keys <= most_k,
-                    "a longest sequence that is too short");
-    block.visible = visible(block.queries, block.keys);
-    all.push_back(block);
-  }
-  return all;
-}
 
 torch::Dtype wide(const Tensor& x) {
   return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
@@ -146,28 +115,6 @@ void check_efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Te
   POLYPHONY_CHECK(!window || mask == 2, "a window without a causal mask");
 }
 
-auto flash_band(bool causal, Number left, Number right, std::int64_t most_q, std::int64_t most_k) {
-  std::int64_t before = left.value_or(-1), behind = right.value_or(-1);
-  if (most_q == 1) causal = false;
-  if (causal) behind = 0;
-  if (before >= most_k) before = -1;
-  if (behind >= most_k) behind = -1;
-  const bool local = before >= 0 || behind > 0;
-  if (local && before < 0) before = most_k;
-  if (local && behind < 0) behind = most_k;
-  return [=](std::int64_t queries, std::int64_t keys) {
-    const std::int64_t far = queries + keys;
-    return band(queries, keys, before < 0 ? -far : keys - queries - before,
-                behind < 0 ? far : keys - queries + behind);
-  };
-}
-auto efficient_band(std::int64_t mask, Number window, bool backwards) {
-  return [=](std::int64_t queries, std::int64_t keys) {
-    const std::int64_t off = keys - queries, far = queries + keys, window_off = backwards ? 0 : off;
-    return band(queries, keys, window ? window_off - *window + 1 : -far, mask == 2 ? off : far);
-  };
-}
-
 template <class Run>
 void queue(const Tensor& like, Run run) {
   queue_on_current(like.device(), [run] {
@@ -199,11 +146,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
   return {out, sums, state, at::empty({0}, state.options()), at::empty({0}, q.options())};
 }
 
+// GPUs add the parts of a query's gradient in any order, unless LibTorch is told to be deterministic.
+std::atomic<bool> ordered{false};
+
 std::tuple<Tensor, Tensor, Tensor> flash_backward(
     const Tensor& dy, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
     const Tensor& sums, const Tensor& query_starts, const Tensor& key_starts, std::int64_t most_q,
     std::int64_t most_k, double dropout, bool causal, const Tensor& state, const Tensor& unused,
     std::optional<double> scale, Number left, Number right) {
+  ordered = at::globalContext().deterministicAlgorithms() &&
+            !at::globalContext().deterministicAlgorithmsWarnOnly();
   check_flash(q, k, v, query_starts, key_starts);
   POLYPHONY_CHECK(dropout == 0 && state.defined() && unused.defined() && dy.sizes() == q.sizes() &&
                       out.sizes() == q.sizes() && dy.scalar_type() == q.scalar_type() &&
@@ -285,6 +237,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
   });
   return {made.q, made.k, made.v, Tensor()};
 }
+
+}  // namespace
+
+bool summed_in_order() { return ordered; }
+
+namespace {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_flash_attention_forward", &flash_forward);

@@ -4,6 +4,7 @@
 #include "exec/attention/attention_kernel.h"
 #include "exec/attention/heads_attention.h"
 #include "exec/network/device.h"
+#include "tests/exec/queued/attention_kernels.h"
 #include "tests/exec/queued/queued_device.h"
 #include "tests/exec/support/dense_mask.h"
 #include "tests/shared/support/random_masks.h"
@@ -191,6 +192,20 @@ TEST_SUITE("queued device") {
     // Half the distance between numbers of 8 bits is 2⁻⁹ = 0.002; weights and results are rounded.
     CHECK(errors(mask, 0, all, {all}, {.dtype = torch::kBFloat16}).worst() < 0.01);
     CHECK(errors(mask, 7, all, {all}, {.dtype = torch::kBFloat16}).worst() < 0.01);
+  }
+
+  TEST_CASE(
+      "gradients are summed in one order where that is asked for, and other operators are left "
+      "alone") {
+    const TokenMask mask = test::RandomMask::make(Kind::packed, kTokens, 3);
+    const std::vector<Interval> all = {{0, kTokens}};
+    const Preferred flash(AttentionKernel::flash);
+    for (const bool keeps : {true, false}) {
+      keep_attention_order(keeps);
+      CHECK(errors(mask, 0, all, {all}, {}).worst() < 1e-12);
+      CHECK(queued::summed_in_order() == keeps);
+      CHECK_FALSE(at::globalContext().deterministicAlgorithms());
+    }
   }
 }
 
