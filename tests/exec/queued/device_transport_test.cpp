@@ -140,7 +140,7 @@ TEST_SUITE("queued device") {
     DeviceWorld world;
     exec::run_in_process(2, [&](Transport& inner) {
       const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
-      const auto transport = world.transport(inner, device, false, Seconds(0.3));
+      const auto transport = world.transport(inner, device, false, Seconds(2));
       const auto group = transport->make_group("pair", everyone(2));
       Tensor x = torch::ones({4}, device), y = torch::ones({2}, device);
       group->all_reduce(inner.rank() == Rank(0) ? x : y, Reduction::sum);
