@@ -70,6 +70,10 @@ std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& nam
     backend = calls_.connect(name, host->index(), host->size());
     std::vector<Tensor> first{torch::zeros({1}, calls_.device)};
     backend->allreduce(first)->wait();
+    // Pairs have connections of their own, of all-to-alls, uneven gathers and scatters in order.
+    Tensor send = torch::zeros({host->size()}, calls_.device), receive = torch::empty_like(send);
+    std::vector<std::int64_t> each(members.size(), 1);
+    backend->alltoall_base(receive, send, each, each)->wait();
   });
   return std::make_unique<TwoWays>(
       std::move(host), std::make_unique<DeviceGroup>(name, std::move(backend), in_order_),

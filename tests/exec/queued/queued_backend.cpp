@@ -80,46 +80,58 @@ class QueuedBackend : public c10d::Backend {
   Handle allreduce(std::vector<Tensor>& tensors, const c10d::AllreduceOptions& options) override {
     const bool sum = options.reduceOp == c10d::ReduceOp::SUM;
     const Tensor seen = seen_by_kernels(tensors.at(0));
-    return call({described(sum ? "all-reduce" : "all-reduce, largest", seen), {seen}, {seen}},
-                [sum](Parts& parts) {
-                  const Tensor total = reduced(inputs(parts), sum);
-                  for (const auto& part : parts) part->out[0].copy_(total);
-                });
+    return call(
+        {described(sum ? "all-reduce" : "all-reduce, largest", seen), {seen}, {seen}},
+        [sum](Parts& parts) {
+          const Tensor total = reduced(inputs(parts), sum);
+          for (const auto& part : parts) part->out[0].copy_(total);
+        },
+        options.asyncOp);
   }
-  Handle _allgather_base(Tensor& output, Tensor& input, const c10d::AllgatherOptions&) override {
+  Handle _allgather_base(Tensor& output, Tensor& input,
+                         const c10d::AllgatherOptions& options) override {
     const Tensor in = seen_by_kernels(input), out = seen_by_kernels(output);
     POLYPHONY_CHECK(out.numel() == in.numel() * getSize(), "an all-gather of other sizes");
-    return call({described("all-gather", in), {in}, {out}}, [](Parts& parts) {
-      const Tensor all = at::cat(inputs(parts));
-      for (const auto& part : parts) part->out[0].copy_(all);
-    });
+    return call(
+        {described("all-gather", in), {in}, {out}},
+        [](Parts& parts) {
+          const Tensor all = at::cat(inputs(parts));
+          for (const auto& part : parts) part->out[0].copy_(all);
+        },
+        options.asyncOp);
   }
   Handle _reduce_scatter_base(Tensor& output, Tensor& input,
-                              const c10d::ReduceScatterOptions&) override {
+                              const c10d::ReduceScatterOptions& options) override {
     const Tensor in = seen_by_kernels(input), out = seen_by_kernels(output);
     POLYPHONY_CHECK(in.numel() == out.numel() * getSize(), "a reduce-scatter of other sizes");
-    return call({described("reduce-scatter", in), {in}, {out}}, [](Parts& parts) {
-      const Tensor total = reduced(inputs(parts), true);
-      std::int64_t first = 0;
-      for (const auto& part : parts) {
-        part->out[0].copy_(total.narrow(0, first, part->out[0].numel()));
-        first += part->out[0].numel();
-      }
-    });
+    return call(
+        {described("reduce-scatter", in), {in}, {out}},
+        [](Parts& parts) {
+          const Tensor total = reduced(inputs(parts), true);
+          std::int64_t first = 0;
+          for (const auto& part : parts) {
+            part->out[0].copy_(total.narrow(0, first, part->out[0].numel()));
+            first += part->out[0].numel();
+          }
+        },
+        options.asyncOp);
   }
   Handle alltoall_base(Tensor& output, Tensor& input, Split& received, Split& sent,
-                       const c10d::AllToAllOptions&) override {
+                       const c10d::AllToAllOptions& options) override {
     const Tensor in = seen_by_kernels(input), out = seen_by_kernels(output);
-    return call({"all-to-all", in.split_with_sizes(sent), out.split_with_sizes(received)},
-                [](Parts& parts) {
-                  for (std::size_t to = 0; to < parts.size(); ++to)
-                    for (std::size_t from = 0; from < parts.size(); ++from)
-                      parts[to]->out[from].copy_(parts[from]->in[to]);
-                });
+    return call(
+        {"all-to-all", in.split_with_sizes(sent), out.split_with_sizes(received)},
+        [](Parts& parts) {
+          for (std::size_t to = 0; to < parts.size(); ++to)
+            for (std::size_t from = 0; from < parts.size(); ++from)
+              parts[to]->out[from].copy_(parts[from]->in[to]);
+        },
+        options.asyncOp);
   }
   Handle reduce(std::vector<Tensor>& tensors, const c10d::ReduceOptions& options) override {
     POLYPHONY_CHECK(coalesces_, "a reduce that is not one of several");
     reduces_.push_back({options.rootRank, seen_by_kernels(tensors.at(0))});
+    apart_ = options.asyncOp;
     return {};
   }
   Handle send(std::vector<Tensor>& tensors, int to, int) override {
@@ -146,10 +158,14 @@ class QueuedBackend : public c10d::Backend {
       const std::vector<std::pair<std::int64_t, Tensor>> mine = std::exchange(reduces_, {});
       std::vector<std::int64_t> roots;
       for (const auto& [root, tensor] : mine) roots.push_back(root);
-      return call(std::move(part), [roots](Parts& parts) {
-        for (std::size_t i = 0; i < roots.size(); ++i)
-          parts[static_cast<std::size_t>(roots[i])]->in[i].copy_(reduced(inputs(parts, i), true));
-      });
+      return call(
+          std::move(part),
+          [roots](Parts& parts) {
+            for (std::size_t i = 0; i < roots.size(); ++i)
+              parts[static_cast<std::size_t>(roots[i])]->in[i].copy_(
+                  reduced(inputs(parts, i), true));
+          },
+          apart_);
     }
     if (messages_.empty()) return {};
     const std::vector<Meeting::Message> messages = std::exchange(messages_, {});
@@ -165,12 +181,15 @@ class QueuedBackend : public c10d::Backend {
     return what + " of " + std::to_string(tensor.numel()) + " " +
            c10::toString(tensor.scalar_type());
   }
-  Handle call(Meeting::Part part, const std::function<void(Parts&)>& run) {
+  Handle call(Meeting::Part part, const std::function<void(Parts&)>& run, bool apart) {
     meeting_->connect_all(getRank(), part.what == "all-to-all" ? part.what : "collective");
     meeting_->call_queued(getRank(), calls_);
-    return queued([meeting = meeting_, number = calls_++, index = getRank(), part, run] {
+    const auto work = [meeting = meeting_, number = calls_++, index = getRank(), part, run] {
       meeting->meet(number, index, part, run);
-    });
+    };
+    if (apart) return queued(work);
+    queue_on_current(device_, work);
+    return {};
   }
   // On the group's stream, behind the current one.
   Handle queued(std::function<void()> work) {
@@ -189,7 +208,7 @@ class QueuedBackend : public c10d::Backend {
   torch::Device device_;
   c10::Stream stream_;
   std::int64_t calls_ = 0;
-  bool coalesces_ = false;
+  bool coalesces_ = false, apart_ = false;
   std::map<std::pair<int, int>, std::int64_t> numbers_;
   std::vector<Meeting::Message> messages_;
   std::vector<std::pair<std::int64_t, Tensor>> reduces_;

@@ -1,7 +1,7 @@
 // A double of NCCL's groups for queued devices: what DeviceGroup and DeviceTransport (exec/network/) call of c10d's
 // backends, as ProcessGroupNCCL does it.
-//   A group has a stream of its own, behind the caller's current one; Work::wait() makes the current stream wait for it,
-//   and nothing else does. Calls meet by their order in the group, messages by their order between two members;
+//   Calls with asyncOp and messages are work of a stream of the group's, behind the caller's current one; Work::wait()
+//   makes the current stream wait for it, and nothing else does. Other calls are the current stream's own. Calls meet by their order in the group, messages by their order between two members;
 //   tags are ignored. Calls that differ, sizes that differ, and a member that does not come are errors that name them.
 //   Sums are in some other order than the group's, by their size.
 //   Making a group, and a pair's or a group's first call, hold the host up until all members are there; no other does.
