@@ -15,7 +15,7 @@ namespace polyphony::exec {
 using MakeBackend = std::function<DeviceBackend(const c10::intrusive_ptr<c10d::Store>& store,
                                                 const std::string& name, int index, int size)>;
 
-// `gloo`: made by connect_gloo. In exec/network/gloo_context.cpp.
+// `gloo`: made by connect_gloo.
 DeviceCalls device_calls(Transport& gloo, torch::Device device, const MakeBackend& make);
 
 }  // namespace polyphony::exec

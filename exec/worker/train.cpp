@@ -1,7 +1,5 @@
 #include "exec/worker/train.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
-
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -15,8 +13,8 @@
 #include "exec/worker/control.h"
 #include "exec/worker/evaluation.h"
 #include "exec/worker/metrics_file.h"
+#include "exec/worker/pace.h"
 #include "exec/worker/recorder.h"
-#include "shared/cost/cost_model.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
 #include "shared/plan/lower.h"
@@ -32,16 +30,6 @@ double learning_rate(const Training& training, std::int64_t step) {
   if (step >= training.warmup_steps) return training.learning_rate;
   return training.learning_rate * static_cast<double>(step + 1) /
          static_cast<double>(training.warmup_steps);
-}
-
-Runner::Pace make_pace(const Program& program, Rank rank, const Cluster& cluster,
-                       const HardwareProfile& profile, double scale) {
-  Runner::Pace pace(program.ops.size());
-  const Range ops = program.ops_of(rank);
-  for (std::uint32_t i = ops.begin; i < ops.end; ++i)
-    if (std::holds_alternative<Compute>(program.ops[i].what))
-      pace[i] = scale * compute_time(program, OpId(i), cluster, profile);
-  return pace;
 }
 
 class Trainer {
@@ -286,13 +274,6 @@ std::int64_t Trainer::train_from(std::int64_t done, MetricsFile& metrics) {
     throw;
   }
   return done;
-}
-
-DeviceMemory memory_of(torch::Device device) {
-  const auto seen = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
-  const auto all = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return {Bytes(seen.active_bytes[all].peak), Bytes(seen.reserved_bytes[all].peak),
-          seen.segment[all].current};
 }
 
 TrainResult Trainer::run() {

@@ -21,6 +21,7 @@
 #include "exec/runner/runner.h"
 #include "exec/runner/step_data.h"
 #include "exec/transport/communicator.h"
+#include "exec/worker/device_memory.h"
 #include "shared/files/run_folder.h"
 #include "shared/hardware/hardware.h"
 #include "shared/plan/plan.h"
@@ -51,13 +52,6 @@ struct TrainOptions {
   std::optional<BytesPerSecond> send_rate;  // exec/transport/limited.h
   bool ranges = false;                      // RunnerOptions
   std::function<bool()> interrupted;  // polled once a step; true on any rank: checkpoint and stop
-};
-
-// What a device's caching allocator saw: the most that was in use, by tensors or by streams not yet through with them,
-// and that it held, over the run.
-struct DeviceMemory {
-  Bytes used, held;
-  std::int64_t segments = 0;  // that it holds at the end
 };
 
 struct TrainResult {
