@@ -37,7 +37,7 @@ void Runner::Impl::run(const Program& program) {
   channels_of_step.reset();
   if (streams && transport.matches_in_order()) {
     channels_of_step.emplace(program, options.messages_apart);
-    transport.prepare(channels_of_step->of(rank));
+    told([&] { transport.prepare(channels_of_step->of(rank)); });
   }
   if (streams && transport.queues())
     queue_ops();
@@ -51,6 +51,18 @@ void Runner::Impl::run(const Program& program) {
     step.rethrow();
   } catch (const LostPeer& lost) {
     leave(lost);
+  }
+}
+
+// Outside ops. What goes wrong on one rank ends the others.
+void Runner::Impl::told(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const LostPeer& lost) {
+    leave(lost);
+  } catch (const std::exception& error) {
+    transport.abort(error.what());
+    throw;
   }
 }
 
@@ -160,11 +172,9 @@ void Runner::begin_step(const Program& program, const Inputs& inputs, double lea
 }
 
 StepScalars Runner::end_step() {
-  try {
-    return impl_->take_scalars();
-  } catch (const LostPeer& lost) {
-    impl_->leave(lost);
-  }
+  StepScalars scalars;
+  impl_->told([&] { scalars = impl_->take_scalars(); });
+  return scalars;
 }
 
 StepScalars Runner::train_step(const Program& program, const Inputs& inputs, double learning_rate,
@@ -182,11 +192,7 @@ std::map<WorkId, torch::Tensor> Runner::evaluate(const Program& program, const I
   if (!impl_->streams) return std::move(impl_->predictions);
   c10::Event done(impl_->options.device.type());
   done.record(default_stream(impl_->options.device));
-  try {
-    impl_->transport.await(done);
-  } catch (const LostPeer& lost) {
-    impl_->leave(lost);
-  }
+  impl_->told([&] { impl_->transport.await(done); });
   return std::move(impl_->predictions);
 }
 

@@ -74,6 +74,7 @@ struct Runner::Impl {
   }
   void run(const Program& program);
   void run_threads(const StepState& step);
+  void told(const std::function<void()>& call);
   [[noreturn]] void leave(const LostPeer& lost);
   void run_ops(const std::vector<OpId>& ops);
   void queue_ops();

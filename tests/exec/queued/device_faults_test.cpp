@@ -236,6 +236,15 @@ TEST_SUITE("queued device") {
                 }};
     check(world, "a bad address", "lost rank 1: it stopped: a bad address");
   }
+  TEST_CASE("so does one that fails when all is queued, and the host only waits") {
+    World world{.options = impatient(), .fault = [](torch::Device device) {
+                  queue_on_current(device, [] {
+                    std::this_thread::sleep_for(std::chrono::seconds(2));
+                    throw std::runtime_error("a bad address");
+                  });
+                }};
+    check(world, "a bad address", "lost rank 1: it stopped: a bad address");
+  }
   TEST_CASE("a rank that is gone in mid-step is missed by all others") {
     World world{.options = impatient(),
                 .fault = [](torch::Device) { throw LostPeer(Rank(), "gone"); },
