@@ -102,16 +102,4 @@ Tensor bitmap(const AttentionCall& call, const torch::TensorOptions& format) {
       kHidden);
 }
 
-Tensor bitmap(const std::vector<AttentionCall>& calls, std::int64_t queries, std::int64_t keys,
-              const torch::TensorOptions& format) {
-  Tensor all = at::full({queries, keys}, kHidden, format);
-  for (const AttentionCall& call : calls)
-    all.narrow(0, call.queries.begin, call.queries.size())
-        .narrow(1, call.keys.begin, call.keys.size())
-        .copy_(at::maximum(all.narrow(0, call.queries.begin, call.queries.size())
-                               .narrow(1, call.keys.begin, call.keys.size()),
-                           bitmap(call, format)));
-  return all;
-}
-
 }  // namespace polyphony::exec

@@ -44,9 +44,7 @@ std::vector<AttentionCall> plan_calls(std::int64_t length, bool causal, std::int
 // The axis in pieces of at most `row_split`, a call of its own each (ModuleLayout::row_split); 0: whole.
 std::vector<Interval> key_pieces(std::int64_t tokens, std::int64_t row_split);
 
-// [queries, keys] of one call: 0, or −∞; of all calls together.
+// [queries, keys] of one call: 0, or −∞.
 torch::Tensor bitmap(const AttentionCall& call, const torch::TensorOptions& format);
-torch::Tensor bitmap(const std::vector<AttentionCall>& calls, std::int64_t queries,
-                     std::int64_t keys, const torch::TensorOptions& format);
 
 }  // namespace polyphony::exec

@@ -100,21 +100,17 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     const bool gathered = run != nullptr && call->kind == LinearCall::Kind::row;
     const Tensor bias_dy = call->bias == nullptr ? Tensor() : gathered ? run->part(all_dy) : dy;
     // On a device beside the sum of dx over the ranks; elsewhere after it, when the whole dx is gone.
-    const auto weight_part = [&] {
+    const InnerGroup::BesideIt weight_part = [&] {
       queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, bias_dy);
     };
     const bool sums = dx.defined() && call->kind == LinearCall::Kind::column;
-    if (!sums || dx.is_cpu()) {
-      if (sums && rows != nullptr)
-        dx = rows->own(dx);
-      else if (sums)
-        call->pass.groups->tensor.all_reduce(dx);
-      weight_part();
-    } else if (rows != nullptr) {
-      dx = rows->own_beside(dx, weight_part);
-    } else {
-      call->pass.groups->tensor.all_reduce(dx, Reduction::sum, weight_part);
-    }
+    const bool at_once = sums && !dx.is_cpu();
+    const InnerGroup::BesideIt beside = at_once ? weight_part : InnerGroup::BesideIt();
+    if (sums && rows != nullptr)
+      dx = rows->own_beside(dx, beside);
+    else if (sums)
+      call->pass.groups->tensor.all_reduce(dx, Reduction::sum, beside);
+    if (!at_once) weight_part();
     return {dx, Tensor(), Tensor()};
   }
 };

@@ -25,11 +25,11 @@ class RowExchange {
   virtual ~RowExchange() = default;
   virtual torch::Tensor all(const torch::Tensor& own) const = 0;
   virtual torch::Tensor own(const torch::Tensor& all) const = 0;
-  // With what a device does meanwhile, where nothing else is to be done with the sum (InnerGroup).
+  // With what a device does meanwhile, if anything, where nothing else is to be done with the sum (InnerGroup).
   virtual torch::Tensor own_beside(const torch::Tensor& all,
                                    const InnerGroup::BesideIt& beside) const {
     torch::Tensor sum = own(all);
-    beside();
+    if (beside) beside();
     return sum;
   }
 };

@@ -2,7 +2,7 @@
 // are t·k … t·k + k − 1.
 #pragma once
 
-#include "exec/cuda/norm_body.h"
+#include "exec/cuda/drive.h"
 
 namespace polyphony::exec::kernels {
 
@@ -33,9 +33,9 @@ struct Combine {
 
 // Row r of `here` is that of slot order[r]: d_here = weight · dy of its token, d_weights[slot] = dy · here.
 template <class T>
-struct CombineBackward : NoColumns {
+struct CombineBackward : NoColumns, SumsOne<Wide<T>> {
   using W = Wide<T>;
-  using Sum = PlainSum<W>;
+  using Sum = OneSum<W>;
   static constexpr bool kPuts = true;
   const T* dy;
   const T* here;
@@ -46,8 +46,6 @@ struct CombineBackward : NoColumns {
   std::int64_t per_token, width;
   bool aligned;
 
-  POLYPHONY_BOTH Sum start() const { return {0}; }
-  POLYPHONY_BOTH static void join(Sum& sum, const Sum& other) { sum.value += other.value; }
   POLYPHONY_BOTH const T* gradient(std::int64_t row) const {
     return dy + order[row] / per_token * width;
   }

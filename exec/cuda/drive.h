@@ -70,6 +70,19 @@ struct NoPuts : NoColumns {
                           std::int64_t) const {}
 };
 
+// And of those whose rows' sums are one number each.
+template <class W>
+struct OneSum {
+  W value;
+};
+template <class W>
+struct SumsOne {
+  POLYPHONY_BOTH OneSum<W> start() const { return {0}; }
+  POLYPHONY_BOTH static void join(OneSum<W>& sum, const OneSum<W>& other) {
+    sum.value += other.value;
+  }
+};
+
 template <class Body>
 void rows(const Body& body, const RowShape& shape) {
   using Column = typename Body::Column;

@@ -1,7 +1,7 @@
 // RMSNorm of each query and key of packed rows (exec/attention/qk_norm.cpp); values pass as they are.
 #pragma once
 
-#include "exec/cuda/norm_body.h"
+#include "exec/cuda/drive.h"
 
 namespace polyphony::exec::kernels {
 
@@ -22,9 +22,9 @@ struct HeadRow {
 };
 
 template <class T>
-struct HeadNormForward : NoColumns {
+struct HeadNormForward : NoColumns, SumsOne<Wide<T>> {
   using W = Wide<T>;
-  using Sum = PlainSum<W>;
+  using Sum = OneSum<W>;
   static constexpr bool kPuts = true;
   HeadRow<T> heads;
   const T* x;
@@ -33,8 +33,6 @@ struct HeadNormForward : NoColumns {
   double epsilon;
   bool aligned;
 
-  POLYPHONY_BOTH Sum start() const { return {0}; }
-  POLYPHONY_BOTH static void join(Sum& sum, const Sum& other) { sum.value += other.value; }
   POLYPHONY_BOTH void take(Sum& sum, std::int64_t row, std::int64_t pack) const {
     const std::int64_t first = pack * kPack<T>;
     const Pack<T> v = load(x + row * heads.width + first, heads.width - first, aligned);
@@ -62,9 +60,9 @@ struct HeadNormForward : NoColumns {
 
 // dx null: not wanted. d_weights: sums over each block's heads [blocks, 2, width], of queries, of keys; null: not wanted.
 template <class T>
-struct HeadNormBackward {
+struct HeadNormBackward : SumsOne<Wide<T>> {
   using W = Wide<T>;
-  using Sum = PlainSum<W>;
+  using Sum = OneSum<W>;
   using Column = W;
   static constexpr int kColumns = 2 * kPack<T>;
   static constexpr bool kPuts = true;
@@ -76,8 +74,6 @@ struct HeadNormBackward {
   W* d_weights;
   bool aligned;
 
-  POLYPHONY_BOTH Sum start() const { return {0}; }
-  POLYPHONY_BOTH static void join(Sum& sum, const Sum& other) { sum.value += other.value; }
   POLYPHONY_BOTH void take(Sum& sum, std::int64_t row, std::int64_t pack) const {
     if (dx == nullptr || heads.is_value(row)) return;
     const std::int64_t first = pack * kPack<T>, left = heads.width - first;

@@ -5,15 +5,10 @@
 
 namespace polyphony::exec::kernels {
 
-template <class W>
-struct PlainSum {
-  W value;
-};
-
 template <class T>
-struct RmsForward : NoColumns {
+struct RmsForward : NoColumns, SumsOne<Wide<T>> {
   using W = Wide<T>;
-  using Sum = PlainSum<W>;
+  using Sum = OneSum<W>;
   static constexpr bool kPuts = true;
   const T* x;
   const T* weight;
@@ -23,8 +18,6 @@ struct RmsForward : NoColumns {
   double epsilon;
   bool aligned;
 
-  POLYPHONY_BOTH Sum start() const { return {0}; }
-  POLYPHONY_BOTH static void join(Sum& sum, const Sum& other) { sum.value += other.value; }
   POLYPHONY_BOTH void take(Sum& sum, std::int64_t row, std::int64_t pack) const {
     const std::int64_t first = pack * kPack<T>;
     const Pack<T> v = load(x + row * width + first, width - first, aligned);
@@ -49,9 +42,9 @@ struct RmsForward : NoColumns {
 
 // dx null: not wanted. Σ dy∘x·scale over each block's rows [blocks, width]; null: not wanted.
 template <class T>
-struct RmsBackward {
+struct RmsBackward : SumsOne<Wide<T>> {
   using W = Wide<T>;
-  using Sum = PlainSum<W>;
+  using Sum = OneSum<W>;
   using Column = W;
   static constexpr int kColumns = kPack<T>;
   static constexpr bool kPuts = true;
@@ -64,8 +57,6 @@ struct RmsBackward {
   std::int64_t width;
   bool aligned;
 
-  POLYPHONY_BOTH Sum start() const { return {0}; }
-  POLYPHONY_BOTH static void join(Sum& sum, const Sum& other) { sum.value += other.value; }
   POLYPHONY_BOTH void take(Sum& sum, std::int64_t row, std::int64_t pack) const {
     if (dx == nullptr) return;
     const std::int64_t first = pack * kPack<T>, left = width - first;

@@ -1,6 +1,7 @@
 #include "exec/layers/expert_products.h"
 
 #include "exec/cuda/forms.h"
+#include "exec/cuda/portable.h"
 
 namespace polyphony::exec {
 
@@ -14,16 +15,14 @@ constexpr std::int64_t kMostExperts = 1023;
 bool is_whole(const Tensor& x, std::int64_t elements) {
   return elements * x.element_size() % kBytes == 0;
 }
-bool begins_whole(const Tensor& x) {
-  return reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % kBytes == 0;
-}
 // One of the last two dimensions has no gaps, the other's stride covers it.
 bool fits(const Tensor& x) {
   const std::int64_t last = x.dim() - 1;
   const auto runs = [&](std::int64_t inner, std::int64_t outer) {
     return x.stride(inner) == 1 && x.stride(outer) >= x.size(inner) && is_whole(x, x.stride(outer));
   };
-  return begins_whole(x) && (runs(last - 1, last) || runs(last, last - 1)) &&
+  return kernels::is_aligned(x.const_data_ptr()) &&
+         (runs(last - 1, last) || runs(last, last - 1)) &&
          (x.dim() == 2 || is_whole(x, x.stride(0)));
 }
 

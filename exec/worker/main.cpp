@@ -155,7 +155,7 @@ class Tells {
   Tells& operator=(const Tells&) = delete;
 };
 
-// What the allocator cannot give out again of what it holds is said, too.
+// In use beside foreseen; held beyond that is what the allocator keeps, in pieces or not.
 void say_memory(const DeviceMemory& memory, Bytes foreseen, const LaunchEnv& launch) {
   std::cerr << "polyphony-worker: rank " << launch.rank.value << ": at most "
             << bytes_text(memory.used) << " of GPU memory in use (the first step was to take "
