@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "shared/layers/expand_layer.h"
+#include "shared/model/chain_grid.h"
 #include "shared/plan/item_cost.h"
 #include "shared/plan/links.h"
 #include "shared/plan/planned_step.h"
@@ -103,8 +104,8 @@ Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& 
   const ModuleLayout& grid = layout.modules[language.value];
   Plan plan;
   if (layout.placement == Placement::homogeneous || owners.size() == 1) {
-    plan.branches.push_back(
-        make_branch(model, layout, by, owners, layout.modules.back(), layout.microbatches, true));
+    plan.branches.push_back(make_branch(model, layout, by, owners, chain_grid(model, layout),
+                                        layout.microbatches, true));
     return plan;
   }
   for (const ModuleId id : owners) {

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "shared/model/chain_grid.h"
 #include "shared/scenario/scenario_json.h"
 #include "shared/schedule/turn_text.h"
 
@@ -73,7 +74,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   if (layout.planner != Planning::none) json["planner"] = name(layout.planner);
   if (layout.planner == Planning::dip) json["placements"] = layout.placements;
   if (layout.placement == Placement::homogeneous) {
-    const ModuleLayout& all = layout.modules.back();
+    const ModuleLayout all = chain_grid(model, layout);
     json["all"] = grid_json(all);
     for (std::size_t m = 0; m + 1 < model.modules.size(); ++m) {
       const ModuleLayout& own = layout.modules[m];

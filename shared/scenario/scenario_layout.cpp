@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "shared/model/chain_grid.h"
 #include "shared/scenario/scenario_form.h"
 #include "shared/scenario/scenario_parts.h"
 #include "shared/scenario/search_fields.h"
@@ -162,6 +163,7 @@ void read_homogeneous(const JsonValue& value, const Model& model, const Cluster&
     layout.modules[m].blocks.clear();
     layout.modules[m].stage_costs.reset();
   }
+  leave_to_language(model, layout);
   for (const std::string& key : parts) read_own_part(value, key, model, layout);
 }
 

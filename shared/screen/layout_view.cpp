@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "shared/cost/layer_costs.h"
+#include "shared/model/chain_grid.h"
 #include "shared/plan/stages.h"
 #include "shared/plan/step_plan.h"
 #include "shared/scenario/typical_batch.h"
@@ -53,12 +54,13 @@ LayoutViews::Parts LayoutViews::make_parts(bool chain) const {
 const LayoutView& LayoutViews::look(const Layout& layout) {
   const bool chain = layout.placement == Placement::homogeneous || apart_.modules.size() == 1;
   const Parts& parts = chain ? chain_ : apart_;
+  if (chain) chain_grid_ = chain_grid(scenario_.model, layout);
   view_.layout = &layout;
   view_.language = parts.language;
   view_.differing = false;
   view_.branches.resize(parts.modules.size());
   const auto grid_of = [&](std::size_t b) -> const ModuleLayout& {
-    return chain ? layout.modules.back() : layout.modules[parts.owners[b].front().value];
+    return chain ? chain_grid_ : layout.modules[parts.owners[b].front().value];
   };
   const ModuleLayout& language = grid_of(parts.language);
   for (std::size_t b = 0; b < parts.modules.size(); ++b) {

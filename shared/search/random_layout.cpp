@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "shared/model/chain_grid.h"
 #include "shared/plan/plan.h"
 #include "shared/search/draws.h"
 
@@ -104,8 +105,6 @@ class Drawn {
     const Module& module = model_.modules[language_.value];
     const int heads = std::max(1, module.kv_heads / to.tp);
     to.cp_heads = draws_.pick(divisors(heads, heads));
-    if (layout_.placement == Placement::homogeneous)  // one grid
-      for (ModuleLayout& other : layout_.modules) other.cp_heads = to.cp_heads;
   }
 
   void draw_grid(std::size_t m) {
@@ -183,12 +182,11 @@ class Drawn {
       ModuleLayout& to = grid(m);
       const ModuleLayout own = to;
       to = of;
-      to.ep = 1;
-      to.expert_tp = 0;
       to.recompute = own.recompute;
       to.recompute_blocks = own.recompute_blocks;
       to.blocks.clear();
     }
+    leave_to_language(model_, layout_);
   }
 
   void follow_owners() {

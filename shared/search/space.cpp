@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "shared/model/chain_grid.h"
 #include "shared/plan/plan.h"
 #include "shared/search/choices.h"
 #include "shared/search/module_grids.h"
@@ -207,13 +208,10 @@ Layout Space::assemble(const Division& division, const std::vector<ModuleLayout>
     ModuleLayout& grid = layout.modules[m];
     grid = grids[one ? language_ : place];
     if (!one || owner == owners_[language_]) continue;
-    grid.ep = 1;  // the language module's alone
-    grid.expert_tp = 0;
-    grid.tokens = TokenAssignment::contiguous;
-    grid.cp_attention = ContextAttention::all_gather;
     const ModuleSearch& own = search_.modules[owner.value];
     if (own.recompute.size() == 1) grid.recompute = own.recompute.front();
   }
+  if (one) leave_to_language(model, layout);
   return layout;
 }
 

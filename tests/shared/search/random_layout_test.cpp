@@ -96,8 +96,16 @@ TEST_CASE("random layouts: legal, the same again, of every coordinate") {
     CHECK(seen[placement] >= kDraws / 8);
 }
 
-TEST_CASE("random layouts of every kind of module") {
-  const Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
+TEST_CASE("random layouts of every kind of module, with experts and without, are what files say") {
+  Scenario scenario = test::scenario_at("scenarios/tiny_all.json");
+  SUBCASE("dense") {}
+  SUBCASE("experts") {
+    Module& language = scenario.model.modules[language_module(scenario.model).value];
+    language.experts = 4;
+    language.experts_per_token = 2;
+    language.expert_ffn = language.ffn;
+    language.ffn = 0;
+  }
   int found = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const auto layout = random_layout(scenario, seed);
