@@ -29,7 +29,7 @@ struct WorkInput {
   // What these tokens, or those of all context ranks in the order of the samples, see of each other;
   // empty: each itself and those before it in its sample.
   TokenMask mask;
-  torch::Tensor loss_rows;   // [loss tokens] int64: positions in T that predict a label
+  torch::Tensor loss_rows;   // [loss tokens] int64, of the host: where in T a label is predicted
   torch::Tensor labels;      // [loss tokens] int64
   double loss_scale = 1;     // 1 ÷ loss tokens of the global batch
   double balance_scale = 1;  // 1 ÷ samples of the global batch

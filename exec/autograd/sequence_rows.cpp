@@ -96,10 +96,10 @@ Tensor SequenceRows::own_beside(const Tensor& all, const InnerGroup::BesideIt& b
 Tensor SequenceRows::part(const Tensor& whole) const { return whole.narrow(0, begin(), count()); }
 
 ListedPart SequenceRows::listed(const Tensor& rows) const {
-  const Tensor host = rows.to(torch::kCPU).contiguous();
-  const std::int64_t* const row = host.const_data_ptr<std::int64_t>();
+  POLYPHONY_CHECK(rows.is_cpu() && rows.is_contiguous(), "rows of a device would be waited for");
+  const std::int64_t* const row = rows.const_data_ptr<std::int64_t>();
   ListedPart part{{}, std::vector<std::int64_t>(static_cast<std::size_t>(shares_.members))};
-  for (std::int64_t i = 0; i < host.numel(); ++i) {
+  for (std::int64_t i = 0; i < rows.numel(); ++i) {
     POLYPHONY_CHECK((i == 0 || row[i - 1] < row[i]) && row[i] < shares_.rows,
                     "row " << row[i] << " of " << shares_.rows << " is out of order");
     ++part.counts[static_cast<std::size_t>(row[i] / shares_.share())];

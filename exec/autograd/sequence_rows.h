@@ -53,8 +53,8 @@ class SequenceRows : public RowExchange {
   std::int64_t count() const { return shares_.count(group_.index()); }
   // This rank's part of something with one entry for each row of the axis.
   torch::Tensor part(const torch::Tensor& whole) const;
-  // Of `rows` of the axis, in increasing order: this rank's, counted from its first; and how many
-  // each rank has.
+  // Of `rows` of the axis, in increasing order and of the host: this rank's, counted from its first;
+  // and how many each rank has.
   ListedPart listed(const torch::Tensor& rows) const;
 
  private:

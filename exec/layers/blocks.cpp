@@ -15,6 +15,7 @@
 #include "exec/layers/self_attention.h"
 #include "exec/layers/short_convolution.h"
 #include "exec/layers/vocabulary.h"
+#include "exec/on_device.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -116,7 +117,7 @@ LossRows loss_rows(const Frame& frame, const Layer& head, const Tensor& x) {
     rows = part.rows;
     loss.pass.rows = std::make_shared<ListedRows>(frame.pass.groups->tensor, part.counts);
   }
-  loss.normed = norm(frame, head, "norm", select_rows(x, rows));
+  loss.normed = norm(frame, head, "norm", select_rows(x, on_device(rows, x.device())));
   return loss;
 }
 

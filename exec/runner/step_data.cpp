@@ -19,7 +19,6 @@ void move_to(torch::Device device, WorkInput& input) {
   move(input.text_rows);
   for (auto& [edge, rows] : input.edge_rows) move(rows);
   move(input.positions);
-  move(input.loss_rows);
   move(input.labels);
 }
 
