@@ -57,6 +57,10 @@ std::vector<Case> searched_cases();
 std::vector<Case> offload_cases();
 std::vector<Case> curve_cases();
 std::vector<Case> gloo_cases();
+// One for each seed from `first` on (or from POLYPHONY_FIRST_SEED) whose draw the executor runs; of up to eight ranks.
+std::vector<Case> random_cases(std::uint64_t first, std::uint64_t count);
+// How many seeds to try: POLYPHONY_SEEDS (scripts/nightly), else so many.
+std::uint64_t seeds_asked(std::uint64_t in_ci);
 
 // A change of the language module, which then has so many experts (0: as before), that the matrix
 // pairs with every other feature (tests/exec/parity/parity_models.cpp).

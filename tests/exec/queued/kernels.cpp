@@ -12,6 +12,7 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/library.h>
 
+#include <map>
 #include <set>
 
 #include "shared/error.h"
@@ -167,6 +168,16 @@ bool waits_on_gpus(const std::string& name) {
   return names.contains(name);
 }
 
+void count_if_product(const std::string& name, const std::vector<IValue>& arguments,
+                      c10::DeviceIndex device) {
+  static const std::map<std::string, std::size_t> left{
+      {"aten::mm", 0}, {"aten::addmm", 1}, {"aten::addmm_", 1}};
+  const auto found = left.find(name);
+  if (found == left.end()) return;
+  const Tensor a = arguments[found->second].toTensor(), b = arguments[found->second + 1].toTensor();
+  count_product(device, 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.size(1)));
+}
+
 void run(const c10::OperatorHandle& op, Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const std::size_t count = schema.arguments().size();
@@ -179,6 +190,7 @@ void run(const c10::OperatorHandle& op, Stack* stack) {
     each_tensor(value, [&](const Tensor& tensor) {
       if (is_queued(tensor)) device = tensor.device().index();
     });
+  count_if_product(schema.name(), arguments, device);
   const c10::DeviceGuard guard(c10::Device(kType, device));
   const at::AutoDispatchBelowAutograd kernels_alone;
   std::vector<IValue> seen;

@@ -27,6 +27,8 @@ torch::Device queued_device(int index);
 
 struct QueuedCounts {
   std::int64_t kernels = 0;
+  std::int64_t products = 0;  // of them, of two matrices
+  double product_flops = 0;
   std::map<std::string, std::int64_t> waits;  // of the host, by what it waited for
   std::map<std::string, std::int64_t>
       unshaped;  // operators waited for because their result's shape is not known

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "exec/attention/attention_kernel.h"
 #include "tests/exec/parity/parity.h"
@@ -85,14 +84,16 @@ TEST_SUITE("queued device") {
     for (const std::vector<Case>& cases : {parity_cases(), planned_cases(), searched_cases()})
       for (const Case& c : cases)
         if (world_size(c.layout) <= 4) cheap.push_back(c);
-    const char* const asked = std::getenv("POLYPHONY_SEEDS");
-    const std::uint64_t seeds = asked == nullptr ? 20 : std::stoull(asked);
+    const std::uint64_t seeds = seeds_asked(20);
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       CAPTURE(seed);
       // 7919: prime, so that twenty in a row are spread over all
       check_all({cheap[seed * 7919 % cheap.size()]}, 10 << seed % 6, seed);
     }
     MESSAGE(seeds << " seeds over " << cheap.size() << " layouts");
+  }
+  TEST_CASE("layouts and models by chance, with late kernels, compute the reference's step") {
+    check_all(random_cases(1000000, seeds_asked(20)), 20, 6);
   }
   // Twenty minutes: scripts/nightly
   TEST_CASE("everything, with late kernels" * doctest::skip()) {

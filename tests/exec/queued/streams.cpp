@@ -182,6 +182,12 @@ void count_kernel(c10::DeviceIndex device) {
   const std::scoped_lock lock(at.mutex);
   ++at.counts.kernels;
 }
+void count_product(c10::DeviceIndex device, double flops) {
+  DeviceState& at = state(device);
+  const std::scoped_lock lock(at.mutex);
+  ++at.counts.products;
+  at.counts.product_flops += flops;
+}
 void count_wait(c10::DeviceIndex device, const std::string& what) {
   DeviceState& at = state(device);
   const std::scoped_lock lock(at.mutex);

@@ -1,0 +1,57 @@
+// Layouts and models by chance: what nobody thought of when the features' list was written.
+#include <cstdlib>
+
+#include "shared/plan/plan.h"
+#include "shared/search/draws.h"
+#include "shared/search/random_layout.h"
+#include "tests/exec/parity/parity.h"
+
+namespace polyphony::exec::testing {
+namespace {
+
+// What trains: one thing in four is out of the ordinary.
+Case draw_model(std::uint64_t seed) {
+  constexpr std::uint64_t kStream = 1 << 20;  // apart from the layout's draws
+  Draws draws(seed, kStream);
+  Case c;
+  c.drawn = seed;
+  c.diffusion = draws.chance(25);
+  c.deep = draws.chance(25);
+  c.audio = draws.chance(25);
+  if (draws.chance(25)) c.experts = 4;
+  if (draws.chance(25)) c.frozen = {ModuleKind::vision};
+  if (draws.chance(25)) (draws.chance(50) ? c.lora : c.frozen).push_back(ModuleKind::language);
+  if (draws.chance(25)) {
+    const ModelFeature feature = draws.pick(model_features());
+    if (feature.experts > 0) c.experts = feature.experts;
+    c.name = feature.name + ", ";
+    c.variant = [feature](Model& model) {
+      feature.change(model.modules[language_module(model).value]);
+    };
+  }
+  return c;
+}
+
+}  // namespace
+
+std::uint64_t seeds_asked(std::uint64_t in_ci) {
+  const char* const asked = std::getenv("POLYPHONY_SEEDS");
+  return asked == nullptr ? in_ci : std::stoull(asked);
+}
+
+std::vector<Case> random_cases(std::uint64_t first, std::uint64_t count) {
+  std::vector<Case> cases;
+  if (const char* const asked = std::getenv("POLYPHONY_FIRST_SEED")) first = std::stoull(asked);
+  for (std::uint64_t seed = first; cases.size() < count; ++seed) {
+    Case c = draw_model(seed);
+    const Scenario scenario = make_scenario(c);
+    const std::optional<Layout> layout = random_layout(scenario, seed);
+    if (!layout || check_runnable(scenario, *layout)) continue;
+    c.layout = *layout;
+    c.name = "seed " + std::to_string(seed) + ": " + c.name + brief(scenario.model, c.layout);
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+}  // namespace polyphony::exec::testing
