@@ -1,6 +1,7 @@
 #include "shared/cost/compute_time.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
@@ -45,6 +46,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
   Seconds total{}, host{}, products{}, attention{};
   const double parts = key_parts(module, context);
   bool routed = false;
+  std::vector<Seconds> times(inside.kernels.size());
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
     const Kernel kernel = masked(inside.kernels[i], module, profile.stack);
     if (profile.stack.fused_experts && between_experts(inside.kernels, i)) continue;
@@ -52,6 +54,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     const Seconds time = kernel_time(profile, kernel, context.precision) *
                          correction(profile, kernel.layer, phase) * (tail ? context.tail : 1);
     total += time;
+    times[i] = time;
     if (kernel.kind == KernelKind::gemm) products += time;
     // Forward, what attends to the last keys has no message beside it; backward, gradients still move.
     if (kernel.kind == KernelKind::attention) attention += time * (tail ? 1 - 1 / parts : 1);
@@ -75,7 +78,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
   if (routed && phase == Phase::forward && context.ep > 1 && profile.stack.one_copy &&
       !profile.counts_on_device)
     total += profile.stack.routing;
-  Seconds tensor{}, beside{}, passed{};
+  Seconds tensor{}, beside{}, passed{}, pieces{};
   const SoftwareStack& stack = profile.stack;
   const double taken = taken_by(stack, rings.tensor.nodes);
   for (const InnerCollective& collective : inside.collectives) {
@@ -83,11 +86,21 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
                        : collective.group == GroupKind::expert ? rings.expert
                                                                : rings.tensor;
+    const Seconds alone = ring_time(ring, collective.kind, collective.bytes);
+    if (!collective.beside.empty()) {  // a piece beside another's product
+      const auto [begin, end] = collective.beside;
+      const Seconds others =
+          std::accumulate(times.begin() + begin, times.begin() + end, Seconds(0));
+      const Overlap both = overlap(alone, others, taken);
+      pieces += both.exposed + both.delayed;
+      products -= std::min(products, others);
+      continue;
+    }
     Seconds& sum = collective.beside_attention ? passed
                    : !over_tensor              ? total
                    : collective.beside_weights ? beside
                                                : tensor;
-    sum += ring_time(ring, collective.kind, collective.bytes);
+    sum += alone;
   }
   if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
     Seconds weights{};
@@ -100,7 +113,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
   }
   const Overlap round = overlap(passed, attention, taken_by(stack, rings.context.nodes));
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
-  return total + beside + round.exposed + round.delayed + both.exposed + both.delayed;
+  return total + pieces + beside + round.exposed + round.delayed + both.exposed + both.delayed;
 }
 
 Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,

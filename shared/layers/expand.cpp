@@ -144,6 +144,7 @@ ChunkContext chunk_context(const Model& model, ModuleId module, int begin,
   }
   return {.tp = layout.tp,
           .sp = layout.sp,
+          .tp_pieces = layout.tp_pieces,
           .cp = layout.cp,
           .cp_attention = layout.cp_attention,
           .cp_heads =

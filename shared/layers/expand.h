@@ -35,6 +35,12 @@ struct Kernel {
   bool experts = false;  // a GEMM of experts side by side
   bool operator==(const Kernel&) const = default;
 };
+// Of an expansion's kernels, [begin, end).
+struct KernelRun {
+  std::uint32_t begin = 0, end = 0;
+  bool empty() const { return begin == end; }
+};
+
 // Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
 // all_to_all, what this rank sends, to itself included; of rows on their way back, what it
 // receives, which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks
@@ -45,6 +51,7 @@ struct InnerCollective {
   GroupKind group = GroupKind::tensor;
   bool beside_weights = false;    // a framework may run it beside the layer's weight gradients
   bool beside_attention = false;  // it runs beside the attention of the keys that came before
+  KernelRun beside{};             // it runs beside these: the product of another piece of rows
   // What is moved; how it may be scheduled does not count.
   bool operator==(const InnerCollective& other) const {
     return kind == other.kind && bytes == other.bytes && group == other.group;
@@ -63,6 +70,7 @@ inline constexpr LayerRange kAllLayers{0, 0xFFFF};
 struct ChunkContext {
   int tp = 1;
   bool sp = false;
+  int tp_pieces = 1;
   int cp = 1;
   ContextAttention cp_attention = ContextAttention::all_gather;
   int cp_heads = 0;  // 0: all of the rank's at once

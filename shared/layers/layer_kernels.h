@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "shared/layers/expand.h"
-#include "shared/layers/row_shares.h"
+#include "shared/layers/row_pieces.h"
 #include "shared/layers/rows.h"
 
 namespace polyphony {
@@ -103,6 +103,38 @@ class LayerKernels {
     if (context_.tp > 1)
       out_.collectives.push_back({kind, Bytes(bytes), GroupKind::tensor, beside_weights});
   }
+  // Rows in pieces, the collective of one beside the product of another: `product` of so many rows.
+  bool in_pieces() const { return context_.tp > 1 && context_.tp_pieces > 1; }
+  RowPieces pieces_of(std::int64_t rows) const {
+    return {{rows, sequence() ? context_.tp : 1}, context_.tp_pieces};
+  }
+  template <class Product>
+  KernelRun run_of(Product product, const RowPieces& pieces, int i) {
+    const auto begin = static_cast<std::uint32_t>(out_.kernels.size());
+    if (pieces.each(i) > 0 && pieces.full(i) > 0) product(pieces.each(i) * pieces.full(i));
+    if (pieces.rest(i) > 0) product(pieces.rest(i));
+    return {begin, static_cast<std::uint32_t>(out_.kernels.size())};
+  }
+  template <class Product>
+  void gather_pieces(std::int64_t rows, std::int64_t width, Product product) {
+    const RowPieces pieces = pieces_of(rows);
+    KernelRun before;
+    for (int i = 0; i < pieces.count(); ++i) {
+      reduce(CollectiveKind::all_gather, pieces.padded(i) * width * element());
+      out_.collectives.back().beside = before;
+      before = run_of(product, pieces, i);
+    }
+  }
+  template <class Product>
+  void sum_pieces(std::int64_t rows, std::int64_t width, bool beside_weights, Product product) {
+    const RowPieces pieces = pieces_of(rows);
+    for (int i = 0; i < pieces.count(); ++i) {
+      const KernelRun run = run_of(product, pieces, i);
+      if (i > 0) out_.collectives.back().beside = run;
+      reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+             pieces.padded(i) * width * element(), beside_weights && i + 1 == pieces.count());
+    }
+  }
   void collective(CollectiveKind kind, std::int64_t bytes, GroupKind group) {
     out_.collectives.push_back({kind, Bytes(bytes), group, false});
   }
@@ -111,17 +143,34 @@ class LayerKernels {
     return (l.rows * l.in + l.in * l.out + l.rows * l.out) * element();
   }
   void forward_column(const Linear& l) {
+    if (sequence() && in_pieces())
+      return gather_pieces(l.rows, l.in, [&](std::int64_t rows) {
+        forward_cut(of_rows(l, rows));
+        if (l.bias) passes(rows * l.out, 2, 1);  // written before the product, and read by it
+      });
     if (sequence()) gather(l.rows, l.in);
     forward_cut(l);
+  }
+  static Linear of_rows(Linear l, std::int64_t rows) {
+    l.rows = rows;
+    return l;
   }
   void forward_cut(const Linear& l) {  // addmm adds the bias
     gemm(l.rows, l.out, l.in, gemm_bytes(l) + (l.bias ? l.out * element() : 0));
     low_rank_forward(l);
   }
   void forward_row(const Linear& l) {  // the bias is added once, after the sum over ranks
-    gemm(l.rows, l.out, l.in, gemm_bytes(l));
-    low_rank_forward(l);
-    sum(l.rows, l.out);
+    if (in_pieces()) {
+      low_rank_down(l);
+      sum_pieces(l.rows, l.out, false, [&](std::int64_t rows) {
+        gemm(rows, l.out, l.in, gemm_bytes(of_rows(l, rows)));
+        low_rank_up(of_rows(l, rows));
+      });
+    } else {
+      gemm(l.rows, l.out, l.in, gemm_bytes(l));
+      low_rank_forward(l);
+      sum(l.rows, l.out);
+    }
     if (l.bias) passes(own(l.rows) * l.out, 2, 1);
   }
   void input_gradient(const Linear& l) {
@@ -130,10 +179,24 @@ class LayerKernels {
   }
   void input_gradient_column(const Linear& l) {
     if (sequence() && context_.weight_grad) gather(l.rows, l.in, true);  // for the weight gradient
+    if (in_pieces()) {
+      low_rank_below(l);
+      return sum_pieces(l.rows, l.in, true, [&](std::int64_t rows) {
+        gemm(rows, l.in, l.out, gemm_bytes(of_rows(l, rows)));
+        low_rank_input(of_rows(l, rows));
+      });
+    }
     input_gradient(l);
     sum(l.rows, l.in, true);
   }
   void input_gradient_row(const Linear& l) {
+    if (sequence() && in_pieces()) {
+      gather_pieces(l.rows, l.out, [&](std::int64_t rows) {
+        if (context_.weight_grad) passes(rows * l.out, 2, 1);  // kept whole, too
+        gemm(rows, l.in, l.out, gemm_bytes(of_rows(l, rows)));
+      });
+      return low_rank_backward(l, true);
+    }
     if (sequence()) gather(l.rows, l.out);
     input_gradient(l);
   }
@@ -153,7 +216,11 @@ class LayerKernels {
   bool norms_train() const { return context_.weight_grad && !lora(); }
 
   // shared/layers/lora_kernels.cpp
-  void low_rank_forward(const Linear& l);
+  void low_rank_forward(const Linear& l) { low_rank_down(l), low_rank_up(l); }
+  void low_rank_down(const Linear& l);   // h
+  void low_rank_up(const Linear& l);     // y
+  void low_rank_below(const Linear& l);  // g
+  void low_rank_input(const Linear& l);  // dx
   void low_rank_backward(const Linear& l, bool input_grad);
   void low_rank_weight(const Linear& l);
 

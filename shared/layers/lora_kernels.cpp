@@ -5,20 +5,35 @@
 
 namespace polyphony {
 
-void LayerKernels::low_rank_forward(const Linear& l) {
+void LayerKernels::low_rank_down(const Linear& l) {
   const std::int64_t r = l.low_rank;
   if (r == 0) return;
   gemm(l.rows, r, l.in, (l.rows * l.in + l.in * r + l.rows * r) * element());
   passes(l.rows * r, 2, 1);
+}
+
+void LayerKernels::low_rank_up(const Linear& l) {
+  const std::int64_t r = l.low_rank;
+  if (r == 0) return;
   gemm(l.rows, l.out, r, (l.rows * r + r * l.out + 2 * l.rows * l.out) * element());
 }
 
-void LayerKernels::low_rank_backward(const Linear& l, bool input_grad) {
+void LayerKernels::low_rank_below(const Linear& l) {
   const std::int64_t r = l.low_rank;
   if (r == 0) return;
   gemm(l.rows, r, l.out, (l.rows * l.out + l.out * r + l.rows * r) * element());
   passes(l.rows * r, 2, 1);
-  if (input_grad) gemm(l.rows, l.in, r, (l.rows * r + r * l.in + 2 * l.rows * l.in) * element());
+}
+
+void LayerKernels::low_rank_input(const Linear& l) {
+  const std::int64_t r = l.low_rank;
+  if (r == 0) return;
+  gemm(l.rows, l.in, r, (l.rows * r + r * l.in + 2 * l.rows * l.in) * element());
+}
+
+void LayerKernels::low_rank_backward(const Linear& l, bool input_grad) {
+  low_rank_below(l);
+  if (input_grad) low_rank_input(l);
 }
 
 void LayerKernels::low_rank_weight(const Linear& l) {

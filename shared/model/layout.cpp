@@ -192,6 +192,7 @@ const char* brief_name(Placement placement) {
 std::string describe(const ModuleLayout& layout) {
   std::string text = "TP" + std::to_string(layout.tp);
   if (layout.sp) text += " SP";
+  if (layout.tp_pieces > 1) text += " in " + std::to_string(layout.tp_pieces) + " pieces";
   if (layout.cp > 1) text += " CP" + std::to_string(layout.cp);
   if (layout.cp > 1 && layout.tokens != TokenAssignment::contiguous)
     text += std::string(" ") + name(layout.tokens);
@@ -217,6 +218,7 @@ std::string describe(const ModuleLayout& layout) {
 
 std::string brief(const ModuleLayout& layout) {
   std::string text = "TP" + std::to_string(layout.tp) + (layout.sp ? "s" : "");
+  if (layout.tp_pieces > 1) text += "/" + std::to_string(layout.tp_pieces);
   const auto add = [&](const char* what, int size) {
     if (size > 1) text += what + std::to_string(size);
   };

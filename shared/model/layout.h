@@ -111,6 +111,9 @@ struct ModuleLayout {
   int vpp = 1;
   int ep = 1;
   bool sp = false;  // sequence parallelism over the tp ranks
+  // Rows of a matrix product of the tp ranks, and of the collective before or after it, in so many pieces: the
+  // collective of one beside the product of the next (shared/layers/row_pieces.h).
+  int tp_pieces = 1;
   Shard shard = Shard::none;
   int shard_ranks = 0;  // HSDP: ranks a shard group spans; 0: the whole dp group
   Recompute recompute = Recompute::none;

@@ -121,6 +121,17 @@ Verdict check_recompute(const Module& module, const ModuleLayout& layout) {
   return {};
 }
 
+Verdict check_pieces(const Module& module, const ModuleLayout& layout) {
+  if (layout.tp_pieces == 1) return {};
+  const std::string what = module.name + ": tp_pieces " + number(layout.tp_pieces);
+  if (layout.tp_pieces < 1) return refuse(what + " must be at least 1");
+  if (layout.tp == 1)
+    return refuse(what + " is for products of tensor-parallel ranks, tp over 1; leave it out");
+  if (module.abstract.is)
+    return refuse(what + " cuts products that layer_times have whole; leave it out");
+  return {};
+}
+
 // Of a homogeneous layout's one grid the language module takes its part, the others none.
 Verdict check_head_groups(const Module& module, const ModuleLayout& layout) {
   if (layout.cp_heads == 0 || module.kind != ModuleKind::language) return {};
@@ -174,6 +185,7 @@ Verdict check_grid(const Module& module, const ModuleLayout& layout) {
   if (layout.row_split < 0 || layout.cp_heads < 0)
     return refuse(module.name + ": row_split and cp_heads must be at least 0");
   if (Verdict verdict = check_head_groups(module, layout)) return verdict;
+  if (Verdict verdict = check_pieces(module, layout)) return verdict;
   if (Verdict verdict = check_expert_parallel(module, layout)) return verdict;
   if (Verdict verdict = check_sharding(module, layout)) return verdict;
   return check_recompute(module, layout);

@@ -37,12 +37,12 @@ auto fields(const Model& value) {
   return std::tie(modules, edges);
 }
 auto fields(const ModuleLayout& value) {
-  const auto& [tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
+  const auto& [tp, cp, pp, vpp, ep, sp, tp_pieces, shard, shard_ranks, recompute, recompute_blocks,
                offload_activations, expert_tp, tokens, cp_attention, cp_heads, row_split, spread,
                first_rank, ranks, blocks, ahead, item_cost, sub_microbatch, stage_costs] = value;
-  return std::tie(tp, cp, pp, vpp, ep, sp, shard, shard_ranks, recompute, recompute_blocks,
-                  offload_activations, expert_tp, tokens, cp_attention, cp_heads, row_split, spread,
-                  first_rank, ranks, blocks, ahead, sub_microbatch);
+  return std::tie(tp, cp, pp, vpp, ep, sp, tp_pieces, shard, shard_ranks, recompute,
+                  recompute_blocks, offload_activations, expert_tp, tokens, cp_attention, cp_heads,
+                  row_split, spread, first_rank, ranks, blocks, ahead, sub_microbatch);
 }
 auto fields(const Turn& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;

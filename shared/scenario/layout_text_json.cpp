@@ -39,6 +39,7 @@ Json grid_json(const ModuleLayout& grid) {
   if (grid.vpp != 1) json["vpp"] = grid.vpp;
   if (grid.ep != 1) json["ep"] = grid.ep;
   if (grid.sp) json["sp"] = true;
+  if (grid.tp_pieces != 1) json["tp_pieces"] = grid.tp_pieces;
   json["shard"] = name(grid.shard);
   if (grid.shard_ranks != 0) json["shard_ranks"] = grid.shard_ranks;
   json["recompute"] = name(grid.recompute);

@@ -134,6 +134,9 @@ const ObjectForm& grid_form() {
        {"vpp", degree, "chunks per pipeline stage"},
        {"ep", degree, "expert parallel ranks"},
        {"sp", boolean_form(), "sequence parallelism over the tp ranks"},
+       {"tp_pieces", integer_form(1, kMostRanks),
+        "pieces of a tensor-parallel product's rows, the collective of one beside the product of "
+        "the next"},
        {"shard", choice_form(enum_names<Shard>()), "what is sharded over the data-parallel ranks"},
        {"shard_ranks", integer_form(0, kMostRanks),
         "ranks a shard group spans; 0: all data-parallel ranks"},

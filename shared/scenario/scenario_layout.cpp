@@ -79,6 +79,7 @@ ModuleLayout read_grid(const JsonValue& value) {
   value.read("vpp", grid.vpp);
   value.read("ep", grid.ep);
   value.read("sp", grid.sp);
+  value.read("tp_pieces", grid.tp_pieces);
   if (value.has("shard")) grid.shard = enum_named<Shard>(value.at("shard").text());
   value.read("shard_ranks", grid.shard_ranks);
   if (value.has("recompute")) grid.recompute = enum_named<Recompute>(value.at("recompute").text());

@@ -22,6 +22,7 @@ ModuleLayout LayerCut::grid() const {
   grid.ep = ep;
   grid.expert_tp = expert_tp;
   grid.sp = sp;
+  grid.tp_pieces = tp_pieces;
   grid.recompute = recompute;
   grid.cp_attention = cp_attention;
   grid.cp_heads = cp_heads;
@@ -30,8 +31,8 @@ ModuleLayout LayerCut::grid() const {
 }
 
 void LayerCut::add_to(Key& key) const {
-  key.insert(key.end(), {tp, cp, ep, expert_tp, static_cast<int>(sp), static_cast<int>(recompute),
-                         static_cast<int>(cp_attention), cp_heads});
+  key.insert(key.end(), {tp, cp, ep, expert_tp, static_cast<int>(sp), tp_pieces,
+                         static_cast<int>(recompute), static_cast<int>(cp_attention), cp_heads});
 }
 
 LayerRange recomputed_range(const ModuleLayout& layout) {

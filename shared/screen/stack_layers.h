@@ -22,6 +22,7 @@ struct LayerCut {
         ep(grid.ep),
         expert_tp(grid.experts_tp()),
         sp(grid.sp && grid.tp > 1),
+        tp_pieces(grid.tp_pieces),
         recompute(grid.recompute),
         cp_attention(grid.cp_attention),
         cp_heads(grid.cp_heads) {}
@@ -30,6 +31,7 @@ struct LayerCut {
 
   int tp, cp, ep, expert_tp;
   bool sp;
+  int tp_pieces;
   Recompute recompute;
   ContextAttention cp_attention;
   int cp_heads;

@@ -16,6 +16,7 @@ void copy_grid(const ModuleLayout& from, ModuleLayout& to) {
   to.pp = from.pp;
   to.vpp = from.vpp;
   to.sp = from.sp;
+  to.tp_pieces = from.tp_pieces;
   to.shard = from.shard;
   to.shard_ranks = from.shard_ranks;
   to.tokens = from.tokens;
@@ -31,7 +32,7 @@ bool mend(ModuleLayout& grid) {
     return false;
   const int stages = grid.pp * grid.vpp;
   if (static_cast<int>(grid.blocks.size()) != stages) grid.blocks.clear();
-  if (grid.tp == 1) grid.sp = false;
+  if (grid.tp == 1) grid.sp = false, grid.tp_pieces = 1;
   if (!grid.sp && grid.expert_tp == 1) grid.expert_tp = 0;
   if (grid.cp == 1) grid.tokens = TokenAssignment::contiguous;
   if (grid.cp == 1) grid.cp_attention = ContextAttention::all_gather;

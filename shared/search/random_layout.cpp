@@ -25,15 +25,18 @@ class Drawn {
 
   Layout run() {
     share_ranks();
-    for (const std::size_t group : order_) {
+    for (const std::size_t group : order_)
       for (const std::size_t m : groups_[group]) draw_grid(m);
-    }
     if (layout_.placement == Placement::homogeneous) one_grid();
     follow_owners();
     draw_works();
     if (layout_.placement != Placement::homogeneous && draws_.chance(25))
       layout_.bridge = Bridge::leader;
     draw_head_groups();
+    const auto measured = [](const Module& module) { return module.abstract.is; };
+    const int pieces = draws_.chance(20) ? 2 + draws_.below(3) : 1;
+    for (ModuleLayout& to : layout_.modules)
+      if (to.tp > 1 && std::ranges::none_of(model_.modules, measured)) to.tp_pieces = pieces;
     return layout_;
   }
 

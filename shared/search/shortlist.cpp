@@ -10,9 +10,10 @@ namespace {
 
 auto key_of(const ModuleLayout& grid) {
   return std::tuple(grid.tp * grid.cp * grid.pp * grid.vpp, grid.pp, grid.vpp, grid.tp, grid.cp,
-                    grid.ep, grid.expert_tp, grid.sp, grid.recompute, grid.shard, grid.shard_ranks,
-                    grid.tokens, grid.cp_attention, grid.cp_heads, grid.row_split, grid.spread,
-                    grid.first_rank, grid.ranks, grid.recompute_blocks, grid.blocks, grid.ahead);
+                    grid.ep, grid.expert_tp, grid.sp, grid.tp_pieces, grid.recompute, grid.shard,
+                    grid.shard_ranks, grid.tokens, grid.cp_attention, grid.cp_heads, grid.row_split,
+                    grid.spread, grid.first_rank, grid.ranks, grid.recompute_blocks, grid.blocks,
+                    grid.ahead);
 }
 
 }  // namespace

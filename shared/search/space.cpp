@@ -263,7 +263,7 @@ Layout at_rest(const Scenario& scenario, Layout layout) {
   for (std::size_t m = 0; m < layout.modules.size(); ++m) {
     ModuleLayout& grid = layout.modules[m];
     const int copies = grid.dp() * grid.cp;
-    if (grid.tp == 1) grid.sp = false;
+    if (grid.tp == 1) grid.sp = false, grid.tp_pieces = 1;
     if (grid.expert_tp == grid.tp) grid.expert_tp = 0;
     if (copies == 1) grid.shard = Shard::none;
     if (grid.shard == Shard::none || grid.shard_ranks == copies) grid.shard_ranks = 0;

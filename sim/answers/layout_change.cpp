@@ -58,6 +58,7 @@ void add_grid(const std::string& whose, bool experts, const ModuleLayout& from,
   words.add(whose + "ranks", from.ranks, to.ranks);
   words.add(whose + "TP", from.tp, to.tp);
   words.add(whose + "sequence parallelism", from.sp, to.sp);
+  words.add(whose + "TP pieces", from.tp_pieces, to.tp_pieces);
   words.add(whose + "CP", from.cp, to.cp);
   if (from.cp > 1 && to.cp > 1) words.add(whose + "tokens", from.tokens, to.tokens);
   if (from.cp > 1 && to.cp > 1)

@@ -76,6 +76,7 @@ void add_layout(const Model& model, const Layout& layout, Row& row) {
     add(module + "ep", grid.ep);
     add(module + "expert_tp", grid.experts_tp());
     add(module + "sp", grid.sp);
+    add(module + "tp_pieces", grid.tp_pieces);
     add(module + "shard", name(grid.shard));
     add(module + "shard_ranks", grid.shard_ranks);
     add(module + "recompute", name(grid.recompute));

@@ -26,6 +26,7 @@ void visit_grid(Grid& grid, Visit visit) {
   visit(grid.vpp);
   visit(grid.ep);
   visit(grid.sp);
+  visit(grid.tp_pieces);
   visit(grid.shard);
   visit(grid.shard_ranks);
   visit(grid.recompute);

@@ -55,6 +55,7 @@ TEST_CASE("random layouts: legal, the same again, of every coordinate") {
   features["ep"] = any_grid([](const Grid& g) { return g.ep > 1; });
   features["expert_tp"] = any_grid([](const Grid& g) { return g.expert_tp == 1; });
   features["sp"] = any_grid([](const Grid& g) { return g.sp; });
+  features["tp_pieces"] = any_grid([](const Grid& g) { return g.tp_pieces > 1; });
   features["shard_ranks"] = any_grid([](const Grid& g) { return g.shard_ranks > 1; });
   features["fully sharded"] = any_grid([](const Grid& g) { return g.shard == Shard::full; });
   features["range"] = any_grid([](const Grid& g) { return !g.recompute_blocks.empty(); });
