@@ -1,5 +1,8 @@
 #include "exec/runner/step_data.h"
 
+#include <c10/core/StreamGuard.h>
+
+#include "exec/on_device.h"
 #include "exec/runner/chunk_set.h"
 #include "shared/error.h"
 
@@ -9,7 +12,7 @@ namespace {
 
 void move_to(torch::Device device, WorkInput& input) {
   const auto move = [&](torch::Tensor& tensor) {
-    if (tensor.defined()) tensor = tensor.to(device);
+    if (tensor.defined()) tensor = on_device(tensor, device);
   };
   move(input.patches);
   move(input.frames);
@@ -126,6 +129,13 @@ WholeStep StepPlanner::whole_of(std::uint64_t step) const {
   return {std::move(program), std::move(record)};
 }
 
+StepLoader::StepLoader(const StepPlanner& planner, const Dataset& dataset, std::uint64_t seed,
+                       Rank rank, torch::Device device)
+    : planner_(planner), dataset_(dataset), seed_(seed), rank_(rank), device_(device) {
+  if (!device.is_cpu())
+    stream_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
+}
+
 StepLoader::~StepLoader() { finish(); }
 
 void StepLoader::finish() {
@@ -134,7 +144,18 @@ void StepLoader::finish() {
 
 StepData StepLoader::filled(std::uint64_t step, const StepPart& part, Program program) const {
   StepData data{step, part.whole, false, std::move(program), {}};
-  data.inputs = pack_inputs(data.program, rank_, dataset_, {seed_, step}, device_);
+  const auto pack = [&] {
+    data.inputs = pack_inputs(data.program, rank_, dataset_, {seed_, step}, device_);
+  };
+  if (!stream_) {
+    pack();
+    return data;
+  }
+  const c10::StreamGuard apart(*stream_);
+  pack();
+  c10::Event copied(device_.type());
+  copied.record(*stream_);
+  copied.synchronize();
   return data;
 }
 

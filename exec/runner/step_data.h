@@ -2,6 +2,8 @@
 // rank runs. Made ahead of time on a thread of its own while the step before trains.
 #pragma once
 
+#include <c10/core/Stream.h>
+
 #include <cstdint>
 #include <future>
 #include <map>
@@ -82,7 +84,7 @@ struct StepData {
 
 // Packs what the rank's compute ops read: pixels where it embeds patches, tokens and labels where
 // it runs the language module, latents where a diffusion module begins or ends. Tensors are on
-// `device`.
+// `device`, queued on its current stream.
 std::map<WorkId, WorkInput> pack_inputs(const Program& program, Rank rank, const Dataset& dataset,
                                         Draw draw, torch::Device device = torch::kCPU);
 
@@ -90,11 +92,10 @@ class StepLoader {
  public:
   // All arguments must outlive the loader. `seed`: of what a step draws.
   StepLoader(const StepPlanner& planner, const Dataset& dataset, std::uint64_t seed, Rank rank,
-             torch::Device device)
-      : planner_(planner), dataset_(dataset), seed_(seed), rank_(rank), device_(device) {}
+             torch::Device device);
   ~StepLoader();
 
-  // The data of `step`; starts loading step + 1 before it returns. What loading threw is thrown
+  // The data of `step`, there for any stream; starts loading step + 1 before it returns. What loading threw is thrown
   // here. Live: a step that may be late is also loaded as if it were.
   StepData take(std::uint64_t step);
   // Waits for what is being loaded.
@@ -110,6 +111,7 @@ class StepLoader {
   std::uint64_t seed_;
   Rank rank_;
   torch::Device device_;
+  std::optional<c10::Stream> stream_;  // a device's, so that copies are not behind what it computes
   std::uint64_t ahead_step_ = 0;
   std::future<StepData> ahead_;
 };

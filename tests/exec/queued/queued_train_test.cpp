@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include <future>
 #include <sstream>
 
 #include "exec/runner/runner.h"
@@ -92,6 +93,31 @@ TEST_SUITE("queued device") {
     CHECK(behind.result.memory->used > Bytes(0));
     CHECK(behind.result.memory->held >= behind.result.memory->used);
     CHECK_FALSE(here.result.memory);
+  }
+
+  TEST_CASE("a step's data comes while the device still computes") {
+    const Case c = parity_cases().front();
+    REQUIRE(world_size(c.layout) == 1);
+    const Scenario scenario = make_scenario(c);
+    const auto dataset = make_dataset(c, scenario);
+    const Plan plan = make_plan(scenario, c.layout);
+    const torch::Device device = queued_device(0);
+    exec::run_in_process(1, [&](Transport& transport) {
+      const StepPlanner planner(transport, scenario, c.layout, plan, *dataset, Planner::each);
+      StepLoader loader(planner, *dataset, 1, Rank(0), device);
+      std::promise<void> done;
+      queue_on_current(device, [computed = done.get_future().share()] { computed.wait(); });
+      std::future<StepData> coming = std::async(std::launch::async, [&] { return loader.take(0); });
+      CHECK(coming.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+      done.set_value();
+      const StepData data = coming.get();
+      loader.finish();
+      const auto here = pack_inputs(data.program, Rank(0), *dataset, {1, 0});
+      for (const auto& [work, input] : data.inputs) {
+        CHECK(input.labels.cpu().equal(here.at(work).labels));
+        CHECK(input.patches.cpu().equal(here.at(work).patches));
+      }
+    });
   }
 
   TEST_CASE("a step whose numbers are not finite changes nothing, though the next one is queued") {
