@@ -15,16 +15,24 @@ Case draw_model(std::uint64_t seed) {
   Draws draws(seed, kStream);
   Case c;
   c.drawn = seed;
-  c.diffusion = draws.chance(25);
-  c.deep = draws.chance(25);
-  c.audio = draws.chance(25);
-  if (draws.chance(25)) c.experts = 4;
-  if (draws.chance(25)) c.frozen = {ModuleKind::vision};
-  if (draws.chance(25)) (draws.chance(50) ? c.lora : c.frozen).push_back(ModuleKind::language);
+  const auto also = [&](const char* what) {
+    const bool drawn = draws.chance(25);
+    if (drawn) c.name += std::string(what) + ", ";
+    return drawn;
+  };
+  c.diffusion = also("diffusion");
+  c.deep = also("deepstack");
+  c.audio = also("audio");
+  if (also("experts")) c.experts = 4;
+  if (also("vision frozen")) c.frozen = {ModuleKind::vision};
+  if (also("language lora"))
+    c.lora = {ModuleKind::language};
+  else if (also("language frozen"))
+    c.frozen.push_back(ModuleKind::language);
   if (draws.chance(25)) {
     const ModelFeature feature = draws.pick(model_features());
     if (feature.experts > 0) c.experts = feature.experts;
-    c.name = feature.name + ", ";
+    c.name += feature.name + ", ";
     c.variant = [feature](Model& model) {
       feature.change(model.modules[language_module(model).value]);
     };
