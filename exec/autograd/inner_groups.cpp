@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "exec/autograd/beside.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -34,11 +35,23 @@ void InnerGroup::note(CollectiveKind kind, const torch::Tensor& tensor) {
       {kind, Bytes(tensor.numel() * static_cast<std::int64_t>(tensor.element_size())), kind_});
 }
 
+template <class Alone, class Queued>
+void InnerGroup::run(const torch::Tensor& moved, const BesideIt& beside, Alone alone,
+                     Queued queued) {
+  if (!beside) return alone();
+  if (!moved.is_cpu()) return queued();
+  Beside collective(moved.device());
+  collective.start(alone);
+  beside();
+  collective.wait();
+}
+
 void InnerGroup::all_reduce(torch::Tensor& tensor, Reduction reduction, const BesideIt& beside) {
   if (size() == 1) return beside ? beside() : void();
   POLYPHONY_CHECK(tensor.is_contiguous(), tensor.sizes());
-  beside ? communicator_->all_reduce_beside(tensor, reduction, beside)
-         : communicator_->all_reduce(tensor, reduction);
+  run(
+      tensor, beside, [&] { communicator_->all_reduce(tensor, reduction); },
+      [&] { communicator_->all_reduce_beside(tensor, reduction, beside); });
   note(reduction == Reduction::sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
        tensor);
 }
@@ -62,10 +75,30 @@ torch::Tensor InnerGroup::reduce_scatter(const torch::Tensor& all,
   }
   const torch::Tensor whole = all.contiguous();
   torch::Tensor mine = empty_rows(whole, rows[static_cast<std::size_t>(index())]);
-  beside ? communicator_->reduce_scatter_beside(whole, mine, elements(whole, rows), beside)
-         : communicator_->reduce_scatter(whole, mine, elements(whole, rows));
+  const std::vector<std::int64_t> counts = elements(whole, rows);
+  run(
+      whole, beside, [&] { communicator_->reduce_scatter(whole, mine, counts); },
+      [&] { communicator_->reduce_scatter_beside(whole, mine, counts, beside); });
   note(CollectiveKind::reduce_scatter, whole);
   return mine;
+}
+
+void InnerGroup::all_gather_into(const torch::Tensor& mine, torch::Tensor& all,
+                                 const BesideIt& beside) {
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), mine.numel());
+  run(
+      mine, beside, [&] { communicator_->all_gather(mine, all, counts); },
+      [&] { communicator_->all_gather_beside(mine, all, counts, beside); });
+  note(CollectiveKind::all_gather, all);
+}
+
+void InnerGroup::reduce_scatter_into(const torch::Tensor& all, torch::Tensor& mine,
+                                     const BesideIt& beside) {
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), mine.numel());
+  run(
+      all, beside, [&] { communicator_->reduce_scatter(all, mine, counts); },
+      [&] { communicator_->reduce_scatter_beside(all, mine, counts, beside); });
+  note(CollectiveKind::reduce_scatter, all);
 }
 
 torch::Tensor InnerGroup::all_to_all(const torch::Tensor& send,

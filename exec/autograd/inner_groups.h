@@ -33,7 +33,8 @@ class InnerGroup {
   int size() const { return communicator_ == nullptr ? 1 : communicator_->size(); }
   int index() const { return communicator_ == nullptr ? 0 : communicator_->index(); }
 
-  // `beside`: what a device does meanwhile (Communicator); done when these return, like their own part.
+  // `beside`: what is done meanwhile, here on CPUs (the collective has a second thread), queued on a device
+  // (Communicator); done, or queued, when these return, like their own part. It must not touch their tensors.
   using BesideIt = std::function<void()>;
   void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum,
                   const BesideIt& beside = {});
@@ -42,6 +43,9 @@ class InnerGroup {
   // all [Σ rows, …] -> the sum over members of their rows for this one
   torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows,
                                const BesideIt& beside = {});
+  // Of equal parts, where they are to be: all [members, …] of mine […], or mine of all.
+  void all_gather_into(const torch::Tensor& mine, torch::Tensor& all, const BesideIt& beside);
+  void reduce_scatter_into(const torch::Tensor& all, torch::Tensor& mine, const BesideIt& beside);
   // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
   // what it moves must not depend on who sends how much to whom (shared/layers/expand.h).
   torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
@@ -58,6 +62,8 @@ class InnerGroup {
   torch::Tensor arrived(const OnTheWay& copy) const;
 
  private:
+  template <class Alone, class Queued>
+  void run(const torch::Tensor& moved, const BesideIt& beside, Alone alone, Queued queued);
   void note(CollectiveKind kind, const torch::Tensor& tensor);
   GroupKind kind_;
   Communicator* communicator_;

@@ -1,8 +1,11 @@
 #include "exec/autograd/linear.h"
 
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "exec/autograd/lora.h"
+#include "exec/autograd/pieced_product.h"
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
 
@@ -41,6 +44,13 @@ struct LinearCall : torch::CustomClassHolder {
   LinearCall(Kind kind_, const Pass& pass_, LocalParameter* weight_, LocalParameter* bias_)
       : kind(kind_), pass(pass_), weight(weight_), bias(bias_) {}
   bool gathers_input() const { return kind == Kind::column && pass.rows != nullptr; }
+  // `rows`: all, or, where they are shared, not asked.
+  std::optional<PiecedProduct> pieced(const Tensor& rows) const {
+    InnerGroup& group = pass.groups->tensor;
+    const auto* run = dynamic_cast<const SequenceRows*>(pass.rows.get());
+    if (pass.pieces == 1 || group.size() == 1 || (pass.rows && run == nullptr)) return {};
+    return PiecedProduct(group, run ? run->rows() : rows.size(0), run != nullptr, pass.pieces);
+  }
   // For the weight part: of the matrix or of the low-rank pair beside it.
   bool wants_input() const { return weight->grad.defined() || weight->lora_a; }
 };
@@ -66,8 +76,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
                         const c10::intrusive_ptr<LinearCall>& call) {
     save_call(context, call);
     if (call->wants_input() && !call->again) call->x = x.detach();
-    const Tensor& weight = call->weight->value;
     const bool row = call->kind == LinearCall::Kind::row;
+    if (call->gathers_input() || row)
+      if (const auto pieced = call->pieced(x))
+        return row ? summed(*call, *pieced, x) : gathered(*call, *pieced, x);
+    const Tensor& weight = call->weight->value;
     const Tensor all = call->gathers_input() ? call->pass.rows->all(x) : x;
     Tensor y = call->bias != nullptr && !row ? at::addmm(call->bias->value, all, weight.t())
                                              : at::mm(all, weight.t());
@@ -84,34 +97,90 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = saved_call<LinearCall>(context);
     const RowExchange* rows = call->pass.rows.get();
+    const bool column = call->kind == LinearCall::Kind::column;
+    const bool gathers = rows != nullptr && call->kind == LinearCall::Kind::row;
+    const bool wants_dx = context->needs_input_grad(0);
     const Tensor& dy = gradients[0];
-    const Tensor all_dy = rows && call->kind == LinearCall::Kind::row ? rows->all(dy) : dy;
+    const auto pieced = gathers || (column && wants_dx) ? call->pieced(dy) : std::nullopt;
+    Tensor dx, all_dy = dy;
+    if (gathers && pieced)
+      std::tie(all_dy, dx) = gathered_backward(*call, *pieced, dy, wants_dx);
+    else if (gathers)
+      all_dy = rows->all(dy);
     Tensor x = std::move(call->x);
     if (call->again && call->wants_input()) x = call->again->output();
     if (call->gathers_input() && x.defined()) x = rows->all(x);
-    Tensor dx;
-    if (context->needs_input_grad(0)) {
-      dx = at::mm(all_dy, call->weight->value);
-    }
-    if (call->weight->lora_a)
+    if (wants_dx && !pieced) dx = at::mm(all_dy, call->weight->value);
+    std::vector<Term> terms{{dy, call->weight->value}};
+    if (call->weight->lora_a && column && pieced) {
+      terms.push_back({low_rank_gradient(*call->weight, dy), call->weight->lora_a->value});
+      queue_low_rank(call->pass, *call->weight, x, std::move(call->h), dy, terms.back().x);
+    } else if (call->weight->lora_a) {
       low_rank_backward(call->pass, *call->weight, x, std::move(call->h), all_dy, dx);
+    }
     // Own rows are a run of the gathered ones, which stay: as a view, nothing stays beside them.
     const auto* run = dynamic_cast<const SequenceRows*>(rows);
-    const bool gathered = run != nullptr && call->kind == LinearCall::Kind::row;
-    const Tensor bias_dy = call->bias == nullptr ? Tensor() : gathered ? run->part(all_dy) : dy;
+    const bool part = run != nullptr && gathers && all_dy.defined();
+    const Tensor bias_dy = call->bias == nullptr ? Tensor() : part ? run->part(all_dy) : dy;
     // On a device beside the sum of dx over the ranks; elsewhere after it, when the whole dx is gone.
     const InnerGroup::BesideIt weight_part = [&] {
       queue_linear(call->pass, call->weight, call->bias, std::move(x), all_dy, bias_dy);
     };
-    const bool sums = dx.defined() && call->kind == LinearCall::Kind::column;
-    const bool at_once = sums && !dx.is_cpu();
+    const bool sums = wants_dx && column, at_once = sums && !dy.is_cpu();
     const InnerGroup::BesideIt beside = at_once ? weight_part : InnerGroup::BesideIt();
-    if (sums && rows != nullptr)
+    if (sums && pieced)
+      dx = pieced->summed(terms, beside);
+    else if (sums && rows != nullptr)
       dx = rows->own_beside(dx, beside);
     else if (sums)
       call->pass.groups->tensor.all_reduce(dx, Reduction::sum, beside);
     if (!at_once) weight_part();
     return {dx, Tensor(), Tensor()};
+  }
+
+ private:
+  // y of a row-parallel layer.
+  static Tensor summed(LinearCall& call, const PiecedProduct& pieced, const Tensor& x) {
+    const LocalParameter& weight = *call.weight;
+    std::vector<Term> terms{{x, weight.value.t()}};
+    if (weight.lora_a) {
+      call.h = at::mm(x, weight.lora_a->value.t()).mul_(weight.lora_scale);
+      terms.push_back({call.h, weight.lora_b->value.t()});
+    }
+    Tensor y = pieced.summed(terms);
+    if (call.bias != nullptr) y.add_(call.bias->value);
+    return y;
+  }
+  // y of a column-parallel layer whose rows are shared.
+  static Tensor gathered(LinearCall& call, const PiecedProduct& pieced, const Tensor& x) {
+    const LocalParameter& weight = *call.weight;
+    Tensor y = at::empty({pieced.rows(), weight.value.size(0)}, x.options());
+    if (weight.lora_a)
+      call.h = at::empty({pieced.rows(), weight.lora_a->value.size(0)}, x.options());
+    pieced.gathered(x, [&](const RowBlock& block, const Tensor& rows) {
+      Tensor out = pieced.of_all(y, block);
+      multiply(out, rows, weight.value.t());
+      if (call.bias != nullptr) out.add_(call.bias->value);
+      if (!weight.lora_a) return;
+      Tensor h = pieced.of_all(call.h, block);
+      multiply(h, rows, weight.lora_a->value.t());
+      multiply(out, h.mul_(weight.lora_scale), weight.lora_b->value.t(), true);
+    });
+    return y;
+  }
+  // Of a row-parallel layer whose rows are shared: all rows of dy for the weight part, if it is wanted, and dx.
+  static std::pair<Tensor, Tensor> gathered_backward(const LinearCall& call,
+                                                     const PiecedProduct& pieced, const Tensor& dy,
+                                                     bool wants_dx) {
+    const Tensor& weight = call.weight->value;
+    Tensor all, dx;
+    if (call.wants_input()) all = at::empty({pieced.rows(), weight.size(0)}, dy.options());
+    if (wants_dx) dx = at::empty({pieced.rows(), weight.size(1)}, dy.options());
+    pieced.gathered(dy, [&](const RowBlock& block, const Tensor& rows) {
+      if (all.defined()) pieced.of_all(all, block).copy_(rows);
+      if (wants_dx) multiply(pieced.of_all(dx, block), rows, weight);
+    });
+    return {all, dx};
   }
 };
 

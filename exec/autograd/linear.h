@@ -41,6 +41,7 @@ struct Pass {
                          // differentiable input are recorded too
   std::shared_ptr<const RowExchange> rows = nullptr;  // null: every rank has every row
   double norm_epsilon = kNormEpsilon;                 // Module::norm_epsilon
+  int pieces = 1;                                     // ModuleLayout::tp_pieces
   // For a layer with this weight: does not require grad when the layer trains nothing.
   torch::Tensor anchor_of(const LocalParameter& weight) const {
     return weight.grad.defined() || weight.lora_a ? anchor : anchor.detach();

@@ -9,7 +9,11 @@ namespace polyphony::exec {
 
 // Adds to y, and returns h for the backward.
 torch::Tensor add_low_rank(const LocalParameter& weight, const torch::Tensor& x, torch::Tensor& y);
-// Adds to dx unless that is undefined.
+// Its parts: g; what the weight part adds to dA and dB.
+torch::Tensor low_rank_gradient(const LocalParameter& weight, const torch::Tensor& dy);
+void queue_low_rank(const Pass& pass, const LocalParameter& weight, torch::Tensor x,
+                    torch::Tensor h, const torch::Tensor& dy, torch::Tensor g);
+// Both. Adds to dx unless that is undefined.
 void low_rank_backward(const Pass& pass, const LocalParameter& weight, torch::Tensor x,
                        torch::Tensor h, const torch::Tensor& dy, torch::Tensor& dx);
 

@@ -12,15 +12,14 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-namespace {
-
-// x followed by zero rows.
 Tensor padded_to(const Tensor& x, std::int64_t rows) {
   return x.size(0) == rows ? x : at::constant_pad_nd(x, {0, 0, 0, rows - x.size(0)});
 }
 Tensor first_rows(const Tensor& x, std::int64_t rows) {
   return x.size(0) == rows ? x : x.narrow(0, 0, rows);
 }
+
+namespace {
 
 struct RowsCall : torch::CustomClassHolder {
   std::shared_ptr<const RowExchange> rows;

@@ -103,6 +103,10 @@ class WholeRows : public RowExchange {
   InnerGroup& group_;
 };
 
+// x followed by zero rows; the first of them.
+torch::Tensor padded_to(const torch::Tensor& x, std::int64_t rows);
+torch::Tensor first_rows(const torch::Tensor& x, std::int64_t rows);
+
 // own() and all() as nodes of the graph; the backward of one is the other.
 torch::Tensor own_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& all);
 torch::Tensor all_rows(const std::shared_ptr<const RowExchange>& rows, const torch::Tensor& own);

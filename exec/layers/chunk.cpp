@@ -113,7 +113,7 @@ struct Chunk::Impl {
     std::shared_ptr<const SequenceRows> own;
     if (options.sequence_parallel && groups.tensor.size() > 1)
       own = std::make_shared<SequenceRows>(groups.tensor, sequence_length(module, data));
-    const Pass pass{&groups, queue, anchor, own, module.norm_epsilon};
+    const Pass pass{&groups, queue, anchor, own, module.norm_epsilon, options.tp_pieces};
     return {
         module,
         data,

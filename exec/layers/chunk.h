@@ -37,6 +37,7 @@ struct ChunkOptions {
   bool input_grad = true;  // the backward returns the gradients of the boundary inputs
   bool edge_grad = true;   // those of inputs over model edges among them
   bool sequence_parallel = false;
+  int tp_pieces = 1;  // ModuleLayout
   AttentionWay attention;
   int expert_tp = 0;                   // tensor-parallel ranks that cut one expert: 1, or 0 for all
   std::vector<int> input_edges = {0};  // of the inputs that come over model edges, in order

@@ -74,9 +74,10 @@ std::shared_ptr<const RowExchange> exchange(const Frame& frame, const Source& so
 // fc1 of the joined rows.
 Tensor inner(const Frame& frame, const Layer& layer, const Tensor& x, const Source& source) {
   LocalParameter *weight = layer.at("fc1.weight"), *bias = layer.at("fc1.bias");
-  if (source.merged == 1) return column_linear(frame.pass, x, weight, bias);
-  if (!frame.own) return column_linear(frame.pass, joined(source, x), weight, bias);
   Pass gathers = frame.pass;
+  gathers.pieces = 1;  // rows that are merged move whole
+  if (source.merged == 1) return column_linear(gathers, x, weight, bias);
+  if (!frame.own) return column_linear(gathers, joined(source, x), weight, bias);
   gathers.rows = exchange(frame, source);
   return column_linear(gathers, x, weight, bias);
 }

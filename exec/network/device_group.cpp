@@ -88,17 +88,23 @@ void DeviceGroup::add_in_order(Tensor piece) {
 }
 
 void DeviceGroup::all_gather(const Tensor& mine, Tensor& all, const Counts& counts) {
+  all_gather_beside(mine, all, counts, {});
+}
+
+void DeviceGroup::all_gather_beside(const Tensor& mine, Tensor& all, const Counts& counts,
+                                    const Beside& beside) {
   Tensor from = flat(mine, name_), to = flat(all, name_);
-  if (to.numel() == 0) return;
+  if (to.numel() == 0) return order({}, beside);
   const torch::NoGradGuard no_grad;
   const auto part = [&](int member) {
     return to.narrow(0, begin_of(counts, member), counts[static_cast<std::size_t>(member)]);
   };
   if (size() > 1 && equal(counts))
-    return order(backend_->_allgather_base(to, from, options_for<c10d::AllgatherOptions>({})));
+    return order(backend_->_allgather_base(to, from, options_for<c10d::AllgatherOptions>(beside)),
+                 beside);
   Tensor own = part(index());
   if (own.numel() > 0 && own.const_data_ptr() != from.const_data_ptr()) own.copy_(from);
-  if (size() == 1) return;
+  if (size() == 1) return order({}, beside);
   backend_->startCoalescing();
   for (int step = 1; step < size(); ++step) {
     const int target = (index() + step) % size(), source = (index() + size() - step) % size();
@@ -106,7 +112,7 @@ void DeviceGroup::all_gather(const Tensor& mine, Tensor& all, const Counts& coun
     if (out[0].numel() > 0) backend_->send(out, target, 0);
     if (in[0].numel() > 0) backend_->recv(in, source, 0);
   }
-  order(backend_->endCoalescing());
+  order(backend_->endCoalescing(), beside);
 }
 
 void DeviceGroup::reduce_scatter(const Tensor& all, Tensor& mine, const Counts& counts) {

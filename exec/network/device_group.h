@@ -32,6 +32,9 @@ class DeviceGroup : public Communicator {
                       const std::vector<std::int64_t>& counts) override;
   void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
                          const std::function<void()>& beside) override;
+  void all_gather_beside(const torch::Tensor& mine, torch::Tensor& all,
+                         const std::vector<std::int64_t>& counts,
+                         const std::function<void()>& beside) override;
   void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
                              const std::vector<std::int64_t>& counts,
                              const std::function<void()>& beside) override;

@@ -74,6 +74,7 @@ void ChunkSet::add(const Scenario& scenario, const Program& structure, const Par
     options.input_edges.push_back(input.edge);
   }
   options.sequence_parallel = layout.sp && layout.tp > 1;
+  options.tp_pieces = layout.tp_pieces;
   options.attention = {layout.cp_attention,
                        layout.gathers_by_heads(module.kv_heads) ? layout.cp_heads : 0,
                        layout.row_split};

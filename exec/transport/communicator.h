@@ -66,6 +66,12 @@ class Communicator {
     all_reduce(tensor, reduction);
     beside();
   }
+  virtual void all_gather_beside(const torch::Tensor& mine, torch::Tensor& all,
+                                 const std::vector<std::int64_t>& counts,
+                                 const std::function<void()>& beside) {
+    all_gather(mine, all, counts);
+    beside();
+  }
   virtual void reduce_scatter_beside(const torch::Tensor& all, torch::Tensor& mine,
                                      const std::vector<std::int64_t>& counts,
                                      const std::function<void()>& beside) {

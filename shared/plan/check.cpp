@@ -71,7 +71,7 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
   return checks::check_own_turns(scenario, layout);
 }
 
-std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout& layout) {
+std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
   const NumberFormat precision = scenario.training.precision;
   if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
       precision != NumberFormat::bf16)
@@ -82,10 +82,6 @@ std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&
       return refuse(module.name +
                     " is known by its layer_times alone: simulation only; the executor needs its "
                     "dimensions (a preset, or hidden, heads, …)");
-  for (std::size_t m = 0; m < layout.modules.size(); ++m)
-    if (layout.modules[m].tp_pieces > 1)
-      return refuse(scenario.model.modules[m].name +
-                    ": tp_pieces is simulation only, the executor does not run it yet");
   return {};
 }
 

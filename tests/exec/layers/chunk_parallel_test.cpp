@@ -104,8 +104,12 @@ TEST_SUITE("chunk tensor parallel") {
 
   TEST_CASE("the collectives issued are expand()'s, in order") {
     for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32}) {
-      auto stages = whole_model(dtype);
-      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+      for (const auto& [recompute, pieces] : {std::pair(Recompute::none, 1),
+                                              {Recompute::selective, 1},
+                                              {Recompute::full, 1},
+                                              {Recompute::none, 3},
+                                              {Recompute::full, 3}}) {
+        auto stages = in_pieces(whole_model(dtype), pieces);
         for (Stage& stage : stages) stage.options.recompute = recompute;
         for (const TestWork& work : {uneven_work(dtype), text_only_work(dtype),
                                      no_label_work(dtype), make_work({}, dtype, 1)}) {

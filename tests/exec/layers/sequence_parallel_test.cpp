@@ -118,7 +118,8 @@ TEST_SUITE("sequence parallel") {
                                  make_work({{{4}, 1, 1}}, torch::kFloat64, 6),
                                  make_work({{{16}, 0, 0}, {{}, 3, 2}}, torch::kFloat64, 7)}) {
       const PlainResult plain = plain_model(whole_model(torch::kFloat64), work);
-      for (const auto& stages : {whole_model(torch::kFloat64), cut_model(torch::kFloat64)}) {
+      for (const auto& stages : {whole_model(torch::kFloat64), cut_model(torch::kFloat64),
+                                 in_pieces(whole_model(torch::kFloat64), 2)}) {
         const Outcome whole = run_rank(stages, nullptr, work);
         CHECK(std::abs(whole.loss.item<double>() - plain.loss) <= 1e-9 * plain.loss);
         Chain names(stages, nullptr);
@@ -153,8 +154,9 @@ TEST_SUITE("sequence parallel") {
 
   TEST_CASE("the collectives issued are expand()'s, in order, split or not") {
     for (const torch::Dtype dtype : {torch::kFloat64, torch::kFloat32}) {
-      const auto stages = sequence_parallel(cut_model(dtype));
-      for (const int tp : {2, 4}) {
+      for (const auto& [tp, pieces] : {std::pair(2, 1), {4, 1}, {2, 3}, {4, 2}}) {
+        const auto stages = in_pieces(sequence_parallel(cut_model(dtype)), pieces);
+        CAPTURE(pieces);
         for (const TestWork& work : {uneven_work(dtype), text_only_work(dtype),
                                      no_label_work(dtype), make_work({}, dtype, 1)}) {
           for (const Outcome& rank : run_group(stages, tp, work)) {
@@ -179,18 +181,20 @@ TEST_SUITE("sequence parallel") {
 
   TEST_CASE("the matrix products issued are expand()'s") {
     const TestWork work = make_work({{{16}, 5, 2}, {{4, 16}, 8, 2}}, torch::kFloat32, 3);
-    const auto stages = sequence_parallel(cut_model(torch::kFloat32));
     // T = 9 + 13 rows and 36 patches on 2 ranks: shares without padding, so that all have the most.
-    for (const Outcome& rank : run_group(stages, 2, work)) {
-      for (std::size_t i = 0; i < stages.size(); ++i) {
-        CAPTURE(i);
-        const auto expected = [&](Phase phase) {
-          return expected_products(expand(stages[i].module, stages[i].layers, phase,
-                                          size_for(work, stages[i].module),
-                                          context_of(stages[i], 2)));
-        };
-        CHECK((rank.products[i] == expected(Phase::forward)));
-        CHECK((rank.products[stages.size() + i] == expected(Phase::backward)));
+    for (const int pieces : {1, 3}) {
+      const auto stages = in_pieces(sequence_parallel(cut_model(torch::kFloat32)), pieces);
+      for (const Outcome& rank : run_group(stages, 2, work)) {
+        for (std::size_t i = 0; i < stages.size(); ++i) {
+          CAPTURE(i);
+          const auto expected = [&](Phase phase) {
+            return expected_products(expand(stages[i].module, stages[i].layers, phase,
+                                            size_for(work, stages[i].module),
+                                            context_of(stages[i], 2)));
+          };
+          CHECK((rank.products[i] == expected(Phase::forward)));
+          CHECK((rank.products[stages.size() + i] == expected(Phase::backward)));
+        }
       }
     }
   }

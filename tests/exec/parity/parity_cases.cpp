@@ -120,6 +120,21 @@ void add_own_turns(std::vector<Case>& cases) {
        own_turns(colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 4, 2), {"F0.1 F0.0:selective B0.1 B0.0"})});
 }
 
+// Tensor-parallel products in pieces, of what trains and what does not.
+void add_pieces(std::vector<Case>& cases) {
+  for (const bool sp : {false, true}) {
+    cases.insert(
+        cases.end(),
+        {in_pieces(homogeneous({2, 1, 1}, k1f1b, 2), 2, sp),
+         in_pieces(recompute(homogeneous({4, 1, 1}, k1f1b, 2)), 3, sp),
+         in_pieces(homogeneous({2, 2, 1}, ScheduleKind::zero_bubble, 4), 2, sp),
+         in_pieces(frozen(homogeneous({2, 2, 1}, k1f1b, 2), kAllButProjector), 2, sp),
+         in_pieces(frozen(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2), kVision), 40, sp)});
+    cases.back().lora = kLanguage;
+    cases.back().name += ", lora";
+  }
+}
+
 }  // namespace
 
 std::vector<Case> parity_cases() {
@@ -130,6 +145,7 @@ std::vector<Case> parity_cases() {
   add_frozen_and_text(cases);
   add_encoder_orders(cases);
   add_own_turns(cases);
+  add_pieces(cases);
   return cases;
 }
 std::vector<Case> model_layouts(bool sparse, bool tied) {
@@ -192,9 +208,10 @@ std::vector<Case> gloo_cases() {
   // And of the generated ones, those that speak in other ways.
   for (const Case& c : parity_matrix().cases)
     for (const char* wanted :
-         {"tp2 + sp", "cp2 zigzag", "sp + cp2 contiguous", "interleaved", "zero-bubble",
-          "optimizer sharded", "gradients sharded", "fully sharded", "hybrid sharded", "ep2",
-          "ep4 over tp2, expert tp1", "non-colocated + diffusion", "deepstack"})
+         {"tp2 + sp", "tp2 sp in 3 pieces", "cp2 zigzag", "sp + cp2 contiguous", "interleaved",
+          "zero-bubble", "optimizer sharded", "gradients sharded", "fully sharded",
+          "hybrid sharded", "ep2", "ep4 over tp2, expert tp1", "non-colocated + diffusion",
+          "deepstack"})
       if (c.name == wanted) cases.push_back(c);
   return cases;
 }

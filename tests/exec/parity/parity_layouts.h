@@ -105,6 +105,13 @@ inline Case recompute(Case c) {
   c.name += ", recompute";
   return c;
 }
+// Of tensor-parallel modules.
+inline Case in_pieces(Case c, int pieces, bool sp) {
+  for (ModuleLayout& layout : c.layout.modules)
+    if (layout.tp > 1) layout.tp_pieces = pieces, layout.sp = sp;
+  c.name += std::string(sp ? ", sp in " : ", in ") + std::to_string(pieces) + " pieces";
+  return c;
+}
 inline Case frozen(Case c, std::vector<ModuleKind> kinds) {
   c.frozen = std::move(kinds);
   c.name += ", frozen";

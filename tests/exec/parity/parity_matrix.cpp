@@ -82,6 +82,12 @@ std::vector<Feature> make_features() {
       on_both("tp2", [](ModuleLayout& l) { l.tp = 2; }),
       on_language("tp4", [](ModuleLayout& l) { l.tp = 4; }),
       on_both("sp", [](ModuleLayout& l) { l.sp = true; }),
+      on_both("tp2 sp in 3 pieces",
+              [](ModuleLayout& l) {
+                l.tp = std::max(l.tp, 2);
+                l.sp = true;
+                l.tp_pieces = 3;
+              }),
       on_both("cp2 contiguous", [](ModuleLayout& l) { l.cp = 2; }),
       on_both("cp2 zigzag",
               [](ModuleLayout& l) {

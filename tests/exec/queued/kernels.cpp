@@ -174,6 +174,12 @@ void count_if_product(const std::string& name, const std::vector<IValue>& argume
                       c10::DeviceIndex device) {
   static const std::map<std::string, std::size_t> left{
       {"aten::mm", 0}, {"aten::addmm", 1}, {"aten::addmm_", 1}};
+  if (name == "aten::bmm") {  // a batch of one matrix is one product
+    const Tensor a = arguments[0].toTensor(), b = arguments[1].toTensor();
+    if (b.stride(0) == 0)
+      count_product(device, 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.size(2)));
+    return;
+  }
   const auto found = left.find(name);
   if (found == left.end()) return;
   const Tensor a = arguments[found->second].toTensor(), b = arguments[found->second + 1].toTensor();

@@ -69,8 +69,8 @@ Case named(const std::string& begin) {
 
 TEST_SUITE("queued device") {
   TEST_CASE("products of an op are those of its expansion, in number and FLOPs") {
-    for (const char* layout :
-         {"homogeneous TP1 PP1 DP1", "tp2", "sp", "cp2 contiguous", "fully sharded"}) {
+    for (const char* layout : {"homogeneous TP1 PP1 DP1", "tp2", "sp", "tp2 sp in 3 pieces",
+                               "cp2 contiguous", "fully sharded"}) {
       const Case c = named(layout);
       INFO(c.name);
       prefer_kernel(AttentionKernel::flash);  // as bf16 has it
