@@ -26,8 +26,9 @@ class Groups {
     return x.narrow(0, group * plan_.rows.rows, plan_.rows.rows);
   }
   // Of all ranks, as they come; by sample and position, and back.
-  Tensor gathered(const Tensor& keys, std::int64_t group) const {
-    return plan_.gather->all(rows(keys, group));
+  Tensor gathered(const Tensor& keys, std::int64_t group,
+                  const InnerGroup::BesideIt& beside = {}) const {
+    return plan_.gather->all_beside(rows(keys, group), beside);
   }
   Tensor ordered(const Tensor& all) const {
     return plan_.order.defined() ? all.index_select(0, plan_.order) : all;
@@ -35,7 +36,9 @@ class Groups {
   Tensor unordered(const Tensor& all) const {
     return plan_.inverse.defined() ? all.index_select(0, plan_.inverse) : all;
   }
-  Tensor scattered(const Tensor& all) const { return plan_.gather->own(all); }
+  Tensor scattered(const Tensor& all, const InnerGroup::BesideIt& beside = {}) const {
+    return plan_.gather->own_beside(all, beside);
+  }
 
  private:
   const ContextPlan& plan_;
@@ -52,15 +55,17 @@ Attended attend_groups(const ContextPlan& plan, const Tensor& queries, const Ten
   Tensor next = groups.gathered(keys, 0);
   for (std::int64_t group = 0; group < groups.count(); ++group) {
     const Tensor rows = groups.ordered(next);
-    Beside beside(queries.device());
+    std::vector<Move> moves;
     if (group + 1 < groups.count())
-      beside.start([&, group] { next = groups.gathered(keys, group + 1); });
-    const Attended one =
-        attend(with_keys(groups.part(queries, group), rows, groups.shape()), plan.calls);
-    if (!all.sums.defined()) all.sums = at::empty(queries.sizes().slice(0, 3), one.sums.options());
-    groups.part(all.out, group).copy_(one.out);
-    groups.part(all.sums, group).copy_(one.sums);
-    beside.wait();
+      moves.emplace_back([&](const auto& work) { next = groups.gathered(keys, group + 1, work); });
+    beside(queries.device(), moves, [&] {
+      const Attended one =
+          attend(with_keys(groups.part(queries, group), rows, groups.shape()), plan.calls);
+      if (!all.sums.defined())
+        all.sums = at::empty(queries.sizes().slice(0, 3), one.sums.options());
+      groups.part(all.out, group).copy_(one.out);
+      groups.part(all.sums, group).copy_(one.sums);
+    });
   }
   return all;
 }
@@ -70,20 +75,22 @@ RoundGradients attend_groups_backward(const ContextPlan& plan, const Tensor& dy,
                                       const Attended& attended, const HeadShape& heads) {
   const Groups groups(plan, heads);
   RoundGradients all{at::empty_like(queries), at::empty_like(keys)};
-  Tensor next = groups.gathered(keys, 0), leaving, arrived;
+  Tensor next = groups.gathered(keys, 0), leaving;
   for (std::int64_t group = 0; group < groups.count(); ++group) {
     const Tensor rows = groups.ordered(next);
-    Beside beside(queries.device());
-    beside.start([&, group] {
-      if (group + 1 < groups.count()) next = groups.gathered(keys, group + 1);
-      if (group > 0) arrived = groups.scattered(leaving);
+    Tensor arrived, gradients;
+    std::vector<Move> moves;
+    if (group + 1 < groups.count())
+      moves.emplace_back([&](const auto& work) { next = groups.gathered(keys, group + 1, work); });
+    if (group > 0)
+      moves.emplace_back([&](const auto& work) { arrived = groups.scattered(leaving, work); });
+    beside(queries.device(), moves, [&] {
+      const HeadTensors one = attend_backward(
+          groups.part(dy, group), with_keys(groups.part(queries, group), rows, groups.shape()),
+          {groups.part(attended.out, group), groups.part(attended.sums, group)}, plan.calls);
+      groups.part(all.queries, group).copy_(one.queries);
+      gradients = groups.unordered(key_rows(one));
     });
-    const HeadTensors one = attend_backward(
-        groups.part(dy, group), with_keys(groups.part(queries, group), rows, groups.shape()),
-        {groups.part(attended.out, group), groups.part(attended.sums, group)}, plan.calls);
-    groups.part(all.queries, group).copy_(one.queries);
-    const Tensor gradients = groups.unordered(key_rows(one));
-    beside.wait();
     if (group > 0) groups.rows(all.keys, group - 1).copy_(arrived);
     leaving = gradients;
   }

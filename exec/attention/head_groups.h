@@ -1,6 +1,6 @@
 // Attention over a context group whose keys are gathered some heads at a time: while this rank attends
-// for a group of heads, a second thread (on CPUs) gathers the keys and values of the next; in the backward, which
-// gathers them again, it then also sums and scatters the gradients of the group before. So two groups'
+// for a group of heads, the keys and values of the next are gathered (exec/autograd/beside.h); in the backward, which
+// gathers them again, the gradients of the group before are then also summed and scattered. So two groups'
 // keys are held at once, and own rows alone are kept.
 //   queries [K, g, T, D]; own keys and values [K/h·T, 2·h·D], group after group
 // Source: Cornstarch (ICML 2026, §4.3); gathers ahead of the heads that need them.

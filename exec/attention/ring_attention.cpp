@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "exec/autograd/beside.h"
 #include "exec/autograd/wide_gradient.h"
 
 namespace polyphony::exec {
@@ -10,14 +11,21 @@ using torch::Tensor;
 
 namespace {
 
-// Calls use(calls, rows that come next) for the block of every rank, this one's first.
+// The block that a rank holds, this one's first; rows of the one that comes after it.
+struct HeldBlock {
+  const AttentionCalls& calls;
+  std::int64_t rows, next;
+  bool first, last;
+};
 template <class Use>
 void each_block(const KeyRing& ring, Use use) {
   const int ranks = ring.group.size();
   for (int step = 0; step < ranks; ++step) {
-    const int from = (ring.group.index() - step + ranks) % ranks, next = (from - 1 + ranks) % ranks;
-    use(ring.calls[static_cast<std::size_t>(from)], ring.counts[static_cast<std::size_t>(next)],
-        step + 1 == ranks);
+    const auto at = [&](int behind) {
+      return static_cast<std::size_t>((ring.group.index() + ranks - behind) % ranks);
+    };
+    use(HeldBlock{ring.calls[at(step)], ring.counts[at(step)], ring.counts[at((step + 1) % ranks)],
+                  step == 0, step + 1 == ranks});
   }
 }
 
@@ -42,13 +50,20 @@ Attended attend_round(const KeyRing& ring, const Tensor& queries, const Tensor& 
                       const HeadShape& heads) {
   Attended all;
   Tensor held = keys;
-  each_block(ring, [&](const AttentionCalls& calls, std::int64_t next, bool last) {
-    const Attended more = attend(with_keys(queries, held, heads), calls);
-    if (all.out.defined())
-      join(all, more);
-    else
-      all = {more.out.to(more.sums.scalar_type()), more.sums};
-    if (!last) held = ring.group.pass_on(held, next);
+  each_block(ring, [&](const HeldBlock& block) {
+    Tensor next;
+    std::vector<Move> moves;
+    if (!block.last)
+      moves.emplace_back(
+          [&](const auto& work) { next = ring.group.pass_on(held, block.next, work); });
+    beside(queries.device(), moves, [&] {
+      const Attended more = attend(with_keys(queries, held, heads), block.calls);
+      if (all.out.defined())
+        join(all, more);
+      else
+        all = {more.out.to(more.sums.scalar_type()), more.sums};
+    });
+    held = next;
   });
   ring.group.note_round(keys, gathered(ring));
   return {all.out.to(queries.scalar_type()), all.sums};
@@ -58,18 +73,32 @@ RoundGradients attend_round_backward(const KeyRing& ring, const Tensor& dy, cons
                                      const Tensor& keys, const Attended& attended,
                                      const HeadShape& heads) {
   const auto wide = gradient_type(queries.scalar_type());
-  Tensor d_queries = at::zeros_like(queries, queries.options().dtype(wide)),
-         d_held = at::zeros_like(keys, keys.options().dtype(wide)), held = keys;
-  each_block(ring, [&](const AttentionCalls& calls, std::int64_t next, bool last) {
-    const HeadTensors d = attend_backward(dy, with_keys(queries, held, heads), attended, calls);
-    d_queries.add_(d.queries);
-    d_held.add_(key_rows(d));
-    if (!last) held = ring.group.pass_on(held, next);
-    d_held = ring.group.pass_on(d_held, next);
+  Tensor d_queries = at::zeros_like(queries, queries.options().dtype(wide)), held = keys, own, sum;
+  each_block(ring, [&](const HeldBlock& block) {
+    Tensor next, before, here;
+    std::vector<Move> moves;
+    if (!block.last)
+      moves.emplace_back(
+          [&](const auto& work) { next = ring.group.pass_on(held, block.next, work); });
+    if (sum.defined())
+      moves.emplace_back(
+          [&](const auto& work) { before = ring.group.pass_on(sum, block.rows, work); });
+    beside(queries.device(), moves, [&] {
+      const HeadTensors d =
+          attend_backward(dy, with_keys(queries, held, heads), attended, block.calls);
+      d_queries.add_(d.queries);
+      here = key_rows(d).to(wide);
+    });
+    if (block.first)
+      own = here;
+    else
+      sum = before.defined() ? before.add_(here) : here;
+    held = next;
   });
+  if (sum.defined()) own.add_(ring.group.pass_on(sum, own.size(0)));
   ring.group.note_round(keys, gathered(ring));
-  ring.group.note_round(d_held, gathered(ring));
-  return {d_queries.to(queries.scalar_type()), d_held.to(keys.scalar_type())};
+  ring.group.note_round(own, gathered(ring));
+  return {d_queries.to(queries.scalar_type()), own.to(keys.scalar_type())};
 }
 
 }  // namespace polyphony::exec

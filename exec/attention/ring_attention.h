@@ -1,6 +1,8 @@
 // Ring attention: the keys and values of a context group's ranks come by one after another. Each rank
-// attends to the block that it holds, passes it on, and joins what the blocks gave by their log-sum-exps; in
-// the backward the gradients of a block go round with it, and end where it came from.
+// attends to the block that it holds, passes it on meanwhile (exec/autograd/beside.h), and joins what the blocks gave by
+// their log-sum-exps; in the backward the sum of a block's gradients follows it one rank behind, from the first that is
+// not its own: beside the attention to the next block, the last time alone. It ends where the block came from, whose own
+// part is added there. So each goes over one link fewer than there are ranks.
 //   queries [K, g, T, D] stay; keys and values of a rank as rows, [its tokens, 2·K·D]
 //   Gradients go round in the format of sums (fp32 at least).
 // Source: Liu et al., arXiv 2310.01889.

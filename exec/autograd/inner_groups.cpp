@@ -40,29 +40,33 @@ void InnerGroup::run(const torch::Tensor& moved, const BesideIt& beside, Alone a
                      Queued queued) {
   if (!beside) return alone();
   if (!moved.is_cpu()) return queued();
-  Beside collective(moved.device());
-  collective.start(alone);
-  beside();
-  collective.wait();
+  exec::beside(moved.device(), {[&](const BesideIt&) { alone(); }}, beside);
 }
 
 void InnerGroup::all_reduce(torch::Tensor& tensor, Reduction reduction, const BesideIt& beside) {
   if (size() == 1) return beside ? beside() : void();
   POLYPHONY_CHECK(tensor.is_contiguous(), tensor.sizes());
+  note(reduction == Reduction::sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
+       tensor);
   run(
       tensor, beside, [&] { communicator_->all_reduce(tensor, reduction); },
       [&] { communicator_->all_reduce_beside(tensor, reduction, beside); });
-  note(reduction == Reduction::sum ? CollectiveKind::all_reduce : CollectiveKind::all_reduce_max,
-       tensor);
 }
 
 torch::Tensor InnerGroup::all_gather(const torch::Tensor& mine,
-                                     const std::vector<std::int64_t>& rows) {
-  if (size() == 1) return mine;
+                                     const std::vector<std::int64_t>& rows,
+                                     const BesideIt& beside) {
+  if (size() == 1) {
+    if (beside) beside();
+    return mine;
+  }
   const torch::Tensor part = mine.contiguous();
   torch::Tensor all = empty_rows(part, sum(rows));
-  communicator_->all_gather(part, all, elements(part, rows));
+  const std::vector<std::int64_t> counts = elements(part, rows);
   note(CollectiveKind::all_gather, all);
+  run(
+      part, beside, [&] { communicator_->all_gather(part, all, counts); },
+      [&] { communicator_->all_gather_beside(part, all, counts, beside); });
   return all;
 }
 
@@ -76,10 +80,10 @@ torch::Tensor InnerGroup::reduce_scatter(const torch::Tensor& all,
   const torch::Tensor whole = all.contiguous();
   torch::Tensor mine = empty_rows(whole, rows[static_cast<std::size_t>(index())]);
   const std::vector<std::int64_t> counts = elements(whole, rows);
+  note(CollectiveKind::reduce_scatter, whole);
   run(
       whole, beside, [&] { communicator_->reduce_scatter(whole, mine, counts); },
       [&] { communicator_->reduce_scatter_beside(whole, mine, counts, beside); });
-  note(CollectiveKind::reduce_scatter, whole);
   return mine;
 }
 
@@ -116,14 +120,18 @@ torch::Tensor InnerGroup::all_to_all(const torch::Tensor& send,
   return receive;
 }
 
-torch::Tensor InnerGroup::pass_on(const torch::Tensor& mine, std::int64_t rows) {
+torch::Tensor InnerGroup::pass_on(const torch::Tensor& mine, std::int64_t rows,
+                                  const BesideIt& beside) {
   const auto ranks = static_cast<std::size_t>(size()), self = static_cast<std::size_t>(index());
   std::vector<std::int64_t> out(ranks), in(ranks);
   out[(self + 1) % ranks] = mine.size(0);
   in[(self + ranks - 1) % ranks] = rows;
   const torch::Tensor part = mine.contiguous();
   torch::Tensor arrived = empty_rows(part, rows);
-  communicator_->all_to_all(part, arrived, elements(part, out), elements(part, in));
+  const std::vector<std::int64_t> sent = elements(part, out), received = elements(part, in);
+  run(
+      part, beside, [&] { communicator_->all_to_all(part, arrived, sent, received); },
+      [&] { communicator_->all_to_all_beside(part, arrived, sent, received, beside); });
   return arrived;
 }
 

@@ -1,5 +1,5 @@
 // The communicators that a chunk's layers use between their kernels, with one record of what was
-// asked of them, in order: expand() (shared/layers/expand.h) says the same list beforehand.
+// asked of them, in the order of their beginning: expand() (shared/layers/expand.h) says the same list beforehand.
 //   tensor   ranks that share each matrix (and, under sequence parallelism, the rows between them)
 //   context  ranks that share a sequence
 //   expert   ranks that share a layer's experts
@@ -39,7 +39,8 @@ class InnerGroup {
   void all_reduce(torch::Tensor& tensor, Reduction reduction = Reduction::sum,
                   const BesideIt& beside = {});
   // mine [rows[index], …] -> [Σ rows, …]
-  torch::Tensor all_gather(const torch::Tensor& mine, const std::vector<std::int64_t>& rows);
+  torch::Tensor all_gather(const torch::Tensor& mine, const std::vector<std::int64_t>& rows,
+                           const BesideIt& beside = {});
   // all [Σ rows, …] -> the sum over members of their rows for this one
   torch::Tensor reduce_scatter(const torch::Tensor& all, const std::vector<std::int64_t>& rows,
                                const BesideIt& beside = {});
@@ -54,7 +55,7 @@ class InnerGroup {
 
   // `mine` to the next member, `rows` rows from the one before. Not recorded: when all members' rows have come
   // by, note_round() records as many bytes as their gathering moves, of `like`'s width and format.
-  torch::Tensor pass_on(const torch::Tensor& mine, std::int64_t rows);
+  torch::Tensor pass_on(const torch::Tensor& mine, std::int64_t rows, const BesideIt& beside = {});
   void note_round(const torch::Tensor& like, std::int64_t rows);
 
   // Numbers that the host must know to go on: it waits for a device, and for those that the device waits for.

@@ -109,8 +109,14 @@ ListedPart SequenceRows::listed(const Tensor& rows) const {
   return part;
 }
 
-Tensor ListedRows::all(const Tensor& own) const { return group_.all_gather(own, counts_); }
-Tensor ListedRows::own(const Tensor& all) const { return group_.reduce_scatter(all, counts_); }
+Tensor ListedRows::all(const Tensor& own) const { return all_beside(own, {}); }
+Tensor ListedRows::own(const Tensor& all) const { return own_beside(all, {}); }
+Tensor ListedRows::all_beside(const Tensor& own, const InnerGroup::BesideIt& beside) const {
+  return group_.all_gather(own, counts_, beside);
+}
+Tensor ListedRows::own_beside(const Tensor& all, const InnerGroup::BesideIt& beside) const {
+  return group_.reduce_scatter(all, counts_, beside);
+}
 
 Tensor MergedRows::all(const Tensor& own) const {
   Tensor rows = source_.all(own);

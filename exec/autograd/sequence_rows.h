@@ -25,12 +25,18 @@ class RowExchange {
   virtual ~RowExchange() = default;
   virtual torch::Tensor all(const torch::Tensor& own) const = 0;
   virtual torch::Tensor own(const torch::Tensor& all) const = 0;
-  // With what a device does meanwhile, if anything, where nothing else is to be done with the sum (InnerGroup).
+  // With what a device does meanwhile, if anything, where nothing else is to be done with what comes (InnerGroup).
   virtual torch::Tensor own_beside(const torch::Tensor& all,
                                    const InnerGroup::BesideIt& beside) const {
     torch::Tensor sum = own(all);
     if (beside) beside();
     return sum;
+  }
+  virtual torch::Tensor all_beside(const torch::Tensor& own,
+                                   const InnerGroup::BesideIt& beside) const {
+    torch::Tensor rows = all(own);
+    if (beside) beside();
+    return rows;
   }
 };
 
@@ -70,6 +76,10 @@ class ListedRows : public RowExchange {
       : group_(group), counts_(std::move(counts)) {}
   torch::Tensor all(const torch::Tensor& own) const override;
   torch::Tensor own(const torch::Tensor& all) const override;
+  torch::Tensor all_beside(const torch::Tensor& own,
+                           const InnerGroup::BesideIt& beside) const override;
+  torch::Tensor own_beside(const torch::Tensor& all,
+                           const InnerGroup::BesideIt& beside) const override;
 
  private:
   InnerGroup& group_;

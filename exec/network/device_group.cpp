@@ -131,11 +131,14 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
       parts = torch::empty({to.numel() * size()}, to.options());
       Counts received(counts.size(), to.numel()), sent = counts;
       order(backend_->alltoall_base(parts, from, received, sent,
-                                    options_for<c10d::AllToAllOptions>({})));
+                                    options_for<c10d::AllToAllOptions>(beside)),
+            beside);
+    } else {
+      order({}, beside);
     }
     const Tensor sum = summed(parts.view({size(), to.numel()}));
     if (to.numel() > 0) to.copy_(sum);
-    return order({}, beside);
+    return;
   }
   if (equal(counts))
     return order(
@@ -159,14 +162,21 @@ void DeviceGroup::reduce_scatter_beside(const Tensor& all, Tensor& mine, const C
 
 void DeviceGroup::all_to_all(const Tensor& send, Tensor& receive, const Counts& send_counts,
                              const Counts& receive_counts) {
+  all_to_all_beside(send, receive, send_counts, receive_counts, {});
+}
+
+void DeviceGroup::all_to_all_beside(const Tensor& send, Tensor& receive, const Counts& send_counts,
+                                    const Counts& receive_counts, const Beside& beside) {
   Tensor from = flat(send, name_), to = flat(receive, name_);
   const torch::NoGradGuard no_grad;
   if (size() == 1) {
     if (to.numel() > 0) to.copy_(from);
-    return;
+    return order({}, beside);
   }
   Counts received = receive_counts, sent = send_counts;
-  order(backend_->alltoall_base(to, from, received, sent, options_for<c10d::AllToAllOptions>({})));
+  order(
+      backend_->alltoall_base(to, from, received, sent, options_for<c10d::AllToAllOptions>(beside)),
+      beside);
 }
 
 }  // namespace polyphony::exec

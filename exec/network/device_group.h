@@ -41,6 +41,10 @@ class DeviceGroup : public Communicator {
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override;
+  void all_to_all_beside(const torch::Tensor& send, torch::Tensor& receive,
+                         const std::vector<std::int64_t>& send_counts,
+                         const std::vector<std::int64_t>& receive_counts,
+                         const std::function<void()>& beside) override;
 
  private:
   void add_in_order(torch::Tensor piece);

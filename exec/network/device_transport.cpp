@@ -18,6 +18,7 @@ namespace {
 // Tensors of devices one way, the host's the other.
 class TwoWays : public Communicator {
  public:
+  using Beside = std::function<void()>;
   TwoWays(std::unique_ptr<Communicator> host, std::unique_ptr<Communicator> device,
           std::function<void(const std::function<void()>&)> guarded)
       : host_(std::move(host)), device_(std::move(device)), guarded_(std::move(guarded)) {}
@@ -37,24 +38,54 @@ class TwoWays : public Communicator {
     if (all.is_cpu()) return host_->reduce_scatter(all, mine, counts);
     guarded_([&] { device_->reduce_scatter(all, mine, counts); });
   }
-  void all_reduce_beside(Tensor& tensor, Reduction reduction,
-                         const std::function<void()>& beside) override {
+  void all_reduce_beside(Tensor& tensor, Reduction reduction, const Beside& beside) override {
     if (tensor.is_cpu()) return host_->all_reduce_beside(tensor, reduction, beside);
-    guarded_([&] { device_->all_reduce_beside(tensor, reduction, beside); });
+    guarded_beside(beside,
+                   [&](const Beside& own) { device_->all_reduce_beside(tensor, reduction, own); });
   }
   void reduce_scatter_beside(const Tensor& all, Tensor& mine,
                              const std::vector<std::int64_t>& counts,
-                             const std::function<void()>& beside) override {
+                             const Beside& beside) override {
     if (all.is_cpu()) return host_->reduce_scatter_beside(all, mine, counts, beside);
-    guarded_([&] { device_->reduce_scatter_beside(all, mine, counts, beside); });
+    guarded_beside(
+        beside, [&](const Beside& own) { device_->reduce_scatter_beside(all, mine, counts, own); });
+  }
+  void all_gather_beside(const Tensor& mine, Tensor& all, const std::vector<std::int64_t>& counts,
+                         const Beside& beside) override {
+    if (all.is_cpu()) return host_->all_gather_beside(mine, all, counts, beside);
+    guarded_beside(beside,
+                   [&](const Beside& own) { device_->all_gather_beside(mine, all, counts, own); });
   }
   void all_to_all(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
                   const std::vector<std::int64_t>& received) override {
     if (send.is_cpu()) return host_->all_to_all(send, receive, sent, received);
     guarded_([&] { device_->all_to_all(send, receive, sent, received); });
   }
+  void all_to_all_beside(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
+                         const std::vector<std::int64_t>& received, const Beside& beside) override {
+    if (send.is_cpu()) return host_->all_to_all_beside(send, receive, sent, received, beside);
+    guarded_beside(beside, [&](const Beside& own) {
+      device_->all_to_all_beside(send, receive, sent, received, own);
+    });
+  }
 
  private:
+  // What is beside a call is not its own: what that throws is no lost peer's doing.
+  template <class Call>
+  void guarded_beside(const Beside& beside, const Call& call) {
+    std::exception_ptr thrown;
+    guarded_([&] {
+      call([&] {
+        try {
+          beside();
+        } catch (...) {
+          thrown = std::current_exception();
+        }
+      });
+    });
+    if (thrown) std::rethrow_exception(thrown);
+  }
+
   std::unique_ptr<Communicator> host_, device_;
   std::function<void(const std::function<void()>&)> guarded_;
 };

@@ -59,8 +59,8 @@ class Communicator {
   // own `all`; the rest of `all` is kept. Equal counts on all members.
   virtual void reduce_scatter(const torch::Tensor& all, torch::Tensor& mine,
                               const std::vector<std::int64_t>& counts) = 0;
-  // As above, while a device's current stream does what `beside` queues, which must not touch the tensors; elsewhere
-  // one after the other.
+  // As all_reduce() and the others, while a device's current stream does what `beside` queues, other such calls among
+  // it: it may read what a call reads, no more of its tensors. Elsewhere one after the other.
   virtual void all_reduce_beside(torch::Tensor& tensor, Reduction reduction,
                                  const std::function<void()>& beside) {
     all_reduce(tensor, reduction);
@@ -82,6 +82,13 @@ class Communicator {
   virtual void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                           const std::vector<std::int64_t>& send_counts,
                           const std::vector<std::int64_t>& receive_counts) = 0;
+  virtual void all_to_all_beside(const torch::Tensor& send, torch::Tensor& receive,
+                                 const std::vector<std::int64_t>& send_counts,
+                                 const std::vector<std::int64_t>& receive_counts,
+                                 const std::function<void()>& beside) {
+    all_to_all(send, receive, send_counts, receive_counts);
+    beside();
+  }
 };
 
 // One end of a message. Contiguous, of equal byte count at both ends.

@@ -42,17 +42,32 @@ class LimitedCommunicator : public Communicator {
     bucket_->wait(others(bytes_of(all)));
     inner_->reduce_scatter_beside(all, mine, counts, beside);
   }
+  void all_gather_beside(const torch::Tensor& mine, torch::Tensor& all,
+                         const std::vector<std::int64_t>& counts,
+                         const std::function<void()>& beside) override {
+    bucket_->wait((size() - 1) * bytes_of(mine));
+    inner_->all_gather_beside(mine, all, counts, beside);
+  }
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override {
-    const std::int64_t own = send_counts[static_cast<std::size_t>(index())];
-    const std::int64_t all =
-        std::accumulate(send_counts.begin(), send_counts.end(), std::int64_t{0});
-    if (all > 0) bucket_->wait(bytes_of(send) / all * (all - own));
+    wait_to_others(send, send_counts);
     inner_->all_to_all(send, receive, send_counts, receive_counts);
+  }
+  void all_to_all_beside(const torch::Tensor& send, torch::Tensor& receive,
+                         const std::vector<std::int64_t>& send_counts,
+                         const std::vector<std::int64_t>& receive_counts,
+                         const std::function<void()>& beside) override {
+    wait_to_others(send, send_counts);
+    inner_->all_to_all_beside(send, receive, send_counts, receive_counts, beside);
   }
 
  private:
+  void wait_to_others(const torch::Tensor& send, const std::vector<std::int64_t>& counts) {
+    const std::int64_t own = counts[static_cast<std::size_t>(index())];
+    const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    if (all > 0) bucket_->wait(bytes_of(send) / all * (all - own));
+  }
   std::int64_t others(std::int64_t whole) const { return whole / size() * (size() - 1); }
 
   std::unique_ptr<Communicator> inner_;

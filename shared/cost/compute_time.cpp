@@ -38,13 +38,34 @@ Kernel masked(const Kernel& kernel, const Module& module, const SoftwareStack& s
   return all;
 }
 
+// The part of the attention that keys or their gradients move beside. Forward, what attends to the last keys has none of
+// them beside it; backward, gradients still move, but in a ring of two, whose gradients go home alone.
+double attention_beside(const Kernel& attention, const Module& module,
+                        const ChunkContext& context) {
+  const double parts = key_parts(module, context);
+  const bool forward = attention.n == 1;
+  const bool pair = context.cp_attention == ContextAttention::ring && context.cp == 2;
+  return forward || pair ? 1 - 1 / parts : 1;
+}
+
+// The last collective of a ring's backward, the gradients', of whose cp − 1 hops the last has no attention beside it; none:
+// one behind the list.
+std::size_t last_round(const Expansion& inside, Phase phase, const ChunkContext& context) {
+  const std::vector<InnerCollective>& all = inside.collectives;
+  const bool backward = phase == Phase::backward || phase == Phase::backward_input;
+  if (!backward || context.cp_attention != ContextAttention::ring) return all.size();
+  std::size_t last = all.size();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].beside_attention) last = i;
+  return last;
+}
+
 // Of its kernels and inner collectives.
 Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase phase,
                       const WorkSize& size, const ChunkContext& context, const InnerRings& rings,
                       const HardwareProfile& profile) {
   const Expansion inside = expand_layer(module, chunk, layer, phase, size, context);
   Seconds total{}, host{}, products{}, attention{};
-  const double parts = key_parts(module, context);
   bool routed = false;
   std::vector<Seconds> times(inside.kernels.size());
   for (std::size_t i = 0; i < inside.kernels.size(); ++i) {
@@ -56,8 +77,8 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
     total += time;
     times[i] = time;
     if (kernel.kind == KernelKind::gemm) products += time;
-    // Forward, what attends to the last keys has no message beside it; backward, gradients still move.
-    if (kernel.kind == KernelKind::attention) attention += time * (tail ? 1 - 1 / parts : 1);
+    if (kernel.kind == KernelKind::attention)
+      attention += time * attention_beside(kernel, module, context);
     host += launch_time(profile, kernel);
     routed |= kernel.experts;
   }
@@ -81,7 +102,9 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
   Seconds tensor{}, beside{}, passed{}, pieces{};
   const SoftwareStack& stack = profile.stack;
   const double taken = taken_by(stack, rings.tensor.nodes);
-  for (const InnerCollective& collective : inside.collectives) {
+  const std::size_t round_home = last_round(inside, phase, context);
+  for (std::size_t i = 0; i < inside.collectives.size(); ++i) {
+    const InnerCollective& collective = inside.collectives[i];
     const bool over_tensor = collective.group == GroupKind::tensor;
     const Ring& ring = collective.group == GroupKind::context  ? rings.context
                        : collective.group == GroupKind::expert ? rings.expert
@@ -100,7 +123,9 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
                    : !over_tensor              ? total
                    : collective.beside_weights ? beside
                                                : tensor;
-    sum += alone;
+    const Seconds home = i == round_home ? alone / (context.cp - 1) : Seconds(0);
+    sum += alone - home;
+    total += home;
   }
   if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
     Seconds weights{};

@@ -12,7 +12,8 @@
 //   Context parallelism, n ranks (ContextAttention): keys and values are gathered by sample, their gradients
 //   scattered; heads are exchanged, all of q, k, v there and the output back, G/n rows taking the place of T
 //   and G in the tape, and e·T·A·D/t more for the output matrix where it wants its input; or keys and
-//   values go round, G·2·K·D/t as own rows again, back with their gradients in w bytes. By h
+//   values go round, G·2·K·D/t as own rows again, back with their gradients in w bytes; then e·G/n·2·K·D/t
+//   of the block at hand and of the next are there, where others' (blocks as if all were equal). By h
 //   heads (ModuleLayout::cp_heads) they are gathered beside the attention of the h heads before, in the
 //   backward again; there, beside it too, follow the gradients of those before. The tape has own rows,
 //   T·2·K·D/t; while the backward runs there are e·G·4·h·D, of the heads at hand and the next.

@@ -59,7 +59,14 @@ std::int64_t SelfAttention::again_bytes(const LayerBytes& bytes) {
 }
 
 std::int64_t SelfAttention::brought_bytes(const LayerBytes& bytes) {
-  if (!by_groups(bytes) || !bytes.reaches_attention()) return 0;
+  if (!bytes.reaches_attention()) return 0;
+  const int ranks = bytes.context.cp;
+  if (uses(bytes, ContextAttention::ring)) {  // the block at hand and the next, but for own rows
+    const std::int64_t block = (bytes.size.gathered + ranks - 1) / ranks,
+                       heads = std::max(1, bytes.module.kv_heads / bytes.context.tp);
+    return bytes.element() * std::min(2, ranks - 1) * block * 2 * heads * bytes.module.head_dim;
+  }
+  if (!by_groups(bytes)) return 0;
   return bytes.element() * bytes.size.gathered * 4 * bytes.context.cp_heads * bytes.module.head_dim;
 }
 

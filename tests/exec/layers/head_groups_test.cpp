@@ -38,6 +38,7 @@ class Watched : public Communicator {
   }
   void all_to_all(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
                   const std::vector<std::int64_t>& received) override {
+    note();
     inner_.all_to_all(send, receive, sent, received);
   }
   std::string threads;
@@ -191,5 +192,20 @@ TEST_SUITE("context parallel") {
                                       "gggsgsss")));
       CHECK(rank.threads == ".bbb .bbbbbb.");
     }
+  }
+
+  TEST_CASE(
+      "rings: blocks are passed on by a second thread, their gradients one link less than there "
+      "are ranks") {
+    const auto run = [&](int ranks) {
+      const Deal deal = ranks == 2
+                            ? [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 2); }
+                            : [](std::int64_t, std::int64_t p) { return static_cast<int>(p % 3); };
+      return attend_on(ranks, deal, {ContextAttention::ring, 0}, 0, {}, torch::kFloat64);
+    };
+    // Backward: the other's keys beside the own block's attention; of three ranks, the third's beside the second's, and
+    // the sum of a block's gradients beside the third's. Home it goes alone.
+    for (const Outcome& rank : run(2)) CHECK(rank.threads == "b b.");
+    for (const Outcome& rank : run(3)) CHECK(rank.threads == "bb bbb.");
   }
 }

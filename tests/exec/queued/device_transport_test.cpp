@@ -108,32 +108,55 @@ TEST_SUITE("queued device") {
     });
   }
 
-  TEST_CASE("what is beside a sum is done while the sum waits for others") {
-    std::atomic<int> beside{0};
-    on_devices(2, false, [&](Transport& transport, torch::Device device) {
-      const bool first = transport.rank() == Rank(0);
-      const auto group = transport.make_group("pair", everyone(2));
-      const auto here = [&] { queue_on_current(device, [&] { ++beside; }); };
-      // The second rank comes when the first one's device has done what it was given besides.
-      const auto comes = [&](int after) {
-        for (int look = 0; look < 20000 && beside < after; ++look)
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        CHECK(beside == after);
-      };
-      Tensor sum = torch::ones({3}, device), part = torch::empty({2}, device),
-             all = torch::full({4}, 2.0, device);
-      if (first) {
-        group->all_reduce_beside(sum, Reduction::sum, here);
-        group->reduce_scatter_beside(all, part, {2, 2}, here);
-      } else {
-        comes(1);
-        group->all_reduce(sum, Reduction::sum);
-        comes(2);
-        group->reduce_scatter(all, part, {2, 2});
-      }
-      CHECK(sum.sum().item<float>() == 6);
-      CHECK(part.sum().item<float>() == 8);
-    });
+  TEST_CASE("what is beside a collective is done while that waits for others") {
+    for (const bool in_order : {false, true}) {
+      CAPTURE(in_order);
+      std::atomic<int> beside{0};
+      on_devices(2, in_order, [&](Transport& transport, torch::Device device) {
+        const bool first = transport.rank() == Rank(0);
+        const auto group = transport.make_group("pair", everyone(2));
+        const auto here = [&] { queue_on_current(device, [&] { ++beside; }); };
+        // The second rank comes when the first one's device has done what it was given besides.
+        const auto comes = [&](int after) {
+          for (int look = 0; look < 20000 && beside < after; ++look)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          CHECK(beside == after);
+        };
+        Tensor largest = torch::full({3}, first ? 1.0 : 2.0, device),
+               part = torch::empty({2}, device), all = torch::full({4}, 2.0, device),
+               even = torch::empty({4}, device), uneven = torch::empty({3}, device),
+               got = torch::empty({3}, device), again = torch::empty({4}, device);
+        const Tensor mine = torch::full({first ? 1 : 2}, 3.0, device);
+        group->all_gather(mine, uneven, {1, 2});  // a pair's first messages wait for it
+        if (first) {
+          group->all_reduce_beside(largest, Reduction::max, here);
+          group->reduce_scatter_beside(all, part, {2, 2}, here);
+          group->all_gather_beside(part, even, {2, 2}, here);
+          group->all_gather_beside(mine, uneven, {1, 2}, here);
+          // One call beside another: what is beside both.
+          group->all_to_all_beside(even.narrow(0, 0, 3), got, {0, 3}, {0, 3},
+                                   [&] { group->all_gather_beside(part, again, {2, 2}, here); });
+        } else {
+          comes(1);
+          group->all_reduce(largest, Reduction::max);
+          comes(2);
+          group->reduce_scatter(all, part, {2, 2});
+          comes(3);
+          group->all_gather(part, even, {2, 2});
+          comes(4);
+          group->all_gather(mine, uneven, {1, 2});
+          comes(5);
+          group->all_to_all(even.narrow(0, 0, 3), got, {3, 0}, {3, 0});
+          group->all_gather(part, again, {2, 2});
+        }
+        CHECK(largest.sum().item<float>() == 6);
+        CHECK(part.sum().item<float>() == 8);
+        CHECK(even.sum().item<float>() == 16);
+        CHECK(uneven.sum().item<float>() == 9);
+        CHECK(got.sum().item<float>() == 12);
+        CHECK(again.sum().item<float>() == 16);
+      });
+    }
   }
 
   TEST_CASE("a member that does not come, and calls that differ, are errors that say which") {

@@ -53,12 +53,25 @@ class CountedCommunicator : public Communicator {
     note(CollectiveKind::reduce_scatter, all);
     inner_->reduce_scatter_beside(all, mine, counts, beside);
   }
+  void all_gather_beside(const torch::Tensor& mine, torch::Tensor& all,
+                         const std::vector<std::int64_t>& counts,
+                         const std::function<void()>& beside) override {
+    note(CollectiveKind::all_gather, all);
+    inner_->all_gather_beside(mine, all, counts, beside);
+  }
   void all_to_all(const torch::Tensor& send, torch::Tensor& receive,
                   const std::vector<std::int64_t>& send_counts,
                   const std::vector<std::int64_t>& receive_counts) override {
     transport_.note({name_, CollectiveKind::all_to_all, bytes_of(send), bytes_of(receive)});
     const LedgerScope quiet(nullptr);
     inner_->all_to_all(send, receive, send_counts, receive_counts);
+  }
+  void all_to_all_beside(const torch::Tensor& send, torch::Tensor& receive,
+                         const std::vector<std::int64_t>& send_counts,
+                         const std::vector<std::int64_t>& receive_counts,
+                         const std::function<void()>& beside) override {
+    transport_.note({name_, CollectiveKind::all_to_all, bytes_of(send), bytes_of(receive)});
+    inner_->all_to_all_beside(send, receive, send_counts, receive_counts, beside);
   }
 
  private:

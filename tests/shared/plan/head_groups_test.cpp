@@ -134,6 +134,13 @@ TEST_SUITE("keys by heads") {
     const Step whole = step_of(R"("cp": 4)"), some = step_of(R"("cp": 4, "cp_heads": 2)");
     CHECK((whole.peak - some.peak).value == (head * (4 * 3072 * 8 - 4096 * 4)).value);
   }
+
+  TEST_CASE("are kept alike in a ring, with all heads of two other ranks beside them") {
+    // As above; blocks of 1,024 rows.
+    const Bytes head(2 * 16 * 2);
+    const Step whole = step_of(R"("cp": 4)"), ring = step_of(R"("cp": 4, "cp_attention": "ring")");
+    CHECK((whole.peak - ring.peak).value == (head * (4 * 3072 * 8 - 2 * 1024 * 8)).value);
+  }
 }
 
 }  // namespace polyphony

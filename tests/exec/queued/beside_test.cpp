@@ -1,0 +1,236 @@
+// Keys that come by in rings or some heads at a time travel while a device attends, and nothing is used before it is there.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "exec/attention/head_groups.h"
+#include "exec/attention/ring_attention.h"
+#include "tests/exec/queued/device_world.h"
+#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/support/dense_mask.h"
+#include "tests/shared/support/random_masks.h"
+
+namespace polyphony::exec::testing {
+
+namespace {
+
+using torch::Tensor;
+using Counts = std::vector<std::int64_t>;
+
+constexpr int kRanks = 3;
+constexpr std::int64_t kTokens = 90, kHeads = 3, kGroup = 2, kWidth = 4;
+
+// Each rank's rows of the sequence: of unequal number, one in two pieces.
+const std::vector<std::vector<Interval>> kRows = {{{0, 10}, {70, 90}}, {{10, 50}}, {{50, 70}}};
+
+// How often the devices of all ranks but the last have done what was beside a call.
+using Done = std::atomic<int>;
+
+// The last rank comes to a call that something is beside when the others' devices have done theirs.
+class Late : public Communicator {
+ public:
+  Late(Communicator& inner, torch::Device device, Done& done)
+      : inner_(inner), device_(device), done_(done) {}
+  int index() const override { return inner_.index(); }
+  int size() const override { return inner_.size(); }
+  void all_reduce(Tensor& tensor, Reduction reduction) override {
+    inner_.all_reduce(tensor, reduction);
+  }
+  void all_gather(const Tensor& mine, Tensor& all, const Counts& counts) override {
+    inner_.all_gather(mine, all, counts);
+  }
+  void reduce_scatter(const Tensor& all, Tensor& mine, const Counts& counts) override {
+    inner_.reduce_scatter(all, mine, counts);
+  }
+  void all_to_all(const Tensor& send, Tensor& receive, const Counts& sent,
+                  const Counts& received) override {
+    inner_.all_to_all(send, receive, sent, received);
+  }
+  void reduce_scatter_beside(const Tensor& all, Tensor& mine, const Counts& counts,
+                             const std::function<void()>& beside) override {
+    call(beside, [&](const auto& seen) { inner_.reduce_scatter_beside(all, mine, counts, seen); });
+  }
+  void all_gather_beside(const Tensor& mine, Tensor& all, const Counts& counts,
+                         const std::function<void()>& beside) override {
+    call(beside, [&](const auto& seen) { inner_.all_gather_beside(mine, all, counts, seen); });
+  }
+  void all_to_all_beside(const Tensor& send, Tensor& receive, const Counts& sent,
+                         const Counts& received, const std::function<void()>& beside) override {
+    call(beside,
+         [&](const auto& seen) { inner_.all_to_all_beside(send, receive, sent, received, seen); });
+  }
+  int works() const { return works_; }
+
+ private:
+  template <class Inner>
+  void call(const std::function<void()>& beside, const Inner& inner) {
+    if (depth_ == 0) {
+      ++works_;
+      if (index() + 1 == size()) await(works_ * (size() - 1));
+    }
+    ++depth_;
+    const int here = ++calls_;
+    inner([&] {
+      beside();
+      // The innermost call's is the work itself.
+      if (calls_ == here && index() + 1 < size()) queue_on_current(device_, [this] { ++done_; });
+    });
+    --depth_;
+  }
+  void await(int done) const {
+    for (int look = 0; look < 20000 && done_ < done; ++look)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(done_ == done);
+  }
+
+  Communicator& inner_;
+  torch::Device device_;
+  Done& done_;
+  int depth_ = 0, calls_ = 0, works_ = 0;
+};
+
+// By the definition, of one rank alone: queries [K, g, T, D], keys and values [K, 1, T, D].
+struct Whole {
+  TokenMask mask = test::RandomMask::make(test::RandomMask::Kind::packed, kTokens, 4);
+  Tensor q = random({kHeads, kGroup, kTokens, kWidth}), k = random({kHeads, 1, kTokens, kWidth}),
+         v = random({kHeads, 1, kTokens, kWidth}),
+         dy = random({kHeads, kGroup, kTokens, kWidth}).detach(), out;
+
+  Whole() {
+    const Tensor scores =
+        torch::matmul(q, k.transpose(2, 3)) / std::sqrt(double(kWidth)) + dense(mask, 0);
+    out = torch::matmul(scores.softmax(3), v);
+    out.backward(dy);
+    out = out.detach();
+  }
+  static Tensor random(at::IntArrayRef shape) {
+    return torch::randn(shape, torch::kFloat64).requires_grad_(true);
+  }
+};
+
+// [K, 1, T, D] each -> [groups · T, 2 · K/groups · D]
+Tensor as_rows(const Tensor& keys, const Tensor& values, std::int64_t groups) {
+  return torch::stack({keys, values})
+      .view({2, groups, kHeads / groups, -1, kWidth})
+      .permute({1, 3, 0, 2, 4})
+      .reshape({groups * keys.size(2), 2 * kHeads / groups * kWidth});
+}
+
+enum class Way { ring, heads };
+
+// The largest relative error of a rank's out and gradients. `late`: the last rank is, by Late.
+double error(Transport& transport, torch::Device device, const Whole& whole, Way way, Done* late) {
+  const torch::NoGradGuard no_grad;
+  const int me = static_cast<int>(transport.rank().value);
+  const std::vector<Interval>& own = kRows[static_cast<std::size_t>(me)];
+  const auto made = transport.make_group("context", {Rank(0), Rank(1), Rank(2)});
+  Done nobody{0};
+  Late seen(*made, device, late ? *late : nobody);
+  std::vector<InnerCollective> record;
+  InnerGroup group(GroupKind::context, late ? &seen : made.get(), record);
+  const std::vector<Rectangle> all = rectangles(whole.mask);
+  const Tensor mine = rows_of(own);
+  const auto there = [&](const Tensor& x) {
+    return x.detach().index_select(2, mine).contiguous().to(device);
+  };
+  const Tensor queries = there(whole.q), dy = there(whole.dy);
+  const std::int64_t groups = way == Way::heads ? kHeads : 1;
+  const auto of = [&](const Tensor& k, const Tensor& v) {
+    return as_rows(k.detach().index_select(2, mine), v.detach().index_select(2, mine), groups);
+  };
+  const Tensor keys = of(whole.k, whole.v).to(device);
+  const HeadShape heads{kHeads, kGroup, kWidth};
+
+  Counts counts;
+  std::vector<Tensor> order;
+  for (const std::vector<Interval>& rows : kRows) {
+    order.push_back(rows_of(rows));
+    counts.push_back(order.back().numel());
+  }
+  ContextPlan plan;
+  if (way == Way::ring) {
+    std::vector<AttentionCalls> calls;
+    for (const std::vector<Interval>& rows : kRows)
+      calls.push_back(calls_for(all, own, rows, device));
+    plan.ring = std::make_shared<KeyRing>(KeyRing{group, counts, calls});
+  } else {
+    plan.rows = one_sequence(mine.numel());
+    plan.gather = std::make_shared<ListedRows>(group, counts);
+    plan.inverse = torch::cat(order).to(device);
+    plan.order = torch::cat(order).argsort().to(device);
+    plan.calls = calls_for(all, own, {{0, kTokens}}, device);
+    plan.heads = 1;
+  }
+  take_counts(device);
+  Attended attended;
+  RoundGradients gradients;
+  if (way == Way::ring) {
+    attended = attend_round(*plan.ring, queries, keys, heads);
+    gradients = attend_round_backward(*plan.ring, dy, queries, keys, attended, heads);
+  } else {
+    attended = attend_groups(plan, queries, keys, heads);
+    gradients = attend_groups_backward(plan, dy, queries, keys, attended, heads);
+  }
+  CHECK(take_counts(device).host_waits() == 0);
+  // Of the three blocks or heads: forward the first two, backward those two and the third, beside which gradients of one
+  // before leave.
+  if (late) CHECK(seen.works() == 2 + 3);
+  const auto here = [](const Tensor& x) { return x.cpu(); };
+  const auto worst = [](double a, double b) { return std::isnan(b) ? INFINITY : std::max(a, b); };
+  double most = off(here(attended.out), whole.out.index_select(2, mine));
+  most = worst(most, off(here(gradients.queries), whole.q.grad().index_select(2, mine)));
+  return worst(most, off(here(gradients.keys), of(whole.k.grad(), whole.v.grad())));
+}
+
+// Of any rank; of a device that has failed, too.
+double worst_error(bool in_order, Way way, Done* late) {
+  torch::manual_seed(8);
+  const Whole whole;
+  std::atomic<double> most{0};
+  on_devices(kRanks, in_order, [&](Transport& transport, torch::Device device) {
+    const double mine = error(transport, device, whole, way, late);
+    double before = most;
+    while (before < mine && !most.compare_exchange_weak(before, mine)) {
+    }
+  });
+  return most;
+}
+
+}  // namespace
+
+TEST_SUITE("queued device") {
+  TEST_CASE("what is beside passed and gathered keys is done while these wait for others") {
+    for (const Way way : {Way::ring, Way::heads})
+      for (const bool in_order : {false, true}) {
+        CAPTURE(static_cast<int>(way));
+        CAPTURE(in_order);
+        Done late{0};
+        CHECK(worst_error(in_order, way, &late) < 1e-12);
+      }
+  }
+
+  TEST_CASE("keys that come by are right however late kernels are, and wrong without waits") {
+    for (const Way way : {Way::ring, Way::heads}) {
+      CAPTURE(static_cast<int>(way));
+      double most = 0, faulty = 0;
+      for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        delay_kernels(100, seed);
+        most = std::max(most, worst_error(seed % 2 == 0, way, nullptr));
+      }
+      seed_fault(SeededFault::missing_wait);
+      for (std::uint64_t seed = 1; seed <= 5 && faulty < 1e-6; ++seed) {
+        delay_kernels(200, seed);
+        faulty = worst_error(false, way, nullptr);
+      }
+      seed_fault(SeededFault::none);
+      delay_kernels(0, 0);
+      CHECK(most < 1e-12);
+      CHECK(faulty > 1e-6);
+    }
+  }
+}
+
+}  // namespace polyphony::exec::testing
