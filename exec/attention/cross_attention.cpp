@@ -1,44 +1,89 @@
 #include "exec/attention/cross_attention.h"
 
+#include <utility>
+
+#include "exec/attention/heads_attention.h"
+#include "exec/autograd/saved_call.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
 
 using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
 
 namespace {
 
-// One item.
-Tensor attend(const Tensor& query, const Tensor& key_value, std::int64_t head_width) {
-  const std::int64_t rows = query.size(0), read = key_value.size(0), width = query.size(1);
-  // Zeros that keep the graph whole: the linear layers before must run their backwards, collectives
-  // and all, on every rank.
-  if (rows == 0 || read == 0)
-    return at::add(at::mul(query, 0), key_value.narrow(1, 0, width).sum(0));
-  const std::int64_t heads = width / head_width;
-  const Tensor q = query.view({1, rows, heads, head_width}).transpose(1, 2);
-  const std::vector<Tensor> parts =
-      key_value.view({1, read, heads, 2, head_width}).permute({3, 0, 2, 1, 4}).unbind(0);
-  return at::scaled_dot_product_attention(q, parts[0], parts[1])
-      .transpose(1, 2)
-      .reshape({rows, width});
-}
+struct CrossCall : torch::CustomClassHolder {
+  std::shared_ptr<const AttentionCalls> calls;
+  std::int64_t width;                  // D
+  Tensor query, key_value, out, sums;  // of the backward; sums [A, 1, L]
+  CrossCall(std::shared_ptr<const AttentionCalls> calls_, std::int64_t width_)
+      : calls(std::move(calls_)), width(width_) {}
+
+  // [rows, A·D] <-> [A, 1, rows, D]
+  Tensor heads(const Tensor& rows) const {
+    return rows.view({rows.size(0), rows.size(1) / width, 1, width}).permute({1, 2, 0, 3});
+  }
+  static Tensor rows(const Tensor& heads) {
+    return heads.permute({2, 0, 1, 3}).reshape({heads.size(2), heads.size(0) * heads.size(3)});
+  }
+  HeadTensors heads(const Tensor& queries, const Tensor& read) const {
+    const Tensor both =
+        read.view({read.size(0), read.size(1) / (2 * width), 2, 1, width}).permute({2, 1, 3, 0, 4});
+    return {heads(queries), both[0], both[1]};
+  }
+};
+
+class CrossAttention : public torch::autograd::Function<CrossAttention> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key_value,
+                        const c10::intrusive_ptr<CrossCall>& call) {
+    save_call(context, call);
+    const Attended made = attend(call->heads(query, key_value), *call->calls);
+    Tensor y = CrossCall::rows(made.out);
+    call->query = query.detach();
+    call->key_value = key_value.detach();
+    call->out = y.detach();
+    call->sums = made.sums;
+    return y;
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const auto call = saved_call<CrossCall>(context);
+    const Tensor query = std::exchange(call->query, Tensor()),
+                 key_value = std::exchange(call->key_value, Tensor());
+    const Attended made{call->heads(std::exchange(call->out, Tensor())),
+                        std::exchange(call->sums, Tensor())};
+    const HeadTensors d = attend_backward(call->heads(gradients[0].contiguous()),
+                                          call->heads(query, key_value), made, *call->calls);
+    const Tensor both = at::stack({d.keys, d.values}, 2);  // [A, 1, 2, C, D]
+    return {CrossCall::rows(d.queries), both.permute({3, 0, 1, 2, 4}).reshape(key_value.sizes()),
+            Tensor()};
+  }
+};
 
 }  // namespace
 
-Tensor cross_attention(const Tensor& query, const Tensor& key_value,
-                       const std::vector<std::int64_t>& lengths,
-                       const std::vector<std::int64_t>& condition_lengths,
-                       std::int64_t head_width) {
+std::shared_ptr<const AttentionCalls> plan_cross(const std::vector<std::int64_t>& lengths,
+                                                 const std::vector<std::int64_t>& condition_lengths,
+                                                 torch::Device device) {
   POLYPHONY_CHECK(lengths.size() == condition_lengths.size(),
                   lengths.size() << " items, conditioning of " << condition_lengths.size());
-  if (lengths.size() < 2) return attend(query, key_value, head_width);
-  const std::vector<Tensor> queries = query.split_with_sizes(lengths);
-  const std::vector<Tensor> read = key_value.split_with_sizes(condition_lengths);
-  std::vector<Tensor> outs;
-  for (std::size_t i = 0; i < queries.size(); ++i)
-    outs.push_back(attend(queries[i], read[i], head_width));
-  return at::cat(outs);
+  std::vector<Rectangle> items;
+  Interval rows, read;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    rows = {rows.end, rows.end + lengths[i]};
+    read = {read.end, read.end + condition_lengths[i]};
+    if (rows.size() > 0 && read.size() > 0) items.push_back(full_rectangle(rows, read));
+  }
+  return std::make_shared<AttentionCalls>(
+      calls_for(items, {{0, rows.end}}, {{0, read.end}}, device));
+}
+
+Tensor cross_attention(const Tensor& query, const Tensor& key_value,
+                       std::shared_ptr<const AttentionCalls> calls, std::int64_t head_width) {
+  return CrossAttention::apply(query, key_value,
+                               c10::make_intrusive<CrossCall>(std::move(calls), head_width));
 }
 
 }  // namespace polyphony::exec

@@ -45,6 +45,8 @@ struct LatentPlan {
   std::vector<std::int64_t> rows;  // of each item, on this rank
   torch::Tensor time;              // [items, kTimeFeatures]
   torch::Tensor conditioning;      // [C, W], all of it; undefined where no block reads it
+  std::shared_ptr<const AttentionCalls>
+      reads;  // of the items' rows to their conditioning's; null: likewise
 };
 
 // One forward over a work item. What recomputation runs again reads it, too: it lives until the

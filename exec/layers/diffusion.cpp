@@ -87,8 +87,7 @@ Tensor across(const Frame& frame, const Layer& layer, const Tensor& x) {
   const Tensor key_value =
       replicated_linear(pass, frame.latents.conditioning, layer.at("cross_key_value.weight"),
                         layer.at("cross_key_value.bias"));
-  const Tensor read = cross_attention(query, key_value, frame.data.latent_lengths,
-                                      frame.data.condition_lengths, frame.module.head_dim);
+  const Tensor read = cross_attention(query, key_value, frame.latents.reads, frame.module.head_dim);
   return row_linear(pass, read, layer.at("cross_out.weight"), layer.at("cross_out.bias"));
 }
 
@@ -134,7 +133,7 @@ LatentPlan plan_latents(const WorkInput& data, const Pass& pass, const SequenceR
   LatentPlan plan{data.latent_lengths,
                   on_device(at::cat({angle.cos(), angle.sin()}, 1).to(pass.anchor.scalar_type()),
                             pass.anchor.device()),
-                  Tensor()};
+                  Tensor(), nullptr};
   if (own) {
     std::int64_t first = 0;
     for (std::int64_t& rows : plan.rows) {
@@ -155,6 +154,7 @@ LatentPlan plan_latents(const WorkInput& data, const Pass& pass, const SequenceR
   plan.conditioning =
       own ? all_rows(shares, conditioning)
           : all_rows(std::make_shared<WholeRows>(group), conditioning);  // all heads read it
+  plan.reads = plan_cross(data.latent_lengths, data.condition_lengths, pass.anchor.device());
   return plan;
 }
 

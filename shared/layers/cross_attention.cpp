@@ -66,15 +66,14 @@ std::int64_t CrossAttention::tape(const LayerBytes& bytes) {
   const std::int64_t heads = m.heads / bytes.context.tp, width = heads * m.head_dim;
   const std::int64_t tokens = bytes.size.tokens, own = bytes.own(tokens);
   const bool inputs = bytes.trains() || bytes.adapts();
-  const int outputs = bytes.size.sequences > 1 && inputs ? 2 : 1;
   const std::int64_t pairs =
       bytes.adapts() ? bytes.element() * (2 * tokens + bytes.size.condition) * m.lora_rank : 0;
   // What the first block of a frozen module does not need: its norm's input and statistics.
   const std::int64_t norm = own * (bytes.element() * m.hidden + 2 * bytes.wide());
   const bool unneeded = bytes.starts && m.trainable == Trainable::frozen;
   return (unneeded ? 0 : norm) + (inputs ? bytes.element() * own * m.hidden : 0) +
-         bytes.element() * (tokens * (1 + outputs) * width + bytes.size.condition * 2 * width) +
-         pairs + bytes.wide() * tokens * heads;
+         bytes.element() * (tokens * 2 * width + bytes.size.condition * 2 * width) + pairs +
+         bytes.wide() * tokens * heads;
 }
 
 }  // namespace polyphony

@@ -2,10 +2,9 @@
 // the module, item by item.
 //   parameters  cross_norm, cross_query [A·D, H], cross_key_value [2·A·D, W] by head [k | v],
 //               cross_out [H, A·D], all with biases
-//   tape        e·(q·2H + T·3·A·D/t + C·2·A·D/t) + 2·w·q + w·T·A/t: inputs of norm and query, q, the
-//               attention output and its rows (one of them for a single item), k and v, statistics,
-//               log-sum-exp. Without gradients of matrices their inputs go; LoRA keeps those of the
-//               adapted ones, and e·r·(2·T + C)
+//   tape        e·(q·2H + T·2·A·D/t + C·2·A·D/t) + 2·w·q + w·T·A/t: inputs of norm and query, q, the
+//               attention output, k and v, statistics, log-sum-exp. Without gradients of matrices their
+//               inputs go; LoRA keeps those of the adapted ones, and e·r·(2·T + C)
 // Source: own count of what exec/ does; the products' FLOPs as Wan's own count.
 #pragma once
 

@@ -137,20 +137,19 @@ TEST_CASE("what a diffusion chunk keeps") {
   const std::int64_t statistics = 4 * 20 * 2;
   const std::int64_t common = 4 * 20 * (4 * 8 + 4 * 8 + 2 * 12) + 4 * 20 + 2 * statistics;
   const std::int64_t branches = 4 * 20 * 16, modulation = 4 * 2 * (8 * 8 + 2 * 3);
-  const std::int64_t across = 4 * 20 * (2 * 8 + 3 * 8) + 4 * 20 + 4 * 6 * 2 * 8 + statistics;
+  const std::int64_t across = 4 * 20 * (2 * 8 + 2 * 8) + 4 * 20 + 4 * 6 * 2 * 8 + statistics;
   const std::int64_t conditioning = 4 * 6 * 5;
   const auto kept = [&](LayerRange range, const ChunkContext& context) {
     return tape_bytes(small_diffusion(), range, size, context).value;
   };
   CHECK(kept(kBlock, {}) == common + branches + modulation + across + conditioning);
   CHECK(kept({1, 3}, {}) == 2 * (common + branches + modulation + across) + conditioning);
-  // Frozen: no inputs of matrices (2 · 8 of the block's, 12 of fc2, a row each of the query and the
-  // rows it read, and of the modulation 2 · 3), no branches behind gates.
+  // Frozen: no inputs of matrices (2 · 8 of the block's, 12 of fc2, a row of the query, and of the
+  // modulation 2 · 3; what is read its attention needs, too), no branches behind gates.
   Module frozen = small_diffusion();
   frozen.trainable = Trainable::frozen;
   CHECK(tape_bytes(frozen, {2, 3}, size, ChunkContext{}).value ==
-        common + modulation + across + conditioning - 4 * 20 * (2 * 8 + 12 + 2 * 8) -
-            4 * 2 * 2 * 3);
+        common + modulation + across + conditioning - 4 * 20 * (2 * 8 + 12 + 8) - 4 * 2 * 2 * 3);
   // Nothing trained feeds the first block: up to its cross attention it has no graph.
   CHECK(tape_bytes(frozen, {0, 2}, size, ChunkContext{}).value ==
         tape_bytes(frozen, {2, 3}, size, ChunkContext{}).value -
@@ -168,7 +167,7 @@ TEST_CASE("what a diffusion chunk keeps") {
   two.heads = two.kv_heads = 2;
   two.head_dim = 4;
   const std::int64_t halves = 4 * (10 * 4 * 8 + 20 * (2 * 4 + 2 * 4 + 2 * 6)) + 4 * 20 +
-                              4 * 10 * 16 + modulation + 4 * (10 * 2 * 8 + 20 * 3 * 4 + 6 * 2 * 4) +
+                              4 * 10 * 16 + modulation + 4 * (10 * 2 * 8 + 20 * 2 * 4 + 6 * 2 * 4) +
                               4 * 20 + conditioning + 3 * statistics / 2;
   CHECK(tape_bytes(two, kBlock, size, ChunkContext{.tp = 2, .sp = true}).value == halves);
 }
