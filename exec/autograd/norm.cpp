@@ -31,6 +31,18 @@ Tensor norm_parameter(const LocalParameter& parameter) {
   return parameter.value.is_cpu() ? widened(parameter.value) : parameter.value;
 }
 
+bool is_fused(const Tensor& x, const LocalParameter& weight) {
+  return kernels::wanted(x) && weight.value.scalar_type() == x.scalar_type();
+}
+
+void queue_sums(const NormCall& call, const Tensor& dw, const Tensor& db) {
+  call.pass.queue->add([weight = call.weight, bias = call.bias, dw, db] {
+    weight->grad.add_(dw);
+    bias->grad.add_(db);
+  });
+}
+
+// dx = s (g − Σg/H − z Σ(g∘z)/H), g = dy∘w, z = (x − mean)·s; dw = Σ dy∘z, db = Σ dy
 class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& /*anchor*/,
@@ -47,6 +59,14 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto call = saved_call<NormCall>(context);
     const Tensor& dy = gradients[0];
+    if (is_fused(dy, *call->weight)) {
+      const auto fused =
+          kernels::layer_backward(dy, call->x, call->weight->value, call->mean, call->scale,
+                                  context->needs_input_grad(0), call->weight->grad.defined());
+      if (fused.d_parameters.defined())
+        queue_sums(*call, fused.d_parameters[0], fused.d_parameters[1]);
+      return {fused.dx, Tensor(), Tensor()};
+    }
     Tensor dx;
     if (context->needs_input_grad(0)) {
       dx = std::get<0>(at::native_layer_norm_backward(
@@ -57,18 +77,11 @@ class LayerNormFunction : public torch::autograd::Function<LayerNormFunction> {
       const auto [none, dw, db] = at::native_layer_norm_backward(
           widened(dy), widened(call->x), {call->x.size(1)}, call->mean, call->scale,
           widened(call->weight->value), widened(call->bias->value), {false, true, true});
-      call->pass.queue->add([weight = call->weight, bias = call->bias, dw = dw, db = db] {
-        weight->grad.add_(dw);
-        bias->grad.add_(db);
-      });
+      queue_sums(*call, dw, db);
     }
     return {dx, Tensor(), Tensor()};
   }
 };
-
-bool is_fused(const Tensor& x, const LocalParameter& weight) {
-  return kernels::wanted(x) && weight.value.scalar_type() == x.scalar_type();
-}
 
 void queue_sum(const NormCall& call, const Tensor& dw) {
   call.pass.queue->add([weight = call.weight, dw] { weight->grad.add_(dw); });

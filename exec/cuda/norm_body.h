@@ -1,4 +1,4 @@
-// RMSNorm of rows and its gradients (exec/autograd/norm.cpp has the formulas).
+// RMSNorm of rows and its gradients; those of LayerNorm (exec/autograd/norm.cpp has the formulas).
 #pragma once
 
 #include "exec/cuda/drive.h"
@@ -90,6 +90,77 @@ struct RmsBackward : SumsOne<Wide<T>> {
     const std::int64_t first = pack * kPack<T>;
     for (int e = 0; e < kPack<T>; ++e)
       if (first + e < width) d_weight[block * width + first + e] = columns[e * stride];
+  }
+};
+
+// Of LayerNorm, z = (x − mean)·scale, g = dy∘w. dx null: not wanted. d_parameters: Σ dy∘z and Σ dy over each block's rows
+// [blocks, 2, width]; null: not wanted.
+template <class T>
+struct LayerBackward {
+  using W = Wide<T>;
+  struct Sum {
+    W slope, along;  // Σ g, Σ g∘z
+  };
+  using Column = W;
+  static constexpr int kColumns = 2 * kPack<T>;
+  static constexpr bool kPuts = true;
+  const T* dy;
+  const T* x;
+  const T* weight;
+  const W* mean;
+  const W* scale;
+  T* dx;
+  W* d_parameters;
+  std::int64_t width;
+  bool aligned;
+
+  POLYPHONY_BOTH Sum start() const { return {0, 0}; }
+  POLYPHONY_BOTH static void join(Sum& sum, const Sum& other) {
+    sum.slope += other.slope;
+    sum.along += other.along;
+  }
+  POLYPHONY_BOTH void take(Sum& sum, std::int64_t row, std::int64_t pack) const {
+    if (dx == nullptr) return;
+    const std::int64_t first = pack * kPack<T>, left = width - first;
+    const Pack<T> d = load(dy + row * width + first, left, aligned),
+                  v = load(x + row * width + first, left, aligned),
+                  w = load(weight + first, left, aligned);
+    for (int e = 0; e < kPack<T>; ++e) {
+      const W g = widened(d.x[e]) * widened(w.x[e]);
+      sum.slope += g;
+      sum.along += g * ((widened(v.x[e]) - mean[row]) * scale[row]);
+    }
+  }
+  POLYPHONY_BOTH void one(std::int64_t, const Sum&) const {}
+  POLYPHONY_BOTH void put(std::int64_t row, std::int64_t pack, const Sum& sum, W* columns,
+                          std::int64_t stride) const {
+    const std::int64_t first = pack * kPack<T>, left = width - first;
+    const Pack<T> d = load(dy + row * width + first, left, aligned),
+                  v = load(x + row * width + first, left, aligned);
+    const W m = mean[row], s = scale[row];
+    if (d_parameters != nullptr)
+      for (int e = 0; e < kPack<T>; ++e) {
+        columns[e * stride] += widened(d.x[e]) * ((widened(v.x[e]) - m) * s);
+        columns[(kPack<T> + e) * stride] += widened(d.x[e]);
+      }
+    if (dx == nullptr) return;
+    const Pack<T> w = load(weight + first, left, aligned);
+    const W slope = sum.slope / static_cast<W>(width), along = sum.along / static_cast<W>(width);
+    Pack<T> out;
+    for (int e = 0; e < kPack<T>; ++e)
+      out.x[e] = Narrow<T>::of(
+          s * (widened(d.x[e]) * widened(w.x[e]) - slope - (widened(v.x[e]) - m) * s * along));
+    store(dx + row * width + first, out, left, aligned);
+  }
+  POLYPHONY_BOTH void store_columns(int block, std::int64_t pack, const W* columns,
+                                    std::int64_t stride) const {
+    if (d_parameters == nullptr) return;
+    const std::int64_t first = pack * kPack<T>;
+    for (int which = 0; which < 2; ++which)
+      for (int e = 0; e < kPack<T>; ++e)
+        if (first + e < width)
+          d_parameters[(2 * block + which) * width + first + e] =
+              columns[(which * kPack<T> + e) * stride];
   }
 };
 

@@ -133,6 +133,21 @@ TEST_SUITE("fused kernels") {
       };
       const NormResults host = norm([&](const auto& body) { rows(body, shape); });
       CHECK(norm([&](const auto& body) { launch_rows_here(body, shape); }) == host);
+      const auto layer = [&](const auto& drive) {
+        NormResults out{Floats(elements), Floats(static_cast<std::size_t>(2 * kBlocks * width))};
+        LayerBackward<float> body{};
+        body.dy = dy.data();
+        body.x = x.data();
+        body.weight = weight.data();
+        body.mean = body.scale = scale.data();
+        body.dx = out.dx.data();
+        body.d_parameters = out.dw.data();
+        body.width = width;
+        drive(body);
+        return out;
+      };
+      const NormResults of_layer = layer([&](const auto& body) { rows(body, shape); });
+      CHECK(layer([&](const auto& body) { launch_rows_here(body, shape); }) == of_layer);
       const auto statistics = [&](const auto& drive) {
         Floats out(3 * static_cast<std::size_t>(kRows));
         const std::vector<std::int64_t> ids(static_cast<std::size_t>(kRows), width - 1);

@@ -78,6 +78,23 @@ Operation::Run prepare_norm(const Problem& problem, torch::Dtype computed) {
   };
 }
 
+Operation::Run prepare_layer_norm(const Problem& problem, torch::Dtype computed) {
+  const Tensor x = random(problem, {problem.rows, problem.width}, computed);
+  const Tensor dy = random(problem, {problem.rows, problem.width}, computed);
+  const auto parameter = [&] {
+    return std::make_shared<Surroundings>(random(problem, {problem.width}, computed), true);
+  };
+  const auto weight = parameter(), bias = parameter();
+  return [=]() -> std::vector<Tensor> {
+    const Tensor leaf = x.detach().requires_grad_(true);
+    const Tensor y = layer_norm(weight->pass, leaf, &weight->weight, &bias->weight);
+    torch::autograd::backward({y}, {dy});
+    for (const auto& one : {weight, bias}) one->weight.grad.zero_();
+    weight->pass.queue->run();
+    return {y.detach(), leaf.grad(), weight->weight.grad, bias->weight.grad};
+  };
+}
+
 Operation::Run prepare_head_norm(const Problem& problem, torch::Dtype computed) {
   const HeadShape heads{.kv_heads = 2, .group = 3, .width = problem.width};
   const std::vector<std::int64_t> sizes{problem.rows, 2 * (3 + 2) * problem.width};
@@ -242,6 +259,7 @@ const std::vector<Operation>& operations() {
       gate(Activation::gelu),
       gate(Activation::clamped),
       {"RMSNorm", prepare_norm, 3},
+      {"LayerNorm", prepare_layer_norm, 5},
       {"norm of heads", prepare_head_norm, 3, 128},
       {"cross-entropy", prepare_loss},
       {"experts' answers", prepare_combine},
