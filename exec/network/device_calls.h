@@ -11,11 +11,12 @@
 
 namespace polyphony::exec {
 
-// Collective over the members of a group, which meet in the store; returns when all are connected.
-using MakeBackend = std::function<DeviceBackend(const c10::intrusive_ptr<c10d::Store>& store,
+// Begins a family, whose members meet in the store.
+using BeginFamily = std::function<FamilyPointer(const c10::intrusive_ptr<c10d::Store>& store,
                                                 const std::string& name, int index, int size)>;
 
-// `gloo`: made by connect_gloo.
-DeviceCalls device_calls(Transport& gloo, torch::Device device, const MakeBackend& make);
+// `gloo`: made by connect_gloo. `together`: DeviceMaking's.
+DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamily& begin,
+                         const std::function<void(const std::function<void()>&)>& together);
 
 }  // namespace polyphony::exec

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "exec/network/announced_groups.h"
 #include "exec/on_device.h"
 #include "exec/transport/staged.h"
 #include "shared/error.h"
@@ -19,63 +20,75 @@ namespace {
 class TwoWays : public Communicator {
  public:
   using Beside = std::function<void()>;
+  // `device`: null until `make` makes it, at the first call that needs it.
   TwoWays(std::unique_ptr<Communicator> host, std::unique_ptr<Communicator> device,
+          std::function<std::unique_ptr<Communicator>()> make,
           std::function<void(const std::function<void()>&)> guarded)
-      : host_(std::move(host)), device_(std::move(device)), guarded_(std::move(guarded)) {}
+      : host_(std::move(host)),
+        device_(std::move(device)),
+        make_(std::move(make)),
+        guarded_(std::move(guarded)) {}
   int index() const override { return host_->index(); }
   int size() const override { return host_->size(); }
   void all_reduce(Tensor& tensor, Reduction reduction) override {
     if (tensor.is_cpu()) return host_->all_reduce(tensor, reduction);
-    guarded_([&] { device_->all_reduce(tensor, reduction); });
+    on_device([&](Communicator& device) { device.all_reduce(tensor, reduction); });
   }
   void all_gather(const Tensor& mine, Tensor& all,
                   const std::vector<std::int64_t>& counts) override {
     if (all.is_cpu()) return host_->all_gather(mine, all, counts);
-    guarded_([&] { device_->all_gather(mine, all, counts); });
+    on_device([&](Communicator& device) { device.all_gather(mine, all, counts); });
   }
   void reduce_scatter(const Tensor& all, Tensor& mine,
                       const std::vector<std::int64_t>& counts) override {
     if (all.is_cpu()) return host_->reduce_scatter(all, mine, counts);
-    guarded_([&] { device_->reduce_scatter(all, mine, counts); });
+    on_device([&](Communicator& device) { device.reduce_scatter(all, mine, counts); });
   }
   void all_reduce_beside(Tensor& tensor, Reduction reduction, const Beside& beside) override {
     if (tensor.is_cpu()) return host_->all_reduce_beside(tensor, reduction, beside);
-    guarded_beside(beside,
-                   [&](const Beside& own) { device_->all_reduce_beside(tensor, reduction, own); });
+    guarded_beside(beside, [&](Communicator& device, const Beside& own) {
+      device.all_reduce_beside(tensor, reduction, own);
+    });
   }
   void reduce_scatter_beside(const Tensor& all, Tensor& mine,
                              const std::vector<std::int64_t>& counts,
                              const Beside& beside) override {
     if (all.is_cpu()) return host_->reduce_scatter_beside(all, mine, counts, beside);
-    guarded_beside(
-        beside, [&](const Beside& own) { device_->reduce_scatter_beside(all, mine, counts, own); });
+    guarded_beside(beside, [&](Communicator& device, const Beside& own) {
+      device.reduce_scatter_beside(all, mine, counts, own);
+    });
   }
   void all_gather_beside(const Tensor& mine, Tensor& all, const std::vector<std::int64_t>& counts,
                          const Beside& beside) override {
     if (all.is_cpu()) return host_->all_gather_beside(mine, all, counts, beside);
-    guarded_beside(beside,
-                   [&](const Beside& own) { device_->all_gather_beside(mine, all, counts, own); });
+    guarded_beside(beside, [&](Communicator& device, const Beside& own) {
+      device.all_gather_beside(mine, all, counts, own);
+    });
   }
   void all_to_all(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
                   const std::vector<std::int64_t>& received) override {
     if (send.is_cpu()) return host_->all_to_all(send, receive, sent, received);
-    guarded_([&] { device_->all_to_all(send, receive, sent, received); });
+    on_device([&](Communicator& device) { device.all_to_all(send, receive, sent, received); });
   }
   void all_to_all_beside(const Tensor& send, Tensor& receive, const std::vector<std::int64_t>& sent,
                          const std::vector<std::int64_t>& received, const Beside& beside) override {
     if (send.is_cpu()) return host_->all_to_all_beside(send, receive, sent, received, beside);
-    guarded_beside(beside, [&](const Beside& own) {
-      device_->all_to_all_beside(send, receive, sent, received, own);
+    guarded_beside(beside, [&](Communicator& device, const Beside& own) {
+      device.all_to_all_beside(send, receive, sent, received, own);
     });
   }
 
  private:
+  void on_device(const std::function<void(Communicator&)>& call) {
+    if (!device_) device_ = make_();
+    guarded_([&] { call(*device_); });
+  }
   // What is beside a call is not its own: what that throws is no lost peer's doing.
   template <class Call>
   void guarded_beside(const Beside& beside, const Call& call) {
     std::exception_ptr thrown;
-    guarded_([&] {
-      call([&] {
+    on_device([&](Communicator& device) {
+      call(device, [&] {
         try {
           beside();
         } catch (...) {
@@ -87,56 +100,87 @@ class TwoWays : public Communicator {
   }
 
   std::unique_ptr<Communicator> host_, device_;
+  std::function<std::unique_ptr<Communicator>()> make_;
   std::function<void(const std::function<void()>&)> guarded_;
 };
 
 }  // namespace
 
+void DeviceTransport::announce(const std::vector<NamedGroup>& groups) {
+  std::vector<NamedGroup> shared;
+  for (const NamedGroup& group : groups)
+    if (group.members.size() > 1) shared.push_back(group);
+  const std::string name = "announcement " + std::to_string(announcements_++);
+  const std::vector<NamedGroup> all = announced_by_all(inner(), name, shared);
+  if (all.empty()) return;
+  if (!world_) {
+    std::vector<Rank> everyone;
+    for (int rank = 0; rank < world_size(); ++rank)
+      everyone.emplace_back(static_cast<std::size_t>(rank));
+    calls_.making.guarded("joining the other ranks' GPUs", [&] {
+      world_ = calls_.making.begin("the world", everyone, static_cast<int>(rank().value));
+    });
+  }
+  for (MadeGroup& made : split_in_rounds(calls_.making, *world_, rank(), all))
+    announced_[made.name] = std::move(made.backend);
+}
+
+// Once.
+DeviceBackend DeviceTransport::taken(const std::string& name, const std::vector<Rank>& members) {
+  if (auto announced = announced_.extract(name)) return announced.mapped();
+  return make_apart(calls_.making, rank(), {{"group " + name, members}}, false).front().backend;
+}
+
 std::unique_ptr<Communicator> DeviceTransport::make_group(const std::string& name,
                                                           const std::vector<Rank>& members) {
   auto host = inner().make_group(name, members);
   if (members.size() == 1) return std::make_unique<StagedCommunicator>(std::move(host));
-  DeviceBackend backend;
-  calls_.guarded("joining group " + name, [&] {
-    backend = calls_.connect(name, host->index(), host->size());
-    std::vector<Tensor> first{torch::zeros({1}, calls_.device)};
-    backend->allreduce(first)->wait();
-    // Pairs have connections of their own, of all-to-alls, uneven gathers and scatters in order.
-    Tensor send = torch::zeros({host->size()}, calls_.device), receive = torch::empty_like(send);
-    std::vector<std::int64_t> each(members.size(), 1);
-    backend->alltoall_base(receive, send, each, each)->wait();
-  });
+  const auto make = [this, name](DeviceBackend backend) {
+    return std::make_unique<DeviceGroup>(name, std::move(backend), in_order_);
+  };
+  std::unique_ptr<Communicator> device;
+  if (announced_.contains(name)) device = make(taken(name, members));
   return std::make_unique<TwoWays>(
-      std::move(host), std::make_unique<DeviceGroup>(name, std::move(backend), in_order_),
-      [this, name](const std::function<void()>& call) { calls_.guarded("group " + name, call); });
+      std::move(host), std::move(device), [=, this] { return make(taken(name, members)); },
+      [this, name](const std::function<void()>& call) {
+        calls_.making.guarded("group " + name, call);
+      });
+}
+
+void DeviceTransport::connect(const std::vector<Channel>& channels) {
+  if (channels.empty()) return;
+  std::vector<NamedGroup> pairs;
+  for (const Channel& channel : channels)
+    pairs.push_back({"messages of " + channel.name + " from " +
+                         std::to_string(channel.source.value) + " to " +
+                         std::to_string(channel.destination.value),
+                     {channel.source, channel.destination}});
+  std::vector<MadeGroup> made = make_apart(calls_.making, rank(), pairs, true);
+  const std::scoped_lock lock(mutex_);
+  for (std::size_t c = 0; c < channels.size(); ++c)
+    links_[channels[c]] = std::move(made[c].backend);
 }
 
 DeviceBackend DeviceTransport::connected(const Channel& channel) {
-  {
+  const auto find = [&] {
     const std::scoped_lock lock(mutex_);
     const auto found = links_.find(channel);
-    if (found != links_.end()) return found->second;
-  }
+    return found != links_.end() ? found->second : DeviceBackend();
+  };
+  if (DeviceBackend link = find()) return link;
   // Without the lock: it waits for the other end. A channel of a rank is one thread's.
-  const std::string name = "messages of " + channel.name + " from " +
-                           std::to_string(channel.source.value) + " to " +
-                           std::to_string(channel.destination.value);
-  DeviceBackend made;
-  calls_.guarded("joining " + name, [&] {
-    const bool sends = rank() == channel.source;
-    made = calls_.connect(name, sends ? 0 : 1, 2);
-    std::vector<Tensor> first{torch::zeros({1}, calls_.device)};
-    made->startCoalescing();
-    sends ? made->send(first, 1, 0) : made->recv(first, 0, 0);
-    if (const auto work = made->endCoalescing()) work->wait();
-  });
-  const std::scoped_lock lock(mutex_);
-  return links_[channel] = std::move(made);
+  connect({channel});
+  return find();
 }
 
-// In one order on all ranks: whoever waits for the first channel that is missing anywhere is met there.
 void DeviceTransport::prepare(const std::vector<Channel>& channels) {
-  for (const Channel& channel : channels) connected(channel);
+  std::vector<Channel> fresh;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Channel& channel : channels)
+      if (!links_.contains(channel)) fresh.push_back(channel);
+  }
+  connect(fresh);
 }
 
 void DeviceTransport::leave(const Transfer& transfer) {
@@ -167,7 +211,7 @@ void DeviceTransport::take(const Transfer& transfer) {
     const auto wakes = [&] { return aborted_ || left_.contains(transfer.tag); };
     while (!came_.wait_for(lock, std::chrono::milliseconds(100), wakes)) {
       lock.unlock();
-      calls_.guarded("a message to itself", [] {});  // throws when a peer is lost
+      calls_.making.guarded("a message to itself", [] {});  // throws when a peer is lost
       lock.lock();
     }
     if (!left_.contains(transfer.tag)) throw LostPeer(rank(), "a message to itself never came");
@@ -199,7 +243,7 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
   if (!of_host.empty()) inner().exchange(of_host);
   if (channels.empty()) return;
   const torch::NoGradGuard no_grad;
-  calls_.guarded("a message", [&] {
+  calls_.making.guarded("a message", [&] {
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     for (auto& [channel, list] : channels) {
       std::sort(list.begin(), list.end(),
@@ -221,13 +265,14 @@ void DeviceTransport::exchange(const std::vector<Transfer>& transfers) {
 }
 
 std::unique_ptr<Transport> alone_on_device(std::unique_ptr<Transport> host) {
-  const DeviceCalls calls{torch::kCPU,
-                          [](const std::string& name, int, int) -> DeviceBackend {
-                            POLYPHONY_CHECK(
-                                false, "one rank alone has nobody to share " << name << " with");
-                          },
-                          [](const std::string&, const std::function<void()>& call) { call(); },
-                          [](const c10::Event& event) { event.synchronize(); }, [] {}};
+  const DeviceMaking making{
+      torch::kCPU,
+      [](const std::string& name, const std::vector<Rank>&, int) -> FamilyPointer {
+        POLYPHONY_CHECK(false, "one rank alone has nobody to share " << name << " with");
+      },
+      [](const std::string&, const std::function<void()>& call) { call(); },
+      [](const std::function<void()>& calls) { calls(); }};
+  const DeviceCalls calls{making, [](const c10::Event& event) { event.synchronize(); }, [] {}};
   return std::make_unique<DeviceTransport>(std::move(host), calls, true);
 }
 

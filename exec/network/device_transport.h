@@ -2,10 +2,9 @@
 // tests its double), what is the host's goes over the transport beneath.
 //   Messages: NCCL ignores tags and matches in order, so that every directed pair of ranks has a group of its own for
 //   each channel (Transfer::channel, a stream of the Program at both its ends): what is sent on a channel is received in
-//   that order, as shared/program/message_order.h proves. Making a group waits for the other end: prepare() does
-//   so, in one order on all ranks, and nothing waits then; a message on a link that nobody prepared makes its own.
-//   NCCL connects peers at a group's first call, where the host waits for them (src/group.cc): a call of one element
-//   is part of making it.
+//   that order, as shared/program/message_order.h proves. Making groups waits for the other members
+//   (exec/network/device_family.h): announce() and prepare() do so, and nothing waits then; a message on a link that
+//   nobody prepared, and a group that nobody announced, are made at their first call.
 //   Messages to oneself are copies.
 #pragma once
 
@@ -15,19 +14,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "exec/network/device_group.h"
+#include "exec/network/device_family.h"
 #include "exec/transport/forwarding.h"
 
 namespace polyphony::exec {
 
 // How a transport's backends are made, and how it hears of peers that are lost.
 struct DeviceCalls {
-  torch::Device device;
-  // Collective over the members of `name`; of one device.
-  std::function<DeviceBackend(const std::string& name, int index, int size)> connect;
-  // Runs a call; when it fails because somebody is gone, says who.
-  std::function<void(const std::string& where, const std::function<void()>& call)> guarded;
+  DeviceMaking making;
   // Waits for the event; LostPeer when a peer is lost or nothing has ended for too long. abort() is to follow.
   std::function<void(const c10::Event& event)> await;
   // Ends what the groups have queued here.
@@ -41,6 +37,7 @@ class DeviceTransport : public ForwardingTransport {
 
   std::unique_ptr<Communicator> make_group(const std::string& name,
                                            const std::vector<Rank>& members) override;
+  void announce(const std::vector<NamedGroup>& groups) override;
   void exchange(const std::vector<Transfer>& transfers) override;
   bool matches_in_order() const override { return true; }
   bool queues() const override { return true; }
@@ -49,14 +46,19 @@ class DeviceTransport : public ForwardingTransport {
   void abort(const std::string& reason) override;
 
  private:
+  DeviceBackend taken(const std::string& name, const std::vector<Rank>& members);
   DeviceBackend connected(const Channel& channel);
+  void connect(const std::vector<Channel>& channels);
   void leave(const Transfer& transfer);
   void take(const Transfer& transfer);
 
   DeviceCalls calls_;
   bool in_order_;
   std::mutex mutex_;
-  std::map<Channel, DeviceBackend> links_;  // under the mutex
+  FamilyPointer world_;  // null before the first announcement
+  int announcements_ = 0;
+  std::map<std::string, DeviceBackend> announced_;  // and not yet taken
+  std::map<Channel, DeviceBackend> links_;          // under the mutex
   // Messages to oneself that nobody has taken yet; likewise.
   struct Left {
     torch::Tensor tensor;

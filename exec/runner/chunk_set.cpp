@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/runner/agreed_names.h"
+#include "exec/transport/announcing.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {
@@ -36,12 +37,7 @@ torch::Dtype torch_dtype(NumberFormat format) {
 ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program& structure,
                    bool perturb, torch::Device device)
     : transport_(transport), rank_(transport.rank()), device_(device) {
-  const std::vector<std::string> names = group_names(structure);
-  for (std::size_t g = 0; g < names.size(); ++g) {
-    const Group& group = structure.groups[g];
-    const bool speaks = group.members.contains(rank_) && group.kind != GroupKind::cell;
-    groups_.push_back(speaks ? transport.make_group(names[g], group.members) : nullptr);
-  }
+  make_groups(structure);
   for (const ParamGroup& group : structure.params)
     if (group.rank == rank_ && !group.experts) add(scenario, structure, group, perturb);
   for (const ParamGroup& group : structure.params)
@@ -49,6 +45,22 @@ ChunkSet::ChunkSet(Transport& transport, const Scenario& scenario, const Program
       HeldChunk& held = at(group.module, group.layers);
       held.parameters.push_back(hold(structure, group, *held.chunk));
     }
+}
+
+void ChunkSet::make_groups(const Program& structure) {
+  const std::vector<std::string> names = group_names(structure);
+  groups_.resize(names.size());
+  std::vector<NamedGroup> mine;
+  std::vector<std::size_t> ids;
+  for (std::size_t g = 0; g < names.size(); ++g) {
+    const Group& group = structure.groups[g];
+    if (!group.members.contains(rank_) || group.kind == GroupKind::cell) continue;
+    mine.push_back({names[g], group.members});
+    ids.push_back(g);
+  }
+  announce(transport_, mine);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    groups_[ids[i]] = transport_.make_group(mine[i].name, mine[i].members);
 }
 
 void ChunkSet::add(const Scenario& scenario, const Program& structure, const ParamGroup& group,

@@ -43,6 +43,7 @@ class ChunkSet {
   Communicator& communicator(GroupId group) { return *groups_[group.value]; }
 
  private:
+  void make_groups(const Program& structure);
   void add(const Scenario& scenario, const Program& structure, const ParamGroup& group,
            bool perturb);
   HeldGroup hold(const Program& structure, const ParamGroup& group, Chunk& chunk);

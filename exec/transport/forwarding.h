@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "exec/transport/communicator.h"
+#include "exec/transport/announcing.h"
 
 namespace polyphony::exec {
 
-class ForwardingTransport : public Transport {
+class ForwardingTransport : public Transport, public AnnouncingTransport {
  public:
   explicit ForwardingTransport(Transport& inner) : inner_(inner) {}
   explicit ForwardingTransport(std::unique_ptr<Transport> inner)
@@ -21,6 +21,7 @@ class ForwardingTransport : public Transport {
                                            const std::vector<Rank>& members) override {
     return inner_.make_group(name, members);
   }
+  void announce(const std::vector<NamedGroup>& groups) override { exec::announce(inner_, groups); }
   void exchange(const std::vector<Transfer>& transfers) override { inner_.exchange(transfers); }
   void barrier() override { inner_.barrier(); }
   bool queues() const override { return inner_.queues(); }

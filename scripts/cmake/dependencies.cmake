@@ -64,5 +64,5 @@ if(polyphony_nccl)
     INTERFACE_INCLUDE_DIRECTORIES "${nvidia}/cu13/include;${nvidia}/nccl/include"
     # LibTorch's own run path finds cuBLAS, cuDNN and the rest at run time; they need not be named to link.
     INTERFACE_LINK_OPTIONS "-Wl,--unresolved-symbols=ignore-in-shared-libs"
-    INTERFACE_LINK_LIBRARIES "torch;torch_c10_cuda;${nvidia}/cu13/lib/libcudart.so.13")
+    INTERFACE_LINK_LIBRARIES "torch;torch_c10_cuda;${nvidia}/cu13/lib/libcudart.so.13;${nvidia}/nccl/lib/libnccl.so.2")
 endif()

@@ -1,5 +1,5 @@
 // What ends a step of ranks with a GPU each: the whole runner over Gloo and groups of the queued device, with what
-// exec/network/device_calls.h does of its own. Ranks are threads here; each fault comes in the second step.
+// exec/network/device_calls.h does of its own. Ranks are threads here; each fault comes in the second step, or as groups are made.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -20,6 +20,7 @@
 #include "exec/transport/forwarding.h"
 #include "shared/plan/lower.h"
 #include "tests/exec/parity/parity.h"
+#include "tests/exec/queued/faulty_family.h"
 #include "tests/exec/queued/queued_backend.h"
 
 namespace polyphony::exec::testing {
@@ -42,6 +43,9 @@ struct World {
   GlooOptions options;
   Fault fault = {};  // before the victim's first backward of a step
   std::uint64_t step = 1;
+  std::string making =
+      {};  // not in a step, but at the victim's first split of a family with this in its name
+  bool at_meeting = false;  // before it comes to that family
   bool vanishes = false;  // the victim says nothing at its end, and gives no sign of life any more
   std::uint16_t port = listen_at("127.0.0.1").port;
   std::latch survivors{kRanks - 1};
@@ -90,7 +94,8 @@ double train(Transport& transport, torch::Device device, World& world) {
     now = program(step);
     const auto inputs =
         pack_inputs(now, transport.rank(), *dataset, {scenario.data.seed, step}, device);
-    armed = step == world.step && transport.rank() == kVictim && world.fault;
+    armed =
+        step == world.step && transport.rank() == kVictim && world.fault && world.making.empty();
     loss = runner
                .train_step(
                    now, [&](WorkId work) -> const WorkInput& { return inputs.at(work); }, 1e-3)
@@ -108,16 +113,22 @@ void run_rank(World& world, Rank rank) {
   launch.master_port = world.port;
   auto gloo = connect_gloo(launch, world.options);
   const auto context = context_of(*gloo);
-  std::mutex mutex;
-  std::vector<DeviceBackend> groups;
-  const DeviceCalls calls =
-      device_calls(*gloo, device, [&](const auto&, const std::string& name, int index, int size) {
-        DeviceBackend made =
-            queued_backend(std::to_string(world.port) + name, index, size, device, Seconds(30));
-        const std::scoped_lock lock(mutex);
-        groups.push_back(made);
-        return made;
-      });
+  const DeviceCalls calls = device_calls(
+      *gloo, device,
+      [&](const auto&, const std::string& name, int index, int size) -> FamilyPointer {
+        const bool faulty = rank == kVictim && !world.making.empty() &&
+                            name.find(world.making) != std::string::npos;
+        const auto fault = [&world, device] {
+          world.began = steady_now();
+          world.fault(device);
+        };
+        if (faulty && world.at_meeting) fault();
+        const auto family =
+            queued_family(std::to_string(world.port) + name, index, size, device, Seconds(30));
+        if (!faulty) return family;
+        return std::make_shared<FaultyFamily>(family, fault);
+      },
+      queued_together);
   auto transport = std::make_unique<DeviceTransport>(std::move(gloo), calls, false);
   try {
     Mute mute(*transport);
@@ -126,9 +137,9 @@ void run_rank(World& world, Rank rank) {
     world.losses.at(rank.value) = train(heard, device, world);
   } catch (const std::exception& error) {
     world.said.at(rank.value) = error.what();
+    if (rank != kVictim || !world.vanishes) transport->abort(error.what());
   }
-  // Its process ends, and what its GPU has to do.
-  for (const DeviceBackend& group : groups) group->abort();
+  calls.abort();  // its process ends, and what its GPU has to do
   wait_idle(device);
   if (rank != kVictim) return world.survivors.count_down();
   if (!world.vanishes) return;
@@ -229,6 +240,30 @@ TEST_SUITE("queued device") {
                 .fault = [](torch::Device) { throw std::runtime_error("planted"); },
                 .step = 0};
     check(world, "planted", "lost rank 1: it stopped: planted");
+  }
+  TEST_CASE("a rank that stops while groups are made is named with its reason") {
+    for (const std::string making : {"the world", "messages of"}) {
+      CAPTURE(making);
+      World world{.options = impatient(),
+                  .fault = [](torch::Device) { throw std::runtime_error("planted"); },
+                  .making = making};
+      check(world, "planted", "lost rank 1: it stopped: joining");
+    }
+  }
+  TEST_CASE("one that is gone while groups are made is missed by all others") {
+    World world{.options = impatient(),
+                .fault = [](torch::Device) { throw LostPeer(Rank(), "gone"); },
+                .making = "the world",
+                .vanishes = true};
+    check(world, "gone", "lost rank 1: it gave no sign of life for");
+  }
+  TEST_CASE("one that lives and does not come to make groups is a time-out, with its number") {
+    for (const bool at_meeting : {false, true}) {
+      World world{.options = impatient(), .making = "the world", .at_meeting = at_meeting};
+      world.options.timeout = Seconds(4);
+      world.fault = [&](torch::Device) { world.survivors.wait(); };
+      check(world, "", at_meeting ? "not connected, for want of rank 1" : "joining group group");
+    }
   }
   TEST_CASE("a kernel that fails stops its rank, and the others with its reason") {
     World world{.options = impatient(), .fault = [](torch::Device device) {

@@ -114,6 +114,7 @@ TEST_SUITE("queued device") {
       std::atomic<int> beside{0};
       on_devices(2, in_order, [&](Transport& transport, torch::Device device) {
         const bool first = transport.rank() == Rank(0);
+        announce(transport, {{"pair", everyone(2)}});
         const auto group = transport.make_group("pair", everyone(2));
         const auto here = [&] { queue_on_current(device, [&] { ++beside; }); };
         // The second rank comes when the first one's device has done what it was given besides.
@@ -164,6 +165,7 @@ TEST_SUITE("queued device") {
     exec::run_in_process(2, [&](Transport& inner) {
       const torch::Device device = queued_device(static_cast<int>(inner.rank().value));
       const auto transport = world.transport(inner, device, false, Seconds(2));
+      announce(*transport, {{"pair", everyone(2)}, {"alone", everyone(2)}});
       const auto group = transport->make_group("pair", everyone(2));
       Tensor x = torch::ones({4}, device), y = torch::ones({2}, device);
       group->all_reduce(inner.rank() == Rank(0) ? x : y, Reduction::sum);

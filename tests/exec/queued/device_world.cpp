@@ -15,21 +15,50 @@ std::string next_name() {
   return "world " + std::to_string(++worlds) + "/";
 }
 
+// With the groups made of it, for as long as the world lives.
+class Family : public DeviceFamily {
+ public:
+  explicit Family(FamilyPointer inner) : inner_(std::move(inner)) {}
+  bool ready() override { return inner_->ready(); }
+  void split(const DevicePart& mine) override { inner_->split(mine); }
+  DeviceBackend part() override {
+    DeviceBackend group = inner_->part();
+    const std::scoped_lock lock(mutex_);
+    if (group && aborted_) group->abort();
+    if (group) groups_.push_back(group);
+    return group;
+  }
+  void abort() override {
+    const std::scoped_lock lock(mutex_);
+    aborted_ = true;
+    inner_->abort();
+    for (const DeviceBackend& group : groups_) group->abort();
+  }
+
+ private:
+  FamilyPointer inner_;
+  std::mutex mutex_;
+  bool aborted_ = false;
+  std::vector<DeviceBackend> groups_;
+};
+
 }  // namespace
 
 DeviceWorld::DeviceWorld() : name_(next_name()) {}
 
 std::unique_ptr<Transport> DeviceWorld::transport(Transport& inner, torch::Device device,
                                                   bool in_order, Seconds patience) {
-  DeviceCalls calls{device, {}, {}, {}, {}};
-  calls.connect = [this, device, patience](const std::string& name, int index, int size) {
-    DeviceBackend made = queued_backend(name_ + name, index, size, device, patience);
+  DeviceMaking making{device, {}, {}, queued_together};
+  making.begin = [this, device, patience](const std::string& name, const std::vector<Rank>& members,
+                                          int index) {
+    const auto made = std::make_shared<Family>(
+        queued_family(name_ + name, index, static_cast<int>(members.size()), device, patience));
     const std::scoped_lock lock(mutex_);
-    groups_.push_back(made);
+    families_.push_back(made);
     if (aborted_) made->abort();
     return made;
   };
-  calls.guarded = [this](const std::string& where, const std::function<void()>& call) {
+  making.guarded = [this](const std::string& where, const std::function<void()>& call) {
     try {
       call();
     } catch (const std::exception&) {
@@ -38,6 +67,7 @@ std::unique_ptr<Transport> DeviceWorld::transport(Transport& inner, torch::Devic
       throw;
     }
   };
+  DeviceCalls calls{std::move(making), {}, {}};
   calls.await = [this](const c10::Event& event) {
     event.synchronize();
     const std::scoped_lock lock(mutex_);
@@ -51,7 +81,7 @@ std::unique_ptr<Transport> DeviceWorld::transport(Transport& inner, torch::Devic
 void DeviceWorld::abort() {
   const std::scoped_lock lock(mutex_);
   aborted_ = true;
-  for (const DeviceBackend& group : groups_) group->abort();
+  for (const FamilyPointer& family : families_) family->abort();
 }
 
 void on_devices(int ranks, bool in_order,

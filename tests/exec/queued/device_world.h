@@ -24,11 +24,13 @@ class DeviceWorld {
                                        Seconds patience = Seconds(60));
   // Of all ranks: what waits for others on any device ends.
   void abort();
+  // Its families are called so and then as DeviceTransport calls them.
+  const std::string& name() const { return name_; }
 
  private:
   std::string name_;  // of its groups, so that those of several worlds do not meet
   std::mutex mutex_;
-  std::vector<DeviceBackend> groups_;  // of all ranks
+  std::vector<FamilyPointer> families_;  // of all ranks
   bool aborted_ = false;
 };
 

@@ -34,11 +34,10 @@ Meeting::Meeting(std::string name, int size, Seconds patience)
       patience_(patience),
       aborted_(static_cast<std::size_t>(size)),
       streams_(static_cast<std::size_t>(size)),
-      devices_(static_cast<std::size_t>(size)),
-      calls_queued_(static_cast<std::size_t>(size)) {}
+      devices_(static_cast<std::size_t>(size)) {}
 
-GroupKernel Meeting::kernel(int member, const std::string& what) const {
-  return {stream(member), devices_[static_cast<std::size_t>(member)], what + " of group " + name_};
+GroupKernel Meeting::kernel(int member, Queue* stream, const std::string& what) const {
+  return {stream, devices_[static_cast<std::size_t>(member)], what + " of group " + name_};
 }
 
 void Meeting::wait(Lock& lock, int member, const GroupKernel* kernel,
@@ -51,61 +50,44 @@ void Meeting::wait(Lock& lock, int member, const GroupKernel* kernel,
   if (!ended) throw std::runtime_error("group " + name_ + ": " + missing());
 }
 
-void Meeting::host_wait(Lock& lock, int member, const std::function<bool()>& comes,
-                        const std::function<std::string()>& missing) {
-  wait(lock, member, nullptr, comes, missing);
-  if (aborted(member)) throw std::runtime_error("group " + name_ + " was aborted");
-}
-
 void Meeting::join(int member, const c10::Stream& stream) {
-  Lock lock(board().mutex);
+  const std::scoped_lock lock(board().mutex);
   streams_[static_cast<std::size_t>(member)] = &queue(stream.device(), stream.id());
   devices_[static_cast<std::size_t>(member)] = stream.device_index();
-  board().changed.notify_all();
-  const auto absent = [&] {
-    std::vector<int> list;
-    for (int other = 0; other < size_; ++other)
-      if (Meeting::stream(other) == nullptr) list.push_back(other);
-    return list;
-  };
-  host_wait(
-      lock, member, [&] { return absent().empty(); },
-      [&] { return list_of(absent()) + " did not join"; });
-}
-
-void Meeting::connect_all(int member, const std::string& how) {
-  Lock lock(board().mutex);
-  std::vector<bool>& came = connected_[how];
-  came.resize(static_cast<std::size_t>(size_));
-  came[static_cast<std::size_t>(member)] = true;
-  board().changed.notify_all();
-  const auto absent = [&] {
-    std::vector<int> list;
-    for (int other = 0; other < size_; ++other)
-      if (!came[static_cast<std::size_t>(other)]) list.push_back(other);
-    return list;
-  };
-  host_wait(
-      lock, member, [&] { return absent().empty(); },
-      [&] { return list_of(absent()) + " did not come to the first " + how; });
 }
 
 void Meeting::connect(int member, const std::vector<Message>& messages) {
-  Lock lock(board().mutex);
-  for (const Message& message : messages) ends_[{message.from, message.to, message.sends}] = true;
+  std::vector<Message> fresh;
+  {
+    const std::scoped_lock lock(board().mutex);
+    for (const Message& message : messages)
+      if (ends_.try_emplace({message.from, message.to, message.sends}, host_waits() + 1).second)
+        fresh.push_back(message);
+  }
   board().changed.notify_all();
-  for (const Message& message : messages)
-    host_wait(
-        lock, member, [&] { return ends_[{message.from, message.to, !message.sends}]; },
+  if (fresh.empty()) return;
+  host_wait([this, member, fresh] { await_ends(member, fresh); });
+}
+
+void Meeting::await_ends(int member, const std::vector<Message>& messages) {
+  Lock lock(board().mutex);
+  for (const Message& message : messages) {
+    const auto other = [&] { return ends_.find({message.from, message.to, !message.sends}); };
+    wait(
+        lock, member, nullptr, [&] { return other() != ends_.end(); },
         [&] {
           return "the first message from " + std::to_string(message.from) + " to " +
                  std::to_string(message.to) + " has one end";
         });
+    if (aborted(member)) throw std::runtime_error("group " + name_ + " was aborted");
+    host_waits() =
+        std::max({host_waits(), other()->second, ends_[{message.from, message.to, message.sends}]});
+  }
 }
 
-void Meeting::call_queued(int member, std::int64_t number) {
+void Meeting::call_queued(int member, std::int64_t number, const c10::Stream& stream) {
   const std::scoped_lock lock(board().mutex);
-  calls_queued_[static_cast<std::size_t>(member)] = number + 1;
+  calls_queued_[{member, number}] = &queue(stream.device(), stream.id());
   board().look();
 }
 
@@ -127,15 +109,17 @@ void Meeting::meet(std::int64_t number, int member, Part part,
                    const std::function<void(Parts&)>& run) {
   Lock lock(board().mutex);
   const std::string what = part.what;
-  GroupKernel kernel = this->kernel(member, what + ", call " + std::to_string(number));
+  GroupKernel kernel = this->kernel(member, calls_queued_.at({member, number}),
+                                    what + ", call " + std::to_string(number));
   Call& call = calls_[number];
   if (call.parts.empty()) call.parts.resize(static_cast<std::size_t>(size_));
   kernel.missing = [&] {
     std::vector<Queue*> streams;
     for (int other = 0; other < size_ && !call.done; ++other)
-      if (const auto index = static_cast<std::size_t>(other);
-          other != member && !call.parts[index] && calls_queued_[index] > number)
-        streams.push_back(stream(other));
+      if (const auto queued = calls_queued_.find({other, number});
+          other != member && !call.parts[static_cast<std::size_t>(other)] &&
+          queued != calls_queued_.end())
+        streams.push_back(queued->second);
     return streams;
   };
   const OnBoard turn(kernel);
@@ -163,14 +147,15 @@ void Meeting::meet(std::int64_t number, int member, Part part,
     --call.came;
     return;
   }
+  calls_queued_.erase({member, number});
   if (++call.left == size_) calls_.erase(number);
 }
 
 void Meeting::move(int member, const std::vector<Message>& messages) {
   Lock lock(board().mutex);
   const Message& one = messages.front();
-  GroupKernel kernel =
-      this->kernel(member, (one.sends ? "send " : "receive ") + std::to_string(one.number));
+  GroupKernel kernel = this->kernel(
+      member, stream(member), (one.sends ? "send " : "receive ") + std::to_string(one.number));
   const auto mail_of = [&](const Message& message) -> Mail& {
     return mails_[{message.from, message.to, message.number}];
   };

@@ -3,11 +3,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "exec/network/device_group.h"
 #include "shared/units.h"
 #include "tests/exec/queued/board.h"
 
@@ -30,15 +32,13 @@ class Meeting {
     bool sends;
   };
 
-  // Of the host. All members make the group together, at the same time; a member's kernels run on `stream`.
+  // Of the host. A member's kernels run on `stream`.
   void join(int member, const c10::Stream& stream);
-  // Of the host, before it queues what needs them: peers are connected at their first call, which waits for them as
-  // NCCL's does (src/group.cc of NCCL 2.27: connections are made before the launch). Both ends of a message, all
-  // members of a collective.
-  void connect_all(int member, const std::string& how);
+  // Of the host, before it queues what needs them: both ends of a message are connected at their first, which waits for
+  // the other as NCCL's does (src/group.cc of NCCL 2.28: connections are made before the launch).
   void connect(int member, const std::vector<Message>& messages);
-  // Of the host: the call of that number is queued, these messages are.
-  void call_queued(int member, std::int64_t number);
+  // Of the host: the call of that number is queued, on that stream; these messages are.
+  void call_queued(int member, std::int64_t number, const c10::Stream& stream);
   void messages_queued(int member, const std::vector<Message>& messages);
 
   // Of kernels. Return when all have come to their call of this number, and `run`, of the last, is done; when all
@@ -66,12 +66,11 @@ class Meeting {
 
   bool aborted(int member) const { return aborted_[static_cast<std::size_t>(member)]; }
   Queue* stream(int member) const { return streams_[static_cast<std::size_t>(member)]; }
-  GroupKernel kernel(int member, const std::string& what) const;
+  GroupKernel kernel(int member, Queue* stream, const std::string& what) const;
   // Until `comes` or the member has aborted; throws when neither does for too long, with what `missing` says.
   void wait(Lock& lock, int member, const GroupKernel* kernel, const std::function<bool()>& comes,
             const std::function<std::string()>& missing);
-  void host_wait(Lock& lock, int member, const std::function<bool()>& comes,
-                 const std::function<std::string()>& missing);
+  void await_ends(int member, const std::vector<Message>& messages);
   std::string missing(const Call& call) const;
 
   std::string name_;
@@ -81,12 +80,21 @@ class Meeting {
   std::vector<bool> aborted_;
   std::vector<Queue*> streams_;  // by member; null before it has joined
   std::vector<c10::DeviceIndex> devices_;
-  std::vector<std::int64_t> calls_queued_;
+  std::map<std::pair<int, std::int64_t>, Queue*> calls_queued_;  // by member and number: where
   std::map<End, std::int64_t> messages_queued_;
-  std::map<std::string, std::vector<bool>> connected_;
-  std::map<End, bool> ends_;
+  std::map<End, int>
+      ends_;  // that have come, each with its thread's chain of host waits then, and one
   std::map<std::int64_t, Call> calls_;
   std::map<std::tuple<int, int, std::int64_t>, Mail> mails_;
 };
+
+// Waits of the host for others: now, or, among calls that run together, when all have been made; what follows them then.
+void host_wait(std::function<void()> wait);
+void after_host_waits(std::function<void()> work);
+int& host_waits();  // the chain of this thread (tests/exec/queued/queued_backend.h)
+Seconds delay_of_host_waits();
+
+DeviceBackend backend_of(std::shared_ptr<Meeting> meeting, int index, int size,
+                         torch::Device device);
 
 }  // namespace polyphony::exec::testing::queued

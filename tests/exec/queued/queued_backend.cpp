@@ -119,6 +119,13 @@ class QueuedBackend : public c10d::Backend {
   Handle alltoall_base(Tensor& output, Tensor& input, Split& received, Split& sent,
                        const c10d::AllToAllOptions& options) override {
     const Tensor in = seen_by_kernels(input), out = seen_by_kernels(output);
+    std::vector<Meeting::Message> ends;
+    for (int peer = 0; peer < getSize(); ++peer) {
+      const auto at = static_cast<std::size_t>(peer);
+      if (sent[at] > 0) ends.push_back({getRank(), peer, 0, {}, true});
+      if (received[at] > 0) ends.push_back({peer, getRank(), 0, {}, false});
+    }
+    meeting_->connect(getRank(), ends);
     return call(
         {"all-to-all", in.split_with_sizes(sent), out.split_with_sizes(received)},
         [](Parts& parts) {
@@ -182,13 +189,20 @@ class QueuedBackend : public c10d::Backend {
            c10::toString(tensor.scalar_type());
   }
   Handle call(Meeting::Part part, const std::function<void(Parts&)>& run, bool apart) {
-    meeting_->connect_all(getRank(), part.what == "all-to-all" ? part.what : "collective");
-    meeting_->call_queued(getRank(), calls_);
-    const auto work = [meeting = meeting_, number = calls_++, index = getRank(), part, run] {
+    const std::int64_t number = calls_++;
+    const auto work = [meeting = meeting_, number, index = getRank(), part, run] {
       meeting->meet(number, index, part, run);
     };
-    if (apart) return queued(work);
-    queue_on_current(device_, work);
+    if (apart) {
+      meeting_->call_queued(getRank(), number, stream_);
+      return queued(work);
+    }
+    queued::after_host_waits(
+        [meeting = meeting_, number, index = getRank(), device = device_, work] {
+          meeting->call_queued(index, number,
+                               c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+          queue_on_current(device, work);
+        });
     return {};
   }
   // On the group's stream, behind the current one.
@@ -216,20 +230,13 @@ class QueuedBackend : public c10d::Backend {
 
 }  // namespace
 
-DeviceBackend queued_backend(const std::string& name, int index, int size, torch::Device device,
-                             Seconds patience) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Meeting>> meetings;
-  std::shared_ptr<Meeting> meeting;
-  {
-    const std::scoped_lock lock(mutex);
-    meeting = meetings[name].lock();
-    if (!meeting) {
-      meeting = std::make_shared<Meeting>(name, size, patience);
-      meetings[name] = meeting;
-    }
-  }
+namespace queued {
+
+DeviceBackend backend_of(std::shared_ptr<Meeting> meeting, int index, int size,
+                         torch::Device device) {
   return c10::make_intrusive<QueuedBackend>(std::move(meeting), index, size, device);
 }
+
+}  // namespace queued
 
 }  // namespace polyphony::exec::testing

@@ -4,6 +4,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <iostream>
+#include <stdexcept>
+
+#include "exec/system/process.h"
+#include "exec/transport/announcing.h"
 #include "shared/error.h"
 #include "tests/exec/transport/on_device.h"
 #include "tests/exec/transport/rank_processes.h"
@@ -13,6 +19,42 @@ namespace polyphony::exec {
 
 namespace {
 
+// What a run does before its first step: as many groups as a rank of a large layout has, and its neighbours' messages.
+void start_groups(Transport& transport, torch::Device device) {
+  constexpr int kGroups = 30;
+  const auto ranks = static_cast<std::size_t>(transport.world_size());
+  const std::size_t me = transport.rank().value;
+  std::vector<Rank> all;
+  for (std::size_t rank = 0; rank < ranks; ++rank) all.emplace_back(rank);
+  std::vector<NamedGroup> named;
+  for (int group = 0; group < kGroups; ++group)
+    named.push_back({"start " + std::to_string(group), all});
+  transport.barrier();
+  const Seconds begin = steady_now();
+  announce(transport, named);
+  const Seconds announced = steady_now();
+  std::vector<std::unique_ptr<Communicator>> groups;
+  for (const NamedGroup& group : named)
+    groups.push_back(transport.make_group(group.name, group.members));
+  const Seconds made = steady_now();
+  std::vector<Channel> channels;
+  for (const auto& [from, to] : {std::pair(me, me + 1), std::pair(me - 1, me)})
+    if (from < ranks && to < ranks) channels.push_back({"forward", Rank(from), Rank(to)});
+  std::sort(channels.begin(), channels.end());
+  transport.prepare(channels);
+  const Seconds prepared = steady_now();
+  for (const auto& group : groups) {
+    torch::Tensor one = torch::ones({1}, device);
+    group->all_reduce(one, Reduction::sum);
+    if (one.item<float>() != static_cast<float>(ranks)) throw std::runtime_error("another sum");
+  }
+  std::cout << "start: " << kGroups << " groups of " << ranks << " ranks on " << device.type()
+            << " in " << (announced - begin).count() << " s and the host's in "
+            << (made - announced).count() << " s, messages' in " << (prepared - made).count()
+            << " s" << std::endl;
+}
+
+const bool kStartRole = add_device_role("start of groups", start_groups);
 const bool kRole =
     add_device_role("all behaviours on the device", [](Transport& transport, torch::Device device) {
       OnDeviceTransport on_device(transport, device);
@@ -30,6 +72,21 @@ TEST_SUITE("transport") {
       CAPTURE(result.output);
       CHECK(result.exit_status == 0);
     }
+  }
+
+  // One rank for each GPU of the machine; scripts/first_gpu_hour prints the times.
+  TEST_CASE("30 groups of all ranks and messages to neighbours start on the machine's device") {
+    REQUIRE(kStartRole);
+    const int ranks = std::clamp(static_cast<int>(torch::cuda::device_count()), 2, 8);
+    const auto results = run_rank_processes("start of groups", ranks, Seconds(90));
+    for (const RankResult& result : results) {
+      CAPTURE(result.output);
+      CHECK(result.exit_status == 0);
+    }
+    const std::string& said = results.front().output;
+    const std::size_t at = said.find("start: ");
+    REQUIRE(at != std::string::npos);
+    MESSAGE(said.substr(at, said.find('\n', at) - at));
   }
 
   TEST_CASE("a wish for a device is met or refused by name") {
