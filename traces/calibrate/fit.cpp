@@ -183,6 +183,8 @@ class Solver {
       for (std::size_t j = 0; j < next.size(); ++j) {
         const double full = u(static_cast<Index>(j)) * problem_.parameters[j].deviation;
         next[j] = value[j] + share * (full - value[j]);
+        // Through units of its deviation and back, a bound may come out a rounding below itself.
+        next[j] = std::max(next[j], problem_.parameters[j].lower);
       }
       if (!problem_.product || cost(next) <= cost(value) * (1 + 1e-9)) break;
     }

@@ -127,6 +127,8 @@ double error(Transport& transport, torch::Device device, const Whole& whole, Way
   const int me = static_cast<int>(transport.rank().value);
   const std::vector<Interval>& own = kRows[static_cast<std::size_t>(me)];
   const auto made = transport.make_group("context", {Rank(0), Rank(1), Rank(2)});
+  Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
+  made->all_reduce(first, Reduction::sum);  // nobody announced the group: its first call makes it
   Done nobody{0};
   Late seen(*made, device, late ? *late : nobody);
   std::vector<InnerCollective> record;

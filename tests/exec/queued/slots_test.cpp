@@ -89,8 +89,8 @@ TEST_SUITE("queued device") {
     INFO(said);
     CHECK(said.find("deadlock with 1 slots: ") != std::string::npos);
     for (const char* part :
-         {"rank 0: ", "rank 1: ", "/a (waits for others)", "/a (waits for a slot)",
-          "/b (waits for others)", "/b (waits for a slot)"})
+         {"rank 0: ", "rank 1: ", "group a (waits for others)", "group a (waits for a slot)",
+          "group b (waits for others)", "group b (waits for a slot)"})
       CHECK(said.find(part) != std::string::npos);
   }
 

@@ -46,6 +46,20 @@ TEST_CASE("bounds hold") {
   CHECK(result.value[0] < 4);
 }
 
+// y = 0, so the slope is its bound of 1/4; of any deviation, whose units divide the bound with a rounding. What was
+// fitted is the next fit's prior.
+TEST_CASE("a bound is a prior that the next fit takes") {
+  for (int i = 1; i <= 100; ++i) {
+    const double deviation = 0.7 * i + 0.00449;
+    FitProblem problem{{{1, deviation, 0.25}}, {}, std::nullopt, 1e-6};
+    for (int x = 1; x <= 3; ++x) problem.rows.push_back({0, 0, {{0, double(x), 0}}});
+    const Fit first = fit(problem);
+    CHECK(first.value[0] == 0.25);
+    problem.parameters[0].prior = first.value[0];
+    CHECK(fit(problem).value[0] == 0.25);
+  }
+}
+
 // Only θ0 + θ1 = 10 is known, priors 1 ± 3 and 1 ± 1: the surplus of 8 is shared as the variances,
 // 9 to 1.
 TEST_CASE("what the data leave open follows the priors") {
