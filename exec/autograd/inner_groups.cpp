@@ -24,6 +24,10 @@ torch::Tensor empty_rows(const torch::Tensor& like, std::int64_t rows) {
   return torch::empty(shape, like.options());
 }
 
+std::vector<std::int64_t> equal_parts(std::int64_t elements, int members) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(members), elements);
+}
+
 std::int64_t sum(const std::vector<std::int64_t>& rows) {
   return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
 }
@@ -53,6 +57,22 @@ void InnerGroup::all_reduce(torch::Tensor& tensor, Reduction reduction, const Be
       [&] { communicator_->all_reduce_beside(tensor, reduction, beside); });
 }
 
+void InnerGroup::gather(const torch::Tensor& mine, torch::Tensor& all,
+                        const std::vector<std::int64_t>& elements, const BesideIt& beside) {
+  note(CollectiveKind::all_gather, all);
+  run(
+      mine, beside, [&] { communicator_->all_gather(mine, all, elements); },
+      [&] { communicator_->all_gather_beside(mine, all, elements, beside); });
+}
+
+void InnerGroup::scatter(const torch::Tensor& all, torch::Tensor& mine,
+                         const std::vector<std::int64_t>& elements, const BesideIt& beside) {
+  note(CollectiveKind::reduce_scatter, all);
+  run(
+      all, beside, [&] { communicator_->reduce_scatter(all, mine, elements); },
+      [&] { communicator_->reduce_scatter_beside(all, mine, elements, beside); });
+}
+
 torch::Tensor InnerGroup::all_gather(const torch::Tensor& mine,
                                      const std::vector<std::int64_t>& rows,
                                      const BesideIt& beside) {
@@ -62,11 +82,7 @@ torch::Tensor InnerGroup::all_gather(const torch::Tensor& mine,
   }
   const torch::Tensor part = mine.contiguous();
   torch::Tensor all = empty_rows(part, sum(rows));
-  const std::vector<std::int64_t> counts = elements(part, rows);
-  note(CollectiveKind::all_gather, all);
-  run(
-      part, beside, [&] { communicator_->all_gather(part, all, counts); },
-      [&] { communicator_->all_gather_beside(part, all, counts, beside); });
+  gather(part, all, elements(part, rows), beside);
   return all;
 }
 
@@ -79,30 +95,18 @@ torch::Tensor InnerGroup::reduce_scatter(const torch::Tensor& all,
   }
   const torch::Tensor whole = all.contiguous();
   torch::Tensor mine = empty_rows(whole, rows[static_cast<std::size_t>(index())]);
-  const std::vector<std::int64_t> counts = elements(whole, rows);
-  note(CollectiveKind::reduce_scatter, whole);
-  run(
-      whole, beside, [&] { communicator_->reduce_scatter(whole, mine, counts); },
-      [&] { communicator_->reduce_scatter_beside(whole, mine, counts, beside); });
+  scatter(whole, mine, elements(whole, rows), beside);
   return mine;
 }
 
 void InnerGroup::all_gather_into(const torch::Tensor& mine, torch::Tensor& all,
                                  const BesideIt& beside) {
-  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), mine.numel());
-  run(
-      mine, beside, [&] { communicator_->all_gather(mine, all, counts); },
-      [&] { communicator_->all_gather_beside(mine, all, counts, beside); });
-  note(CollectiveKind::all_gather, all);
+  gather(mine, all, equal_parts(mine.numel(), size()), beside);
 }
 
 void InnerGroup::reduce_scatter_into(const torch::Tensor& all, torch::Tensor& mine,
                                      const BesideIt& beside) {
-  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), mine.numel());
-  run(
-      all, beside, [&] { communicator_->reduce_scatter(all, mine, counts); },
-      [&] { communicator_->reduce_scatter_beside(all, mine, counts, beside); });
-  note(CollectiveKind::reduce_scatter, all);
+  scatter(all, mine, equal_parts(mine.numel(), size()), beside);
 }
 
 torch::Tensor InnerGroup::all_to_all(const torch::Tensor& send,

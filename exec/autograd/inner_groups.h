@@ -65,6 +65,10 @@ class InnerGroup {
  private:
   template <class Alone, class Queued>
   void run(const torch::Tensor& moved, const BesideIt& beside, Alone alone, Queued queued);
+  void gather(const torch::Tensor& mine, torch::Tensor& all,
+              const std::vector<std::int64_t>& elements, const BesideIt& beside);
+  void scatter(const torch::Tensor& all, torch::Tensor& mine,
+               const std::vector<std::int64_t>& elements, const BesideIt& beside);
   void note(CollectiveKind kind, const torch::Tensor& tensor);
   GroupKind kind_;
   Communicator* communicator_;

@@ -83,9 +83,7 @@ std::vector<NamedGroup> agreed_groups(const std::vector<std::string>& announceme
 std::vector<NamedGroup> announced_by_all(Transport& host, const std::string& name,
                                          const std::vector<NamedGroup>& mine) {
   const auto ranks = static_cast<std::size_t>(host.world_size());
-  std::vector<Rank> everyone;
-  for (std::size_t rank = 0; rank < ranks; ++rank) everyone.emplace_back(rank);
-  const auto group = host.make_group(name, everyone);
+  const auto group = host.make_group(name, everyone(host));
   const std::string text = announcement(host.rank(), mine);
   constexpr std::size_t kWord = sizeof(std::int64_t);
   const auto words = static_cast<std::int64_t>((text.size() + kWord - 1) / kWord);

@@ -114,11 +114,8 @@ void DeviceTransport::announce(const std::vector<NamedGroup>& groups) {
   const std::vector<NamedGroup> all = announced_by_all(inner(), name, shared);
   if (all.empty()) return;
   if (!world_) {
-    std::vector<Rank> everyone;
-    for (int rank = 0; rank < world_size(); ++rank)
-      everyone.emplace_back(static_cast<std::size_t>(rank));
     calls_.making.guarded("joining the other ranks' GPUs", [&] {
-      world_ = calls_.making.begin("the world", everyone, static_cast<int>(rank().value));
+      world_ = calls_.making.begin("the world", everyone(*this), static_cast<int>(rank().value));
     });
   }
   for (MadeGroup& made : split_in_rounds(calls_.making, *world_, rank(), all))

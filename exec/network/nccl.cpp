@@ -145,9 +145,7 @@ Uuid uuid_of(torch::Device device) {
 enum class Gpus : std::uint8_t { none, some, one_each };
 
 Gpus gpus_of_all(Transport& gloo, torch::Device device) {
-  std::vector<Rank> ranks;
-  for (int rank = 0; rank < gloo.world_size(); ++rank)
-    ranks.emplace_back(static_cast<std::size_t>(rank));
+  const std::vector<Rank> ranks = everyone(gloo);
   const Uuid own = uuid_of(device);
   torch::Tensor mine = torch::empty({2}, torch::kInt64);
   std::memcpy(mine.data_ptr(), own.data(), sizeof(own));

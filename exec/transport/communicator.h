@@ -140,4 +140,12 @@ class Transport {
   virtual void abort(const std::string& reason) = 0;
 };
 
+// All ranks, ascending.
+inline std::vector<Rank> everyone(const Transport& transport) {
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < transport.world_size(); ++rank)
+    ranks.emplace_back(static_cast<std::size_t>(rank));
+  return ranks;
+}
+
 }  // namespace polyphony::exec

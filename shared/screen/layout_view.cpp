@@ -54,13 +54,17 @@ LayoutViews::Parts LayoutViews::make_parts(bool chain) const {
 const LayoutView& LayoutViews::look(const Layout& layout) {
   const bool chain = layout.placement == Placement::homogeneous || apart_.modules.size() == 1;
   const Parts& parts = chain ? chain_ : apart_;
-  if (chain) chain_grid_ = chain_grid(scenario_.model, layout);
+  const ModuleLayout* all = &layout.modules.back();
+  if (chain && language_module(scenario_.model).value + 1 < layout.modules.size()) {
+    chain_grid_ = chain_grid(scenario_.model, layout);
+    all = &chain_grid_;
+  }
   view_.layout = &layout;
   view_.language = parts.language;
   view_.differing = false;
   view_.branches.resize(parts.modules.size());
   const auto grid_of = [&](std::size_t b) -> const ModuleLayout& {
-    return chain ? chain_grid_ : layout.modules[parts.owners[b].front().value];
+    return chain ? *all : layout.modules[parts.owners[b].front().value];
   };
   const ModuleLayout& language = grid_of(parts.language);
   for (std::size_t b = 0; b < parts.modules.size(); ++b) {

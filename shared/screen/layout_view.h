@@ -84,7 +84,7 @@ class LayoutViews {
   Known<PipelineRanks> ranks_;
   PipelineRanks own_ranks_;  // of a layout with turns of its own
   LayoutView view_;
-  ModuleLayout chain_grid_;  // of the layout in hand, where it is homogeneous
+  ModuleLayout chain_grid_;  // of the layout in hand, where it is not its last module's
   Key key_;
 };
 

@@ -56,6 +56,7 @@ std::vector<Case> planned_cases();
 std::vector<Case> searched_cases();
 std::vector<Case> offload_cases();
 std::vector<Case> curve_cases();
+const Case& named(const std::vector<Case>& cases, const std::string& name);
 std::vector<Case> gloo_cases();
 // One for each seed from `first` on (or from POLYPHONY_FIRST_SEED) whose draw the executor runs; of up to eight ranks.
 std::vector<Case> random_cases(std::uint64_t first, std::uint64_t count);

@@ -1,4 +1,6 @@
 // The matrix: every placement with every kind of parallelism it allows, and what trains.
+#include <stdexcept>
+
 #include "tests/exec/parity/parity_layouts.h"
 
 namespace polyphony::exec::testing {
@@ -195,6 +197,11 @@ std::vector<Case> curve_cases() {
           ten_steps(colocated({1, 1, 4}, {2, 2, 1}, k1f1b, 4, 2)),
           ten_steps(apart({1, 1, 3}, {2, 1, 1}, kGpipe, 3)),
           ten_steps(recompute(apart({1, 2, 1}, {1, 2, 2}, k1f1b, 4)))};
+}
+const Case& named(const std::vector<Case>& cases, const std::string& name) {
+  for (const Case& c : cases)
+    if (c.name == name) return c;
+  throw std::runtime_error("no case is called " + name);
 }
 std::vector<Case> gloo_cases() {
   std::vector<Case> cases = {homogeneous({4, 1, 1}, k1f1b, 2),

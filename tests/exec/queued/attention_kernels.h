@@ -1,5 +1,19 @@
-// What the double of a GPU's attention kernels saw (tests/exec/queued/attention_kernels.cpp).
+// Which attention kernels tests take, and what the double of a GPU's saw (tests/exec/queued/attention_kernels.cpp).
 #pragma once
+
+#include "exec/attention/attention_kernel.h"
+
+namespace polyphony::exec::testing {
+
+// While it lives, attention by this kernel, which takes any format here.
+struct Preferred {
+  explicit Preferred(std::optional<AttentionKernel> kernel) { prefer_kernel(kernel); }
+  ~Preferred() { prefer_kernel(std::nullopt); }
+  Preferred(const Preferred&) = delete;
+  Preferred& operator=(const Preferred&) = delete;
+};
+
+}  // namespace polyphony::exec::testing
 
 namespace polyphony::exec::testing::queued {
 

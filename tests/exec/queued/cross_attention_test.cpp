@@ -17,11 +17,6 @@ namespace {
 using torch::Tensor;
 using Lengths = std::vector<std::int64_t>;
 
-struct Preferred {
-  explicit Preferred(std::optional<AttentionKernel> kernel) { prefer_kernel(kernel); }
-  ~Preferred() { prefer_kernel(std::nullopt); }
-};
-
 constexpr std::int64_t kHeads = 3;
 
 // By the definition: item after item, nothing read where there is nothing.

@@ -18,11 +18,6 @@ namespace {
 using torch::Tensor;
 using Kind = test::RandomMask::Kind;
 
-struct Preferred {
-  explicit Preferred(std::optional<AttentionKernel> kernel) { prefer_kernel(kernel); }
-  ~Preferred() { prefer_kernel(std::nullopt); }
-};
-
 constexpr std::int64_t kTokens = 260, kHeads = 2, kGroup = 3;
 
 // Where, in which format, and how wide keys and values are.

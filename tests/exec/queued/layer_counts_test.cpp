@@ -2,12 +2,12 @@
 // runs (RunnerOptions::check_collectives); here its kernels.
 #include <doctest/doctest.h>
 
-#include "exec/attention/attention_kernel.h"
 #include "exec/runner/runner.h"
 #include "exec/runner/step_data.h"
 #include "shared/plan/lower.h"
 #include "shared/program/expand_op.h"
 #include "tests/exec/parity/parity.h"
+#include "tests/exec/queued/attention_kernels.h"
 #include "tests/exec/queued/device_world.h"
 
 namespace polyphony::exec::testing {
@@ -58,28 +58,23 @@ Table step(const Case& c, Transport& transport, torch::Device device) {
   return table;
 }
 
-Case named(const std::string& begin) {
-  for (const std::vector<Case>& cases : {parity_cases(), parity_matrix().cases})
-    for (const Case& c : cases)
-      if (c.name.starts_with(begin)) return c;
-  throw std::runtime_error("no case " + begin);
-}
-
 }  // namespace
 
 TEST_SUITE("queued device") {
   TEST_CASE("products of an op are those of its expansion, in number and FLOPs") {
-    for (const char* layout : {"homogeneous TP1 PP1 DP1", "tp2", "sp", "tp2 sp in 3 pieces",
-                               "cp2 contiguous", "fully sharded"}) {
-      const Case c = named(layout);
+    std::vector<Case> cases = parity_cases();
+    const std::vector<Case> generated = parity_matrix().cases;
+    cases.insert(cases.end(), generated.begin(), generated.end());
+    for (const char* layout : {"homogeneous TP1 PP1 DP1, gpipe x1", "tp2", "sp",
+                               "tp2 sp in 3 pieces", "cp2 contiguous", "fully sharded"}) {
+      const Case& c = named(cases, layout);
       INFO(c.name);
-      prefer_kernel(AttentionKernel::flash);  // as bf16 has it
+      const Preferred flash(AttentionKernel::flash);  // as bf16 has it
       Table table;
       on_devices(world_size(c.layout), false, [&](Transport& transport, torch::Device device) {
         const Table mine = step(c, transport, device);
         if (transport.rank() == Rank(0)) table = mine;
       });
-      prefer_kernel(std::nullopt);
       for (const auto& [phase, row] : table)
         MESSAGE(c.name << ", " << phase << ", an op: " << row.products / row.ops << " products, "
                        << row.kernels / row.ops << " kernels and collectives, expanded "

@@ -10,12 +10,6 @@ namespace polyphony::exec::testing {
 
 namespace {
 
-const Case& named(const std::vector<Case>& cases, const std::string& name) {
-  for (const Case& c : cases)
-    if (c.name == name) return c;
-  throw std::runtime_error("no case is called " + name);
-}
-
 // What is wrong with the step, over seeds of delays until something is; empty: nothing.
 std::string found(const Case& c, SeededFault fault, std::int64_t longest_delay_us) {
   std::string text;

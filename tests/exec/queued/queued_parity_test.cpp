@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "exec/attention/attention_kernel.h"
 #include "tests/exec/parity/parity.h"
+#include "tests/exec/queued/attention_kernels.h"
 
 namespace polyphony::exec::testing {
 
@@ -37,12 +37,6 @@ void check_all(const std::vector<Case>& cases, std::int64_t longest_delay_us = 0
     }
   }
 }
-
-// Attention by this kernel, which takes any format here.
-struct Preferred {
-  explicit Preferred(AttentionKernel kernel) { prefer_kernel(kernel); }
-  ~Preferred() { prefer_kernel(std::nullopt); }
-};
 
 std::vector<Case> every(std::size_t step, const std::vector<Case>& cases) {
   std::vector<Case> some;

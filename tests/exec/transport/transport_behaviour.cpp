@@ -10,13 +10,6 @@
 
 namespace polyphony::exec {
 
-std::vector<Rank> everyone(const Transport& transport) {
-  std::vector<Rank> ranks;
-  for (int rank = 0; rank < transport.world_size(); ++rank)
-    ranks.emplace_back(static_cast<std::size_t>(rank));
-  return ranks;
-}
-
 namespace {
 
 torch::Tensor ramp(std::int64_t count, torch::Dtype dtype) {

@@ -5,8 +5,6 @@
 
 namespace polyphony::exec {
 
-std::vector<Rank> everyone(const Transport& transport);
-
 void adds_and_finds_maxima(Transport& transport);
 void gives_all_the_same_bits(Transport& transport);
 void runs_several_groups_at_once(Transport& transport);

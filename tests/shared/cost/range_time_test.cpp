@@ -4,19 +4,11 @@
 
 #include "shared/cost/cost_model.h"
 #include "tests/shared/support/example_models.h"
+#include "tests/shared/support/slow_memory.h"
 #include "tests/shared/support/small_diffusion.h"
 
 namespace polyphony {
 namespace {
-
-// 1 TFLOP/s, 1 GB/s: memory is what counts; efficiencies of 1, 1 us a launch.
-HardwareProfile slow_memory() {
-  HardwareProfile profile;
-  profile.device = {"slow", FlopsPerSecond(1e12), {}, {}, BytesPerSecond(1e9), Bytes(1 << 30)};
-  profile.gemm_efficiency = profile.attention_efficiency = profile.memory_efficiency = 1;
-  profile.dispatch = Seconds(1e-6);
-  return profile;
-}
 
 // Two ranks, 1 GB/s, 10 us a hop: of S bytes an all-reduce takes 20 us + S ns, others half.
 const Ring kPair{2, 1, BytesPerSecond(1e9), BytesPerSecond(1e9), Seconds(10e-6)};
@@ -32,7 +24,7 @@ double collectives_time(const Expansion& inside) {
 
 void check_range(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
                  const ChunkContext& context) {
-  const HardwareProfile profile = slow_memory();
+  const HardwareProfile profile = test::slow_memory();
   const Expansion inside = expand(module, range, phase, size, context);
   double expected = collectives_time(inside);
   for (const Kernel& kernel : inside.kernels)
@@ -62,7 +54,7 @@ TEST_CASE("a ring's gradients go home alone; of two ranks nothing moves beside t
   const WorkSize size{.tokens = 32, .pairs = 1'000'000'000, .sequences = 1, .gathered = 128};
   ChunkContext context{
       .cp = 4, .cp_attention = ContextAttention::ring, .precision = NumberFormat::bf16};
-  HardwareProfile profile = slow_memory();
+  HardwareProfile profile = test::slow_memory();
   profile.device.bf16 = FlopsPerSecond(1e12);
   const auto time = [&](Phase phase, BytesPerSecond rate, Seconds hop) {
     const Ring ring{context.cp, 1, rate, rate, hop};
@@ -93,9 +85,9 @@ TEST_CASE("blocks inside windows and over whole images are priced apart") {
   // By hand: a whole block beside a window's, 4·5120 flops at 1e12 a pair more.
   const auto time = [&](int begin) {
     const LayerRange one{static_cast<std::uint16_t>(begin), static_cast<std::uint16_t>(begin + 1)};
-    return range_time(vision, one, Phase::forward, size, {}, {}, slow_memory()).count();
+    return range_time(vision, one, Phase::forward, size, {}, {}, test::slow_memory()).count();
   };
-  HardwareProfile arithmetic = slow_memory();
+  HardwareProfile arithmetic = test::slow_memory();
   arithmetic.device.memory_rate = BytesPerSecond(1e30);
   const auto flops_time = [&](LayerRange range) {
     return range_time(vision, range, Phase::forward, size, {}, {}, arithmetic).count();
@@ -113,7 +105,7 @@ TEST_CASE("recomputed blocks are priced apart from the others of their chunk") {
   check_range(language, {0, 9}, Phase::backward, size, context);
   // By hand: two forwards of a block more than without.
   const auto time = [&](LayerRange range, Phase phase) {
-    return range_time(language, range, phase, size, context, {}, slow_memory()).count();
+    return range_time(language, range, phase, size, context, {}, test::slow_memory()).count();
   };
   const double again = time({1, 9}, Phase::backward), block = time({1, 2}, Phase::forward);
   context.recompute = Recompute::none;
@@ -136,7 +128,7 @@ double link_cost(const ChunkContext& context, Phase phase, double rate) {
   module.ffn = 256;
   const auto time = [&](double each) {
     const Ring ring{2, 1, BytesPerSecond(each), BytesPerSecond(each), Seconds(0)};
-    return range_time(module, {1, 2}, phase, kHalf, context, {{}, ring, {}}, slow_memory());
+    return range_time(module, {1, 2}, phase, kHalf, context, {{}, ring, {}}, test::slow_memory());
   };
   return (time(rate) - time(1e18)).count();
 }
@@ -203,7 +195,8 @@ TEST_CASE("rows of edges come to a chunk once") {
   check_range(language, {3, 9}, Phase::backward, size, context);
   // By hand, two launches of (2·64 + 3·40)·8192·4 bytes more than without.
   const auto time = [&] {
-    return range_time(language, {3, 9}, Phase::forward, size, context, {}, slow_memory()).count();
+    return range_time(language, {3, 9}, Phase::forward, size, context, {}, test::slow_memory())
+        .count();
   };
   const double with = time();
   context.added_edges = 0;
@@ -243,7 +236,7 @@ TEST_CASE("unfused stacks: biases and dropout are passes of their own") {
   module.ffn = 400;
   const WorkSize size{.tokens = 128, .pairs = 128 * 129 / 2, .sequences = 1};
   ChunkContext context{.tp = 2};
-  HardwareProfile fused = slow_memory(), unfused = fused;
+  HardwareProfile fused = test::slow_memory(), unfused = fused;
   fused.dispatch = unfused.dispatch = Seconds(0);
   unfused.stack.unfused = true;
   const auto more = [&](LayerRange range, Phase phase) {
@@ -276,7 +269,7 @@ TEST_CASE("experts: the host waits to be told what arrives, where tokens go once
   module.expert_ffn = 32;
   const WorkSize size{.tokens = 64, .pairs = 64 * 65 / 2, .sequences = 1};
   ChunkContext context{.ep = 2};
-  HardwareProfile profile = slow_memory();
+  HardwareProfile profile = test::slow_memory();
   const auto time = [&](Phase phase) {
     return range_time(module, {1, 3}, phase, size, context, {{}, {}, kPair}, profile).count();
   };

@@ -11,6 +11,7 @@
 #include "shared/plan/plan.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/scenario_files.h"
+#include "tests/shared/support/slow_memory.h"
 
 namespace polyphony {
 namespace {
@@ -31,15 +32,6 @@ Collectives joined(const std::vector<Collectives>& lists) {
   return all;
 }
 
-// 1 TFLOP/s, 1 GB/s: memory is what counts; efficiencies of 1, 1 us a launch.
-HardwareProfile slow_memory() {
-  HardwareProfile profile;
-  profile.device = {"slow", FlopsPerSecond(1e12), {}, {}, BytesPerSecond(1e9), Bytes(1 << 30)};
-  profile.gemm_efficiency = profile.attention_efficiency = profile.memory_efficiency = 1;
-  profile.dispatch = Seconds(1e-6);
-  return profile;
-}
-
 // What a link of `rate` between two ranks makes of the forward of 1,000 rows of a block, in microseconds.
 double link_cost(int pieces, bool sp, double rate, double taken = 0) {
   Module module;
@@ -50,7 +42,7 @@ double link_cost(int pieces, bool sp, double rate, double taken = 0) {
   module.head_dim = 32;
   module.ffn = 256;
   module.vocab = 64;
-  HardwareProfile profile = slow_memory();
+  HardwareProfile profile = test::slow_memory();
   profile.stack.taken_inside = taken;
   const ChunkContext context{.tp = 2, .sp = sp, .tp_pieces = pieces};
   const WorkSize size{.tokens = 1000, .pairs = 500'500, .sequences = 1};
