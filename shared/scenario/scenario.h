@@ -39,6 +39,7 @@ struct ModuleSearch {
   std::vector<int> expert_tp;  // 0: tp
   std::vector<int> ranks;      // own ranks: how many
   std::vector<bool> sp;
+  std::vector<int> tp_pieces;  // empty: 1
   std::vector<Recompute> recompute;
   std::vector<Shard> shard;
   std::vector<int> shard_ranks;  // 0: the whole data-parallel group

@@ -19,6 +19,8 @@ void visit_module_choices(Searched& search, Visit visit) {
   visit("expert_tp", search.expert_tp, "tensor parallel ranks of an expert; 0: tp");
   visit("ranks", search.ranks, "ranks of its own: how many");
   visit("sp", search.sp, "sequence parallelism over the tensor parallel ranks");
+  visit("tp_pieces", search.tp_pieces,
+        "pieces of a tensor-parallel product's rows; 1 alone unless given");
   visit("recompute", search.recompute, "activations computed again");
   visit("shard", search.shard, "what is sharded over the data-parallel ranks");
   visit("shard_ranks", search.shard_ranks, "ranks a shard group spans; 0: all data-parallel ones");

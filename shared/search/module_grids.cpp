@@ -25,6 +25,10 @@ std::vector<int> pipeline_depths(int ranks) {
 
 }  // namespace
 
+std::vector<int> piece_choices(const ModuleSearch& search, const ModuleLayout& grid) {
+  return grid.tp > 1 ? choice(search.tp_pieces, {1}) : std::vector<int>{1};
+}
+
 ModuleGrids::ModuleGrids(const Scenario& scenario, const Module& module, int blocks,
                          const ModuleSearch& search, Placement placement, bool virtual_stages,
                          bool pipelined, Rejections& rejections)
@@ -105,7 +109,10 @@ void ModuleGrids::experts(ModuleLayout grid) {
       for (const int expert_tp :
            whole ? choice(search_.expert_tp, {0, 1}) : only(search_.expert_tp, 0)) {
         grid.expert_tp = expert_tp;
-        shards(grid);
+        for (const int pieces : piece_choices(search_, grid)) {
+          grid.tp_pieces = pieces;
+          shards(grid);
+        }
       }
     }
   }

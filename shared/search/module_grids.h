@@ -8,6 +8,9 @@
 
 namespace polyphony {
 
+// Of a tensor-parallel product's rows.
+std::vector<int> piece_choices(const ModuleSearch& search, const ModuleLayout& grid);
+
 class ModuleGrids {
  public:
   // `blocks`: of all modules in the grid's pipeline. All must outlive it.

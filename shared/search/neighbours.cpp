@@ -123,6 +123,8 @@ class Steps {
   void change_rows(std::size_t m) {
     const ModuleLayout& grid = from_.modules[m];
     step(m, [&](ModuleLayout& to) { to.sp = !to.sp; });
+    for (const int pieces : {1, 2 * grid.tp_pieces, grid.tp_pieces / 2})
+      step(m, [&](ModuleLayout& to) { to.tp_pieces = pieces; });
     if (grid.cp > 1)
       for (const TokenAssignment deal :
            {TokenAssignment::contiguous, TokenAssignment::zigzag, TokenAssignment::balanced})
@@ -242,8 +244,7 @@ class Steps {
     const ModuleLayout changed = layout.modules[m];
     for (std::size_t other = 0; other < layout.modules.size(); ++other) {
       ModuleLayout& grid = layout.modules[other];
-      const bool follows = homogeneous_ ? other != m : grid_owner_of(other) == m && other != m;
-      if (follows) copy_grid(changed, grid);
+      if (other != m && (homogeneous_ || grid_owner_of(other) == m)) copy_grid(changed, grid);
     }
     for (ModuleLayout& grid : layout.modules)
       if (!mend(grid)) return;

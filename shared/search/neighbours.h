@@ -1,6 +1,6 @@
 // The layouts one step away from a layout: what a search climbs over.
 //   One coordinate of one module changes: tp, cp, pp, ep by a prime factor (dp follows; pp and vpp
-//   also against each other, tp and cp against pp), vpp, expert_tp, sp, shard, shard_ranks,
+//   also against each other, tp and cp against pp), vpp, expert_tp, sp, tp_pieces, shard, shard_ranks,
 //   recompute, its range by an end, tokens, spread, `blocks` by one block; or of the layout:
 //   schedule, microbatches, encoder works, bridge, how many ranks an encoder has.
 //   What must follow does: samples per microbatch stay, so that microbatches follow dp; a schedule

@@ -122,8 +122,8 @@ class Lister {
   double combinations_ = 0;
   std::map<FrontKey, std::vector<Encoder>> fronts_;
   const bool choose_ways_;
-  // Of a grid: tp, cp, ep, expert_tp, sp, recompute, how tokens are dealt, first rank.
-  using WayKey = std::tuple<int, int, int, int, bool, Recompute, TokenAssignment, int>;
+  // Of a grid: tp, cp, ep, expert_tp, sp, tp_pieces, recompute, how tokens are dealt, first rank.
+  using WayKey = std::tuple<int, int, int, int, bool, int, Recompute, TokenAssignment, int>;
   std::map<WayKey, ContextAttention> ways_;
 };
 

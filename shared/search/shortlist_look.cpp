@@ -27,8 +27,8 @@ void keep_best(std::vector<Listed>& best, Listed next, std::size_t most, Seconds
 // Of one work of the whole share of a lane: how often it runs is the same for all.
 void Lister::choose_way(const Division& division, ModuleLayout& grid) {
   if (grid.cp == 1) return;
-  const WayKey key{grid.tp, grid.cp,        grid.ep,     grid.expert_tp,
-                   grid.sp, grid.recompute, grid.tokens, grid.first_rank};
+  const WayKey key{grid.tp,        grid.cp,        grid.ep,     grid.expert_tp, grid.sp,
+                   grid.tp_pieces, grid.recompute, grid.tokens, grid.first_rank};
   if (const auto known = ways_.find(key); known != ways_.end()) {
     grid.cp_attention = known->second;
     return;

@@ -245,6 +245,7 @@ bool Space::allows(const Layout& layout) const {
     if (!in(lists.tp, grid.tp) || !in(lists.cp, grid.cp) || !in(lists.pp, grid.pp) ||
         !in(lists.vpp, grid.vpp) || !in(lists.dp, grid.dp()) || !in(lists.ep, grid.ep) ||
         !in(lists.expert_tp, grid.expert_tp) || (grid.tp > 1 && !in(lists.sp, grid.sp)) ||
+        !in(piece_choices(lists, grid), grid.tp_pieces) ||
         (shards && !in(lists.shard, grid.shard)) ||
         (grid.shard != Shard::none && !in(lists.shard_ranks, grid.shard_ranks)) ||
         (grid.cp > 1 && !in(lists.tokens, grid.tokens)) ||

@@ -17,6 +17,7 @@
 //   ep          powers of two and the number of experts; expert_tp tp, or 1 under sequence
 //               parallelism
 //   sp shard recompute schedule    all
+//   tp_pieces   1: nobody's prices know how much less efficient smaller products are
 //   cp_attention    of the language module: all; a large space has all-gather (sim/sweep/sweep.h)
 //   microbatch  powers of two, up to a lane's share of the batch
 //   encoder_microbatches    colocated before a pipeline: powers of two up to 64
