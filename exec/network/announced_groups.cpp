@@ -9,13 +9,13 @@
 
 namespace polyphony::exec {
 
-namespace {
-
 std::string words(const std::vector<Rank>& ranks) {
   std::string text;
   for (const Rank rank : ranks) text += (text.empty() ? "" : " ") + std::to_string(rank.value);
   return text;
 }
+
+namespace {
 
 struct Said {
   NamedGroup group;

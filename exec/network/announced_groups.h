@@ -16,6 +16,9 @@ namespace polyphony::exec {
 std::vector<NamedGroup> announced_by_all(Transport& host, const std::string& name,
                                          const std::vector<NamedGroup>& mine);
 
+// Their numbers, with blanks between.
+std::string words(const std::vector<Rank>& ranks);
+
 // What a rank says, and what follows from what all say, by rank.
 std::string announcement(Rank self, const std::vector<NamedGroup>& mine);
 std::vector<NamedGroup> agreed_groups(const std::vector<std::string>& announcements);

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "exec/network/announced_groups.h"
 #include "exec/network/gloo_context.h"
 #include "exec/network/store.h"
 #include "exec/system/process.h"
@@ -18,10 +19,10 @@ namespace {
 // What a transport has made and begun, to be aborted together.
 class Made {
  public:
-  DeviceBackend add(DeviceBackend group) {
+  DeviceBackend add(const std::string& name, DeviceBackend group) {
     const std::scoped_lock lock(mutex_);
     if (aborted_) group->abort();
-    groups_.push_back(group);
+    groups_.push_back({name, group});
     return group;
   }
   void add(const FamilyPointer& family) {
@@ -36,17 +37,39 @@ class Made {
     aborted_ = true;
     for (const auto& weak : families_)
       if (const FamilyPointer family = weak.lock()) family->abort();
-    for (const DeviceBackend& group : groups_) group->abort();
+    for (const MadeGroup& group : groups_) group.backend->abort();
     families_.clear();
     groups_.clear();
+  }
+  // LostPeer when something has gone wrong in a group by itself. Asks them now and then, however often it is called, and
+  // not while another thread makes or aborts some.
+  void look() {
+    constexpr Seconds kBetween{0.1};  // as often as others look for lost peers (Liveness)
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock || steady_now() - looked_ < kBetween) return;
+    looked_ = steady_now();
+    for (const MadeGroup& group : groups_)
+      if (const std::string error = group.backend->own_error(); !error.empty())
+        throw LostPeer(Rank(), group.name + ": " + error);
   }
 
  private:
   std::mutex mutex_;
   bool aborted_ = false;
-  std::vector<DeviceBackend> groups_;
+  std::vector<MadeGroup> groups_;
+  Seconds looked_{};
   std::vector<std::weak_ptr<DeviceFamily>> families_;
 };
+
+std::string described(const DevicePart& part) {
+  constexpr std::size_t kMost = 8;  // every rank says it
+  const std::size_t ranks = part.members.size();
+  if (ranks == 0) return part.name;
+  if (ranks <= kMost) return part.name + " of ranks " + words(part.members);
+  return part.name + " of ranks " +
+         words({part.members.begin(), part.members.begin() + std::ptrdiff_t{kMost}}) + " and " +
+         std::to_string(ranks - kMost) + " more";
+}
 
 // A family whose members say that they are here, so that those who are not can be named; its groups are added to what
 // is aborted.
@@ -72,15 +95,17 @@ class WatchedFamily : public DeviceFamily {
         if (!context_->store->check({key_ + std::to_string(member.value)}))
           missing.push_back(member);
       if (missing.empty()) throw;
-      std::string text = "not connected, for want of rank";
-      for (const Rank rank : missing) text += " " + std::to_string(rank.value);
-      throw LostPeer(missing.size() == 1 ? missing.front() : Rank(), text);
+      throw LostPeer(missing.size() == 1 ? missing.front() : Rank(),
+                     "not connected, for want of rank " + words(missing));
     }
   }
-  void split(const DevicePart& mine) override { inner_->split(mine); }
+  void split(const DevicePart& mine) override {
+    mine_ = mine;
+    inner_->split(mine);
+  }
   DeviceBackend part() override {
     DeviceBackend group = inner_->part();
-    return group ? made_->add(std::move(group)) : group;
+    return group ? made_->add(described(mine_), std::move(group)) : group;
   }
   void abort() override { inner_->abort(); }
 
@@ -90,16 +115,18 @@ class WatchedFamily : public DeviceFamily {
   FamilyPointer inner_;
   std::string key_;
   std::vector<Rank> members_;
+  DevicePart mine_;  // in the split that was begun last
   bool met_ = false;
 };
 
-void await(GlooContext& context, const c10::Event& done) {
+void await(GlooContext& context, Made& made, const c10::Event& done) {
   constexpr std::chrono::microseconds kLook{20};
   guarded(context, "waiting for the GPU", [&] {
     Patience patience(context.options.timeout, steady_now());
     while (!done.query()) {
       if (context.liveness->lost() || patience.over(steady_now()))
         throw LostPeer(Rank(), "not ended");
+      made.look();
       std::this_thread::sleep_for(kLook);
     }
   });
@@ -131,7 +158,7 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
         });
       },
       together};
-  return {making, [=](const c10::Event& event) { await(*context, event); },
+  return {making, [=](const c10::Event& event) { await(*context, *made, event); },
           [made] { made->abort(); }};
 }
 

@@ -28,7 +28,8 @@ int index_in(const NamedGroup& group, Rank self) {
 }
 
 DevicePart part_of(const NamedGroup& group, Rank self, int color) {
-  return {color, group.name, index_in(group, self), static_cast<int>(group.members.size())};
+  return {color, group.name, index_in(group, self), static_cast<int>(group.members.size()),
+          group.members};
 }
 
 // NCCL connects pairs at their first call, where the host waits for the other end (src/group.cc of NCCL 2.28): so that
@@ -110,7 +111,11 @@ std::vector<MadeGroup> make_apart(const DeviceMaking& making, Rank self,
       waited.push_back(families.back().get());
     }
     await(waited);
-    for (std::size_t g = 0; g < groups.size(); ++g) families[g]->split(part_of(groups[g], self, 0));
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      DevicePart part = part_of(groups[g], self, 0);
+      if (one_way) part.members.clear();
+      families[g]->split(part);
+    }
     await(waited);
     for (std::size_t g = 0; g < groups.size(); ++g)
       made.push_back({groups[g].name, families[g]->part()});

@@ -21,6 +21,7 @@ struct DevicePart {
   int color = -1;    // the same for the members of a group; none below 0
   std::string name;  // of the group; new
   int index = 0, size = 0;
+  std::vector<Rank> members = {};  // for errors, where the name does not say them
 };
 
 // Used by one thread at a time, but for abort(). It may go when its groups are made.

@@ -16,7 +16,15 @@
 
 namespace polyphony::exec {
 
-using DeviceBackend = c10::intrusive_ptr<c10d::Backend>;
+// A group's backend, which can be asked how it fares.
+class GroupBackend : public c10d::Backend {
+ public:
+  using c10d::Backend::Backend;
+  // What has gone wrong in the group by itself, not in a call of ours, in the library's words; empty: nothing, or it
+  // was aborted. Waits for nothing; of any thread, while another is in a call.
+  virtual std::string own_error() = 0;
+};
+using DeviceBackend = c10::intrusive_ptr<GroupBackend>;
 
 class DeviceGroup : public Communicator {
  public:

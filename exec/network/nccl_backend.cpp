@@ -35,6 +35,12 @@ ncclRedOp_t operation(const c10d::ReduceOp& op) {
   return op == c10d::ReduceOp::SUM ? ncclSum : ncclMax;
 }
 
+std::string in_words(ncclResult_t result, ncclComm_t communicator) {
+  const char* last = ncclGetLastError(communicator);
+  return ncclGetErrorString(result) +
+         (last != nullptr && *last != '\0' ? std::string("; ") + last : "");
+}
+
 std::size_t numbers(const Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
 class NcclWork : public c10d::Work {
@@ -51,10 +57,10 @@ class NcclWork : public c10d::Work {
   c10::Event done_;
 };
 
-class NcclBackend : public c10d::Backend {
+class NcclBackend : public GroupBackend {
  public:
   NcclBackend(ncclComm_t made, int index, int size, torch::Device device)
-      : Backend(index, size),
+      : GroupBackend(index, size),
         made_(made),
         device_(device),
         stream_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())) {}
@@ -163,6 +169,17 @@ class NcclBackend : public c10d::Backend {
     static_cast<void>(ncclCommAbort(made));
   }
 
+  // Two atomic loads of NCCL's (src/init.cc), which must not meet its end.
+  std::string own_error() override {
+    const std::scoped_lock lock(mutex_);
+    if (made_ == nullptr) return {};
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(made_, &state);
+    if (asked != ncclSuccess) state = asked;
+    return state == ncclSuccess || state == ncclInProgress ? std::string()
+                                                           : "NCCL: " + in_words(state, made_);
+  }
+
  private:
   void add(const Tensor& tensor, bool apart, Call call) {
     POLYPHONY_CHECK(coalesces_, "a call that is not one of several");
@@ -218,9 +235,7 @@ DeviceBackend nccl_backend(ncclComm_t made, int index, int size, torch::Device d
 
 void check_nccl(ncclResult_t result, const std::string& what, ncclComm_t communicator) {
   if (result == ncclSuccess) return;
-  const char* last = ncclGetLastError(communicator);
-  throw std::runtime_error("NCCL, " + what + ": " + ncclGetErrorString(result) +
-                           (last != nullptr && *last != '\0' ? std::string("; ") + last : ""));
+  throw std::runtime_error("NCCL, " + what + ": " + in_words(result, communicator));
 }
 
 }  // namespace polyphony::exec

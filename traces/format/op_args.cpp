@@ -7,24 +7,6 @@ namespace {
 
 constexpr std::int64_t kMostListed = 64;  // members of a group: PyTorch, too, cuts long lists
 
-const char* group_name(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::tensor:
-      return "tensor";
-    case GroupKind::context:
-      return "context";
-    case GroupKind::expert:
-      return "expert";
-    case GroupKind::cell:
-      return "cell";
-    case GroupKind::data:
-      return "data";
-    case GroupKind::world:
-      return "world";
-  }
-  POLYPHONY_CHECK(false, "no such kind");
-}
-
 // torch.distributed's names.
 const char* call_name(CollectiveKind kind) {
   switch (kind) {
@@ -100,7 +82,7 @@ struct ArgsOf {
     write_moved(call_name(op.kind), op.kind == CollectiveKind::all_gather ? part : op.bytes,
                 op.kind == CollectiveKind::reduce_scatter ? part : op.bytes);
     text << ", \"Group size\": " << ranks << ", \"Process Group Name\": \"" << op.group.value
-         << "\", \"Process Group Description\": \"" << group_name(group.kind) << "\"";
+         << "\", \"Process Group Description\": \"" << kind_name(group.kind) << "\"";
     if (ranks <= kMostListed) {
       const char* between = ", \"Process Group Ranks\": \"[";
       for (const Rank rank : group.members) {
@@ -129,6 +111,24 @@ struct ArgsOf {
 };
 
 }  // namespace
+
+const char* kind_name(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::tensor:
+      return "tensor";
+    case GroupKind::context:
+      return "context";
+    case GroupKind::expert:
+      return "expert";
+    case GroupKind::cell:
+      return "cell";
+    case GroupKind::data:
+      return "data";
+    case GroupKind::world:
+      return "world";
+  }
+  POLYPHONY_CHECK(false, "no such kind");
+}
 
 std::string event_name(const Program& program, OpId op) {
   const auto& what = program.ops[op.value].what;

@@ -9,6 +9,7 @@
 
 namespace polyphony::traces {
 
+const char* kind_name(GroupKind kind);
 std::string event_name(const Program& program, OpId op);
 // "kernel"; of copies to the host and back "gpu_memcpy".
 const char* event_category(const Op& op);

@@ -125,4 +125,10 @@ void limit_slots(int slots) {
   all.slots = slots;
 }
 
+void break_group(torch::Device device, const std::string& group, const std::string& words) {
+  queued::Board& all = queued::board();
+  const std::scoped_lock lock(all.mutex);
+  all.breaks[device.index()] = {group, words};
+}
+
 }  // namespace polyphony::exec::testing

@@ -59,6 +59,11 @@ class Board {
   void look();
   void throw_if_dead(const GroupKernel& kernel) const;
 
+  struct Break {
+    std::string group, words;
+  };
+  std::map<c10::DeviceIndex, Break> breaks;  // break_group()
+
  private:
   std::set<Queue*> stuck_streams() const;
   std::string in_words(const std::set<Queue*>& stuck) const;

@@ -262,7 +262,7 @@ TEST_SUITE("queued device") {
       World world{.options = impatient(), .making = "the world", .at_meeting = at_meeting};
       world.options.timeout = Seconds(4);
       world.fault = [&](torch::Device) { world.survivors.wait(); };
-      check(world, "", at_meeting ? "not connected, for want of rank 1" : "joining group group");
+      check(world, "", at_meeting ? "not connected, for want of rank 1" : "joining group tensor");
     }
   }
   TEST_CASE("a kernel that fails stops its rank, and the others with its reason") {
@@ -279,6 +279,21 @@ TEST_SUITE("queued device") {
                   });
                 }};
     check(world, "a bad address", "lost rank 1: it stopped: a bad address");
+  }
+  TEST_CASE(
+      "a group that goes wrong by itself while its kernel waits for ever is named with its words") {
+    for (const std::string group : {"tensor", "messages of"}) {
+      CAPTURE(group);
+      World world{.options = impatient(), .fault = [&](torch::Device device) {
+                    break_group(device, group, "NCCL: unhandled system error; planted");
+                  }};
+      const std::string words = "waiting for the GPU: " + group;
+      check(world, words, "lost rank 1: it stopped: " + words);
+      for (const std::string& said : world.said)
+        CHECK_MESSAGE(said.find(": NCCL: unhandled system error; planted (begun on rank 1 ") !=
+                          std::string::npos,
+                      said);
+    }
   }
   TEST_CASE("a rank that is gone in mid-step is missed by all others") {
     World world{.options = impatient(),

@@ -33,6 +33,7 @@ Meeting::Meeting(std::string name, int size, Seconds patience)
       size_(size),
       patience_(patience),
       aborted_(static_cast<std::size_t>(size)),
+      errors_(static_cast<std::size_t>(size)),
       streams_(static_cast<std::size_t>(size)),
       devices_(static_cast<std::size_t>(size)) {}
 
@@ -48,6 +49,16 @@ void Meeting::wait(Lock& lock, int member, const GroupKernel* kernel,
   });
   if (kernel != nullptr) board().throw_if_dead(*kernel);
   if (!ended) throw std::runtime_error("group " + name_ + ": " + missing());
+}
+
+bool Meeting::broke(Lock& lock, int member, const GroupKernel& kernel) {
+  const auto found = board().breaks.find(kernel.device);
+  if (found == board().breaks.end() || name_.find(found->second.group) == std::string::npos)
+    return false;
+  errors_[static_cast<std::size_t>(member)] = found->second.words;
+  board().breaks.erase(found);
+  wait(lock, member, &kernel, [] { return false; }, [] { return "broken, and not aborted"; });
+  return true;
 }
 
 void Meeting::join(int member, const c10::Stream& stream) {
@@ -124,6 +135,7 @@ void Meeting::meet(std::int64_t number, int member, Part part,
   };
   const OnBoard turn(kernel);
   if (!board().take_slot(lock, kernel, [&] { return aborted(member); })) return;
+  if (broke(lock, member, kernel)) return;
   call.parts[static_cast<std::size_t>(member)] = std::move(part);
   ++call.came;
   for (const auto& other : call.parts)
@@ -170,6 +182,7 @@ void Meeting::move(int member, const std::vector<Message>& messages) {
   };
   const OnBoard turn(kernel);
   if (!board().take_slot(lock, kernel, [&] { return aborted(member); })) return;
+  if (broke(lock, member, kernel)) return;
   for (const Message& message : messages) {
     Mail& mail = mail_of(message);
     (message.sends ? mail.out : mail.in) = message.tensor;
@@ -202,6 +215,11 @@ void Meeting::abort(int member) {
   const std::scoped_lock lock(board().mutex);
   aborted_[static_cast<std::size_t>(member)] = true;
   board().changed.notify_all();
+}
+
+std::string Meeting::own_error(int member) const {
+  const std::scoped_lock lock(board().mutex);
+  return aborted(member) ? std::string() : errors_[static_cast<std::size_t>(member)];
 }
 
 }  // namespace polyphony::exec::testing::queued

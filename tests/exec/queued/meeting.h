@@ -48,6 +48,8 @@ class Meeting {
 
   // What this member's kernels and calls wait for ends, and nothing of it is done; its peers wait on.
   void abort(int member);
+  // Of the host.
+  std::string own_error(int member) const;
 
  private:
   struct Call {
@@ -70,6 +72,8 @@ class Meeting {
   // Until `comes` or the member has aborted; throws when neither does for too long, with what `missing` says.
   void wait(Lock& lock, int member, const GroupKernel* kernel, const std::function<bool()>& comes,
             const std::function<std::string()>& missing);
+  // What break_group() asked for: true when the kernel is to end then, which the abort made it do.
+  bool broke(Lock& lock, int member, const GroupKernel& kernel);
   void await_ends(int member, const std::vector<Message>& messages);
   std::string missing(const Call& call) const;
 
@@ -78,7 +82,8 @@ class Meeting {
   Seconds patience_;
   // Under the board's mutex.
   std::vector<bool> aborted_;
-  std::vector<Queue*> streams_;  // by member; null before it has joined
+  std::vector<std::string> errors_;  // own_error(), by member
+  std::vector<Queue*> streams_;      // by member; null before it has joined
   std::vector<c10::DeviceIndex> devices_;
   std::map<std::pair<int, std::int64_t>, Queue*> calls_queued_;  // by member and number: where
   std::map<End, std::int64_t> messages_queued_;

@@ -63,10 +63,10 @@ std::vector<Tensor> inputs(const Parts& parts, std::size_t which = 0) {
   return all;
 }
 
-class QueuedBackend : public c10d::Backend {
+class QueuedBackend : public GroupBackend {
  public:
   QueuedBackend(std::shared_ptr<Meeting> meeting, int index, int size, torch::Device device)
-      : Backend(index, size),
+      : GroupBackend(index, size),
         meeting_(std::move(meeting)),
         device_(device),
         stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true)) {
@@ -182,6 +182,7 @@ class QueuedBackend : public c10d::Backend {
         [meeting = meeting_, index = getRank(), messages] { meeting->move(index, messages); });
   }
   void abort() override { meeting_->abort(getRank()); }
+  std::string own_error() override { return meeting_->own_error(getRank()); }
 
  private:
   static std::string described(const std::string& what, const Tensor& tensor) {

@@ -36,4 +36,8 @@ int splits_of(const std::string& family);
 // other for ever fail with an error that begins with "deadlock" and names them.
 void limit_slots(int slots);
 
+// The next kernel on the device, of groups with this in their names, waits until its group is aborted, and the group
+// reports these words (GroupBackend::own_error()).
+void break_group(torch::Device device, const std::string& group, const std::string& words);
+
 }  // namespace polyphony::exec::testing
