@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "exec/autograd/wide_gradient.h"
+#include "exec/cuda/forms.h"
 
 namespace polyphony::exec {
 
@@ -41,15 +42,18 @@ class InOrder {
   bool on_;
 };
 
-bool flash_takes(torch::Dtype dtype, std::int64_t width) {
-  return (dtype == torch::kBFloat16 || dtype == torch::kHalf) && width <= kFlashWidest;
+bool is_old(const KernelNeeds& needs) { return needs.capability > 0 && needs.capability < 8; }
+bool flash_takes(const KernelNeeds& needs) {
+  return (needs.dtype == torch::kBFloat16 || needs.dtype == torch::kHalf) &&
+         needs.width <= kFlashWidest && !is_old(needs);
 }
 bool flash_sees(const KernelNeeds& needs) {
   if (needs.right >= 0) return needs.right == 0 || needs.right < needs.longest_keys;
   return needs.left < 0 || needs.longest_queries <= needs.longest_keys + 1;
 }
-bool efficient_takes(torch::Dtype dtype) {
-  return dtype == torch::kBFloat16 || dtype == torch::kHalf || dtype == torch::kFloat32;
+bool efficient_takes(const KernelNeeds& needs) {
+  return (needs.dtype == torch::kBFloat16 && !is_old(needs)) || needs.dtype == torch::kHalf ||
+         needs.dtype == torch::kFloat32;
 }
 bool efficient_sees(const KernelNeeds& needs) {
   return needs.left < 0 ? needs.right <= 0 : needs.right == 0 && needs.square;
@@ -57,7 +61,8 @@ bool efficient_sees(const KernelNeeds& needs) {
 
 AttentionKernel kernel_of(const PackedHeads& heads, const PackedCall& call) {
   return kernel_for({heads.queries.scalar_type(), heads.queries.size(2), call.queries.longest,
-                     call.keys.longest, call.left, call.right, call.square});
+                     call.keys.longest, call.left, call.right, call.square,
+                     kernels::capability(heads.queries.device())});
 }
 
 std::int64_t aligned(std::int64_t width) { return (width + kAligned - 1) / kAligned * kAligned; }
@@ -239,9 +244,9 @@ AttentionKernel kernel_for(const KernelNeeds& needs) {
   const auto may = [&](AttentionKernel kernel, bool takes) {
     return wanted < 0 ? takes : wanted == static_cast<int>(kernel);
   };
-  if (may(AttentionKernel::flash, flash_takes(needs.dtype, needs.width)) && flash_sees(needs))
+  if (may(AttentionKernel::flash, flash_takes(needs)) && flash_sees(needs))
     return AttentionKernel::flash;
-  if (may(AttentionKernel::efficient, efficient_takes(needs.dtype)) && efficient_sees(needs))
+  if (may(AttentionKernel::efficient, efficient_takes(needs)) && efficient_sees(needs))
     return AttentionKernel::efficient;
   return AttentionKernel::plain;
 }

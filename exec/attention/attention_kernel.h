@@ -9,7 +9,9 @@
 //   efficient  fp32 and wider heads; each query head its own keys (copied); bound to the right at the diagonal or not
 //              at all, to the left beside it in squares only (its backward forgets how far other diagonals are off)
 //   plain      what neither takes, fp64 above all: matrix products and a softmax a rectangle, scores in memory
-// Sources: ATen/native/transformers/cuda of LibTorch 2.11; Dao et al., arXiv 2205.14135, 2307.08691.
+// GPUs before compute capability 8.0 have no flash kernel, and no efficient one of bf16: fp16 is efficient's there, bf16
+// plain's.
+// Sources: ATen/native/transformers/cuda of LibTorch 2.11 (of GPUs: sdp_utils.cpp); Dao et al., arXiv 2205.14135, 2307.08691.
 #pragma once
 
 #include <optional>
@@ -26,6 +28,7 @@ struct KernelNeeds {
   std::int64_t longest_queries = 1, longest_keys = 1;  // of a rectangle
   std::int64_t left = -1, right = -1;
   bool square = true;
+  int capability = 8;  // kernels::capability(): 0 of devices that are no GPU, which lack none
 };
 AttentionKernel kernel_for(const KernelNeeds& needs);
 

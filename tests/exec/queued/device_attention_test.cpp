@@ -111,6 +111,14 @@ TEST_SUITE("queued device") {
     CHECK(kernel(torch::kFloat32, 64, -1, 0, 5, 9) == efficient);
     CHECK(kernel(torch::kFloat32, 64, -1, -1, 5, 9) == efficient);
     CHECK(kernel(torch::kFloat64, 64, -1, 0, 9, 9) == plain);
+    const auto kernel_on = [](int capability, torch::Dtype dtype) {
+      return kernel_for({.dtype = dtype, .capability = capability});
+    };
+    CHECK(kernel_on(7, torch::kBFloat16) == plain);
+    CHECK(kernel_on(7, torch::kHalf) == efficient);
+    CHECK(kernel_on(7, torch::kFloat32) == efficient);
+    for (const int capability : {0, 8, 9, 10, 12})
+      CHECK(kernel_on(capability, torch::kBFloat16) == flash);
     // Windows: of flash all that it does not mistake for none; of efficient, causal ones of squares.
     CHECK(kernel(torch::kBFloat16, 64, 3, 0, 9, 9) == flash);
     CHECK(kernel(torch::kBFloat16, 64, 3, 3, 9, 9) == flash);
