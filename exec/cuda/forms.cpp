@@ -17,9 +17,9 @@ namespace {
 std::atomic<Forms> chosen{Forms::by_device};
 
 #if defined(POLYPHONY_KERNELS)
-constexpr bool kBuilt = true;
+constexpr const char* kBuiltFor = POLYPHONY_KERNELS;
 #else
-constexpr bool kBuilt = false;
+constexpr const char* kBuiltFor = "";
 #endif
 
 enum class Attribute { capability, processors };
@@ -50,16 +50,16 @@ int capability(torch::Device device) {
   return device.is_cuda() ? attribute(device, Attribute::capability) : 0;
 }
 
-bool are_built() { return kBuilt; }
+bool are_built() { return *kBuiltFor != '\0'; }
+const char* built_for() { return kBuiltFor; }
 
 bool wanted(const torch::Tensor& x) {
-  constexpr int kOldest = 8;  // of scripts/cmake/kernels.cmake
   const Forms form = forms();
   if (form == Forms::aten) return false;
   const auto format = x.scalar_type();
   if (format != torch::kBFloat16 && format != torch::kFloat32 && format != torch::kFloat64)
     return false;
-  return (form == Forms::fused && x.is_cpu()) || (kBuilt && capability(x.device()) >= kOldest);
+  return (form == Forms::fused && x.is_cpu()) || (are_built() && capability(x.device()) >= kOldest);
 }
 
 int row_blocks(std::int64_t rows, torch::Device device, int lanes) {

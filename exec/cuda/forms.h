@@ -14,8 +14,11 @@ Forms forms();
 // Major number of a CUDA device's compute capability; 0 of any other device.
 int capability(torch::Device device);
 
-// This build has kernels: it was made with nvcc (scripts/cmake/kernels.cmake).
+// This build has kernels: it was made with nvcc (scripts/cmake/kernels.cmake). For which compute capabilities, and later
+// ones; the oldest's major number.
 bool are_built();
+const char* built_for();  // "8.0, 9.0"; empty: none
+inline constexpr int kOldest = 8;
 
 // For tensors like `x`: bf16, fp32 or fp64, on a device for which we have kernels.
 bool wanted(const torch::Tensor& x);

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 
 #include "exec/network/device_transport.h"
 #include "exec/network/gloo.h"
@@ -10,10 +13,6 @@
 #include "shared/error.h"
 #if defined(POLYPHONY_NCCL)
 #include <torch/cuda.h>
-
-#include <algorithm>
-#include <filesystem>
-#include <iterator>
 
 #include "exec/network/nccl.h"
 #endif
@@ -28,16 +27,9 @@ constexpr bool kGpuBuild = true;
 
 int visible_gpus() { return torch::cuda::device_count(); }
 
-// Of the node: a launcher may show each rank only its own.
-int gpus_of_node() {
-  std::error_code none;
-  const std::filesystem::directory_iterator entries("/proc/driver/nvidia/gpus", none);
-  const auto listed = none ? 0 : std::distance(begin(entries), end(entries));
-  return std::max(static_cast<int>(listed), visible_gpus());
-}
-
 Bytes memory_of_gpu(torch::Device device, int local_ranks) {
-  const int gpus = visible_gpus() == 1 ? gpus_of_node() : visible_gpus();
+  // A launcher may show each rank only its own.
+  const int gpus = visible_gpus() == 1 ? std::max(gpus_of_node(), 1) : visible_gpus();
   return Bytes(gpu_memory(device).value / ((local_ranks + gpus - 1) / gpus));
 }
 
@@ -51,6 +43,15 @@ Bytes memory_of_gpu(torch::Device device, int) {
   POLYPHONY_CHECK(false, "a build without GPUs is asked for the memory of " << device);
 }
 
+}  // namespace
+
+std::string gpu_libraries() { return {}; }
+std::string gpu_name(torch::Device device) {
+  POLYPHONY_CHECK(false, "a build without GPUs is asked for the name of " << device);
+}
+
+namespace {
+
 #endif
 
 // A GPU takes work from the host over so many connections, and streams that share one wait for each other: a message whose
@@ -59,6 +60,12 @@ Bytes memory_of_gpu(torch::Device device, int) {
 void use_all_queues() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*replace=*/0); }
 
 }  // namespace
+
+int gpus_of_node() {
+  std::error_code none;
+  const std::filesystem::directory_iterator entries("/proc/driver/nvidia/gpus", none);
+  return none ? 0 : static_cast<int>(std::distance(begin(entries), end(entries)));
+}
 
 torch::Device choose_device(const std::string& wish, const LaunchEnv& launch) {
   if (!wish.empty() && wish != "cpu" && wish != "cuda")

@@ -15,6 +15,12 @@ namespace polyphony::exec {
 // be met.
 torch::Device choose_device(const std::string& wish, const LaunchEnv& launch);
 
+// CUDA's and NCCL's versions that this build has; empty: neither. A GPU's name with its compute capability. How many GPUs
+// the node's driver lists, in any build.
+std::string gpu_libraries();
+std::string gpu_name(torch::Device device);
+int gpus_of_node();
+
 // What a rank on `device` can have: its part of the machine's or of the GPU's memory.
 Bytes memory_per_rank(torch::Device device, const LaunchEnv& launch);
 

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "exec/network/device.h"
 #include "exec/network/device_calls.h"
 #include "exec/network/nccl_backend.h"
 #include "exec/network/store.h"
@@ -161,6 +162,23 @@ Gpus gpus_of_all(Transport& gloo, torch::Device device) {
 }
 
 }  // namespace
+
+std::string gpu_libraries() {
+  // NCCL's as it is loaded: MAJOR * 10000 + MINOR * 100 + PATCH (nccl.h); CUDA's as 1000 * MAJOR + 10 * MINOR.
+  int cuda = 0, nccl = 0;
+  // Without a driver, too, which C10_CUDA_CHECK wants.
+  POLYPHONY_CHECK(cudaRuntimeGetVersion(&cuda) == cudaSuccess, "CUDA's runtime has no version");
+  check_nccl(ncclGetVersion(&nccl), "its version");
+  return "CUDA " + std::to_string(cuda / 1000) + "." + std::to_string(cuda / 10 % 100) + ", NCCL " +
+         std::to_string(nccl / 10000) + "." + std::to_string(nccl / 100 % 100) + "." +
+         std::to_string(nccl % 100);
+}
+
+std::string gpu_name(torch::Device device) {
+  const cudaDeviceProp& properties = *at::cuda::getDeviceProperties(device.index());
+  return properties.name + (" (compute capability " + std::to_string(properties.major)) + "." +
+         std::to_string(properties.minor) + ")";
+}
 
 Bytes gpu_memory(torch::Device device) {
   return Bytes(

@@ -15,6 +15,7 @@
 #include "exec/system/process.h"
 #include "exec/system/stop_signals.h"
 #include "exec/transport/limited.h"
+#include "exec/worker/device_support.h"
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
 #include "exec/worker/train_options.h"
@@ -43,8 +44,8 @@ Exit codes: 0 done, 1 failed (a lost rank is named) or stopped, 2 bad input, 3 t
 cxxopts::Options make_options() {
   cxxopts::Options options("polyphony-worker", "One rank of a training run.");
   options.positional_help("SCENARIO").custom_help("[OPTION...]");
-  options.add_options()("h,help", "this text")("scenario", "scenario file with a layout",
-                                               cxxopts::value<std::string>())(
+  options.add_options()("h,help", "this text")("version", "what this build can compute on")(
+      "scenario", "scenario file with a layout", cxxopts::value<std::string>())(
       "out", "folder for metrics, traces and checkpoints; nothing is written without it",
       cxxopts::value<std::string>()->default_value(""))(
       "steps", "train until this step; default: training.steps of the scenario",
@@ -163,8 +164,21 @@ void say_memory(const DeviceMemory& memory, Bytes foreseen, const LaunchEnv& lau
             << memory.segments << " segments" << std::endl;
 }
 
+// Of rank 0, when a GPU is used or could be.
+void say_device(const DeviceFound& found) {
+  const DeviceSupport support = support_of_build();
+  const auto say = [](const std::string& text) {
+    if (!text.empty()) std::cerr << "polyphony-worker: " + text + "\n" << std::flush;
+  };
+  if (!found.gpu.empty()) say("rank 0 on " + found.gpu + "; " + in_words(support));
+  say(advice(found, support));
+}
+
 int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
-  const torch::Device device = choose_device(args["device"].as<std::string>(), launch);
+  const std::string wish = args["device"].as<std::string>();
+  const torch::Device device = choose_device(wish, launch);
+  const DeviceFound computes_on = found(device, wish);
+  if (launch.rank == Rank(0)) say_device(computes_on);
   const std::string data_path = args["data"].as<std::string>();
   const auto outcome =
       prepare(args["scenario"].as<std::string>(), read_file, launch,
@@ -205,7 +219,8 @@ int train_scenario(const cxxopts::ParseResult& args, const LaunchEnv& launch) {
     if (launch.rank.value == 0) {
       nlohmann::json summary{{"steps", result.steps},
                              {"median_step_seconds", result.median_step.count()},
-                             {"interrupted", result.interrupted}};
+                             {"interrupted", result.interrupted},
+                             {"device", in_words(computes_on, support_of_build())}};
       if (result.median_step.count() > 0)
         summary["loss"] = result.loss;  // else it was at its last step already
       if (result.live > 0) summary["plans"] = {{"steps", result.live}, {"late", result.late}};
@@ -233,6 +248,10 @@ int run(int argc, char** argv) {
   }
   if (args.count("help")) {
     std::cout << options.help() << kExample;
+    return static_cast<int>(ExitCode::ok);
+  }
+  if (args.count("version")) {
+    std::cout << "polyphony-worker: " << in_words(support_of_build()) << "\n";
     return static_cast<int>(ExitCode::ok);
   }
   const LaunchEnv launch = read_launch_env(launch_flags(args), process_environment());

@@ -1,5 +1,6 @@
-# Our own kernels (exec/cuda/*.cu), compiled by nvcc for GPUs of compute capability 8.0, 9.0 and 10.0, and as PTX for later ones. Not
+# Our own kernels (exec/cuda/*.cu), compiled by nvcc for GPUs of these compute capabilities, and as PTX for later ones. Not
 # CMake's own CUDA language: it would try out the toolkit in every configuration, and ask for one where none is needed.
+set(polyphony_capabilities 8.0 9.0 10.0)
 set(POLYPHONY_KERNELS AUTO CACHE STRING "Our own kernels: ON, OFF (ATen's alone), or AUTO, when builds are for GPUs and there is an nvcc of the same CUDA")
 set(polyphony_kernels OFF)
 if(polyphony_nccl AND NOT POLYPHONY_KERNELS STREQUAL OFF)
@@ -28,10 +29,17 @@ if(polyphony_nccl AND NOT POLYPHONY_KERNELS STREQUAL OFF)
 endif()
 
 # polyphony_kernels(TARGET KERNELS file.cu... CALLERS file.cpp...): compiled into TARGET; kernels know nothing of LibTorch. Callers are told
-# that there are some; of them alone, so that everything else is the same object in either build.
+# for which GPUs; of them alone, so that everything else is the same object in either build.
 function(polyphony_kernels target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "KERNELS;CALLERS")
-  set_source_files_properties(${arg_CALLERS} PROPERTIES COMPILE_DEFINITIONS POLYPHONY_KERNELS)
+  list(JOIN polyphony_capabilities ", " built_for)
+  set_source_files_properties(${arg_CALLERS} PROPERTIES COMPILE_DEFINITIONS "POLYPHONY_KERNELS=\"${built_for}\"")
+  set(codes "")
+  foreach(capability IN LISTS polyphony_capabilities)
+    string(REPLACE "." "" number ${capability})
+    list(APPEND codes -gencode=arch=compute_${number},code=sm_${number})
+  endforeach()
+  string(REGEX REPLACE "code=sm_${number}$" "code=[sm_${number},compute_${number}]" codes "${codes}")  # the last one
   foreach(file IN LISTS arg_KERNELS)
     get_filename_component(name ${file} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/kernels/${name}.o)
@@ -39,8 +47,7 @@ function(polyphony_kernels target)
       OUTPUT ${object}
       COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/kernels
       COMMAND ${POLYPHONY_NVCC} -std=c++20 -O3 -Werror=all-warnings -ccbin=${CMAKE_CXX_COMPILER} -Xcompiler=-fPIC -I${PROJECT_SOURCE_DIR}
-              -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90
-              -gencode=arch=compute_100,code=[sm_100,compute_100]
+              ${codes}
               -MD -MT ${object} -MF ${object}.d -c ${CMAKE_CURRENT_SOURCE_DIR}/${file} -o ${object}
       DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file}
       DEPFILE ${object}.d

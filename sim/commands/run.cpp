@@ -57,6 +57,8 @@ std::string summary_text(const Scenario& scenario, const nlohmann::json& summary
             number_text(scenario.data.global_batch / step.count(), 0) + " samples/s)";
   if (summary.contains("accuracy") && summary["accuracy"].is_number())
     text += ", " + percent_text(summary["accuracy"].get<double>()) + " of held-out samples right";
+  if (const std::string device = summary.value("device", "cpu"); device != "cpu")
+    text += ", on " + device;
   if (summary.contains("plans"))
     text += "; planned while it trained, " +
             std::to_string(summary["plans"]["late"].get<std::int64_t>()) + " of " +

@@ -1,0 +1,57 @@
+#include "exec/worker/device_support.h"
+
+#include "exec/cuda/forms.h"
+#include "exec/network/device.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+bool runs_kernels(const DeviceFound& found, const DeviceSupport& support) {
+  return !support.kernels.empty() && found.capability >= kernels::kOldest;
+}
+
+}  // namespace
+
+DeviceSupport support_of_build() { return {gpu_libraries(), kernels::built_for()}; }
+
+std::string in_words(const DeviceSupport& support) {
+  if (support.gpu_libraries.empty()) return "CPUs alone: no CUDA, no NCCL, no fused kernels";
+  return support.gpu_libraries + ", " +
+         (support.kernels.empty()
+              ? "no fused kernels"
+              : "fused kernels for compute capability " + support.kernels + " and later");
+}
+
+DeviceFound found(torch::Device device, const std::string& wish) {
+  return {device.is_cpu() ? "" : gpu_name(device), kernels::capability(device), gpus_of_node(),
+          wish == "cpu"};
+}
+
+std::string in_words(const DeviceFound& found, const DeviceSupport& support) {
+  if (found.gpu.empty()) return "cpu";
+  return found.gpu + (runs_kernels(found, support) ? ", fused kernels" : ", no fused kernels");
+}
+
+std::string advice(const DeviceFound& found, const DeviceSupport& support) {
+  const std::string again = ", then configure and build again";
+  if (found.gpu.empty()) {
+    if (found.cpu_asked || found.gpus_of_node == 0) return "";
+    const std::string gpus = "this machine has GPUs (" + std::to_string(found.gpus_of_node) + "), ";
+    if (support.gpu_libraries.empty())
+      return gpus + "and this build computes on CPUs alone: run POLYPHONY_CUDA=on scripts/setup" +
+             again;
+    return gpus + "and CUDA shows none: check nvidia-smi, the driver and CUDA_VISIBLE_DEVICES";
+  }
+  if (support.kernels.empty())
+    return "this build has no fused kernels, so that several of LibTorch's run for each: put an "
+           "nvcc "
+           "of the same CUDA in PATH or /usr/local/cuda" +
+           again;
+  if (!runs_kernels(found, support))
+    return "fused kernels and flash attention need compute capability 8.0, which this GPU does not "
+           "have: slower forms run";
+  return "";
+}
+
+}  // namespace polyphony::exec

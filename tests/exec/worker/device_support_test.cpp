@@ -1,0 +1,62 @@
+#include "exec/worker/device_support.h"
+
+#include <doctest/doctest.h>
+
+#include "exec/cuda/forms.h"
+#include "exec/network/device.h"
+
+namespace polyphony::exec {
+
+TEST_SUITE("devices") {
+  const DeviceSupport of_cpus{"", ""}, of_gpus{"CUDA 13.0, NCCL 2.28.9", ""},
+      with_kernels{"CUDA 13.0, NCCL 2.28.9", "8.0, 9.0"};
+
+  TEST_CASE("a build says what it can compute on") {
+    CHECK(in_words(of_cpus) == "CPUs alone: no CUDA, no NCCL, no fused kernels");
+    CHECK(in_words(of_gpus) == "CUDA 13.0, NCCL 2.28.9, no fused kernels");
+    CHECK(in_words(with_kernels) ==
+          "CUDA 13.0, NCCL 2.28.9, fused kernels for compute capability 8.0, 9.0 and later");
+    // This one, as it was made.
+    const DeviceSupport own = support_of_build();
+    CHECK(own.kernels.empty() == !kernels::are_built());
+#if defined(POLYPHONY_NCCL)
+    CHECK(own.gpu_libraries.find("CUDA 1") == 0);
+    CHECK(own.gpu_libraries.find(", NCCL 2.") != std::string::npos);
+#else
+    CHECK(own.gpu_libraries == "");
+    CHECK(own.kernels == "");
+#endif
+  }
+
+  TEST_CASE("a run says what it computes on, and what it leaves unused and why") {
+    const DeviceFound cpu{}, gpu{"NVIDIA H100 (compute capability 9.0)", 9, 8},
+        old{"Tesla T4 (compute capability 7.5)", 7, 1}, beside_gpus{"", 0, 8},
+        cpu_asked{"", 0, 8, true};
+    CHECK(in_words(cpu, with_kernels) == "cpu");
+    CHECK(in_words(gpu, with_kernels) == "NVIDIA H100 (compute capability 9.0), fused kernels");
+    CHECK(in_words(gpu, of_gpus) == "NVIDIA H100 (compute capability 9.0), no fused kernels");
+    CHECK(in_words(old, with_kernels) == "Tesla T4 (compute capability 7.5), no fused kernels");
+
+    CHECK(advice(cpu, of_cpus) == "");
+    CHECK(advice(cpu_asked, of_cpus) == "");
+    CHECK(advice(gpu, with_kernels) == "");
+    CHECK(advice(gpu, of_gpus).find("no fused kernels") != std::string::npos);
+    CHECK(advice(gpu, of_gpus).find("put an nvcc of the same CUDA in PATH") != std::string::npos);
+    CHECK(advice(old, with_kernels).find("compute capability 8.0") != std::string::npos);
+    CHECK(advice(beside_gpus, of_cpus) ==
+          "this machine has GPUs (8), and this build computes on CPUs alone: run POLYPHONY_CUDA=on "
+          "scripts/setup, then configure and build again");
+    CHECK(advice(beside_gpus, with_kernels).find("CUDA_VISIBLE_DEVICES") != std::string::npos);
+  }
+
+  TEST_CASE("a rank on a CPU is found there, whatever the node has") {
+    const DeviceFound here = found(torch::kCPU, "cpu");
+    CHECK(here.gpu == "");
+    CHECK(here.capability == 0);
+    CHECK(here.cpu_asked);
+    CHECK(here.gpus_of_node == gpus_of_node());
+    CHECK_FALSE(found(torch::kCPU, "").cpu_asked);
+  }
+}
+
+}  // namespace polyphony::exec

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""scripts/first_gpu_hour as far as it goes without a GPU: what it skips, what it leaves, and that what it would run on one is there."""
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import sys
+import tarfile
+import tempfile
+import types
+import unittest
+
+import harness
+from harness import BUILD, POLYPHONY, ROOT, environment, run
+
+SCRIPT = ROOT / "scripts/first_gpu_hour"
+
+
+def script():
+    loader = importlib.machinery.SourceFileLoader("first_gpu_hour", str(SCRIPT))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+class FirstGpuHour(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def test_without_a_gpu_it_skips_says_so_and_leaves_an_archive(self):
+        parts = [part for part in script().PARTS if part != "queued"]  # minutes long, and ctest's own
+        done = run(sys.executable, SCRIPT, "--build", BUILD, "--out", self.folder / "hour", "--only", ",".join(parts), env=environment(PATH="/nowhere"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in parts:
+            self.assertRegex(done.stdout, rf"\| {part} \| skipped \| \d+ \| no GPU \|")
+        with tarfile.open(self.folder / "hour.tar.gz") as archive:
+            self.assertEqual(archive.extractfile("hour/summary.md").read().decode().strip(), done.stdout[:done.stdout.rindex("|") + 1].strip())
+
+    def test_a_part_that_fails_is_named_and_the_next_one_still_runs(self):
+        done = run(sys.executable, SCRIPT, "--build", self.folder, "--out", self.folder / "hour", "--only", "queued,train", env=environment(PATH="/nowhere"))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"\| queued \| FAILED \| \d+ \| FileNotFoundError: .*exec_test.*\|\n\| train \| skipped ")
+        done = run(sys.executable, SCRIPT, "--only", "nothing")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no part nothing", done.stderr)
+
+    def test_what_it_runs_on_gpus_is_there(self):
+        module = script()
+        suites = run(BUILD / "exec_test", "--list-test-suites").stdout
+        seen, helps = [], {}
+
+        class Hour(module.Hour):
+            @staticmethod
+            def list_gpus():
+                return ["NVIDIA H100 80GB HBM3, 81559 MiB, 580.95, 9.0"] * 8
+
+            def call(hour, log, *command):
+                words = [str(word) for word in command]
+                seen.append(words)
+                program = pathlib.Path(words[0]).name
+                if program == "exec_test":
+                    suite = words[1].removeprefix("--test-suite=")
+                    self.assertIn(f"\n{suite}\n", suites)
+                    (hour.out / f"{log}.log").write_text("")
+                    return "assertions: 7 | 7 passed"
+                if program == "polyphony" and words[1] != "simulate":
+                    text = helps.setdefault(words[1], run(POLYPHONY, words[1], "--help").stdout)
+                    for word in words[2:]:
+                        if word.startswith("--"):
+                            self.assertIn(f" {word} ", text)
+                    return hour.as_if_run(words) if words[1] == "run" else hour.as_if_fitted(words)
+                if program == "nvidia-smi":
+                    return ""
+                self.assertIn(program, ("polyphony", "polyphony-worker"))
+                done = run(*(word for word in words if not word.endswith("calibrated.json") and word != "--profile"))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return done.stderr + done.stdout
+
+            def as_if_run(hour, words):
+                """A GPU that slows down by a fifth when half of the steps are over, and 2 % a step for being recorded."""
+                of = lambda option: words[words.index(option) + 1]
+                first, last = map(int, of("--trace-steps").split(":"))
+                folder, steps = pathlib.Path(of("--out")), int(of("--steps"))
+                (folder / "checkpoints").mkdir(parents=True)
+                lines = ({"step": k, "seconds": (1.0 if k < module.WARM + module.HALF else 1.2) * (1.02 if first <= k < last else 1)} for k in range(steps))
+                (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+                return ""
+
+            def as_if_fitted(hour, words):
+                return ""
+
+        hour = Hour(types.SimpleNamespace(build=BUILD, out=self.folder / "hour", python="false", minutes=1))
+        said = {}
+        for part in module.PARTS:
+            try:
+                said[part] = getattr(hour, part)()
+            except module.Skipped as why:
+                said[part] = f"skipped: {why}"
+        self.assertEqual([part for part, text in said.items() if text.startswith("skipped")], ["blocks"])  # `false` has no torch
+        self.assertRegex(said["machine"], r"^8 × NVIDIA H100.*; polyphony-worker: ")
+        self.assertEqual(said["recording"], "recorded steps take +2.00% (goal: under 1 %)")
+        for part in ("train", "calibrate"):
+            self.assertRegex(said[part], r"^llama-1b 1020\.0 ms \(MFU \d+\.\d%\), predicted \d+\.\d ms \([+-]\d+\.\d%\); llama-8b-4-layers 1020\.0 ms ")
+        self.assertEqual([part.split()[0] for part in said["pipeline"].split("; ")], ["pipeline2", "pipeline4", "pipeline8"])
+        self.assertFalse(list(self.folder.glob("hour/runs/*/checkpoints")))
+        self.assertEqual(sum("calibrated.json" in " ".join(words) for words in seen), 3)  # fitted, and two predictions after
+
+
+if __name__ == "__main__":
+    harness.main()
