@@ -4,6 +4,7 @@ import importlib.machinery
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 import tarfile
 import tempfile
@@ -57,7 +58,7 @@ class FirstGpuHour(unittest.TestCase):
             def list_gpus():
                 return ["NVIDIA H100 80GB HBM3, 81559 MiB, 580.95, 9.0"] * 8
 
-            def call(hour, log, *command):
+            def call(hour, log, *command, variables=None):
                 words = [str(word) for word in command]
                 seen.append(words)
                 program = pathlib.Path(words[0]).name
@@ -74,6 +75,8 @@ class FirstGpuHour(unittest.TestCase):
                     return hour.as_if_run(words) if words[1] == "run" else hour.as_if_fitted(words)
                 if program == "nvidia-smi":
                     return ""
+                if program == "true":
+                    return hour.as_if_timed(words)
                 self.assertIn(program, ("polyphony", "polyphony-worker"))
                 done = run(*(word for word in words if not word.endswith("calibrated.json") and word != "--profile"))
                 self.assertEqual(done.returncode, 0, done.stderr)
@@ -92,18 +95,32 @@ class FirstGpuHour(unittest.TestCase):
             def as_if_fitted(hour, words):
                 return ""
 
-        hour = Hour(types.SimpleNamespace(build=BUILD, out=self.folder / "hour", python="false", minutes=1))
+            def as_if_timed(hour, words):
+                """2 sequences of 1,000 tokens in 10 ms: 200,000 tokens/s; 5e12 FLOPs: 500 TFLOP/s."""
+                text = pathlib.Path(words[1]).read_text()
+                for word in words[2:]:
+                    if word.startswith("--"):
+                        self.assertIn(f'add_argument("{word}"', text)
+                for name in module.BLOCKS:
+                    self.assertIn(f'"{name}"', text)
+                columns = re.search(r'"(part,name,[\w,]+)\\n"', text).group(1)
+                (hour.out / "blocks.csv").write_text(f"# part blocks: ok, 1 s\n{columns}\nblock,llama_8b_eager,forward,2,1000,64,1,4,0.1,0,1,1\n"
+                                                     "block,llama_8b_eager,both,2,1000,64,1,4,0.01,0,5e12,1\n")
+                return ""
+
+        hour = Hour(types.SimpleNamespace(build=BUILD, out=self.folder / "hour", python="true", minutes=1))
         said = {}
         for part in module.PARTS:
             try:
                 said[part] = getattr(hour, part)()
             except module.Skipped as why:
                 said[part] = f"skipped: {why}"
-        self.assertEqual([part for part, text in said.items() if text.startswith("skipped")], ["blocks"])  # `false` has no torch
+        self.assertEqual([part for part, text in said.items() if text.startswith("skipped")], [])
+        self.assertEqual(said["blocks"], "llama_8b_eager 2 × 1000: 200,000 tokens/s, 500 TFLOP/s")
         self.assertRegex(said["machine"], r"^8 × NVIDIA H100.*; polyphony-worker: ")
         self.assertEqual(said["recording"], "recorded steps take +2.00% (goal: under 1 %)")
         for part in ("train", "calibrate"):
-            self.assertRegex(said[part], r"^llama-1b 1020\.0 ms \(MFU \d+\.\d%\), predicted \d+\.\d ms \([+-]\d+\.\d%\); llama-8b-4-layers 1020\.0 ms ")
+            self.assertRegex(said[part], r"^llama-1b 1020\.0 ms \([\d,]+ tokens/s of a GPU, MFU \d+\.\d%\), predicted \d+\.\d ms \([+-]\d+\.\d%\); llama-8b-4-layers 1020\.0 ms ")
         self.assertEqual([part.split()[0] for part in said["pipeline"].split("; ")], ["pipeline2", "pipeline4", "pipeline8"])
         self.assertFalse(list(self.folder.glob("hour/runs/*/checkpoints")))
         self.assertEqual(sum("calibrated.json" in " ".join(words) for words in seen), 3)  # fitted, and two predictions after
