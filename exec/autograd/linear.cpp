@@ -109,8 +109,17 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
       all_dy = rows->all(dy);
     Tensor x = std::move(call->x);
     if (call->again && call->wants_input()) x = call->again->output();
-    if (call->gathers_input() && x.defined()) x = rows->all(x);
-    if (wants_dx && !pieced) dx = at::mm(all_dy, call->weight->value);
+    // On a device its own rows come together beside the product that does not need them.
+    const auto input_part = [&] {
+      if (wants_dx && !pieced) dx = at::mm(all_dy, call->weight->value);
+    };
+    const bool gathers_x = call->gathers_input() && x.defined();
+    if (gathers_x && wants_dx && !pieced && !dy.is_cpu()) {
+      x = rows->all_beside(x, input_part);
+    } else {
+      if (gathers_x) x = rows->all(x);
+      input_part();
+    }
     std::vector<Term> terms{{dy, call->weight->value}};
     if (call->weight->lora_a && column && pieced) {
       terms.push_back({low_rank_gradient(*call->weight, dy), call->weight->lora_a->value});

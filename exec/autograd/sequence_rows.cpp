@@ -77,11 +77,14 @@ std::vector<std::int64_t> SequenceRows::parts() const {
   return std::vector<std::int64_t>(static_cast<std::size_t>(shares_.members), shares_.share());
 }
 
-Tensor SequenceRows::all(const Tensor& own) const {
+Tensor SequenceRows::all(const Tensor& own) const { return all_beside(own, {}); }
+
+Tensor SequenceRows::all_beside(const Tensor& own, const InnerGroup::BesideIt& beside) const {
   POLYPHONY_CHECK(own.size(0) == count(),
                   own.size(0) << " rows on rank " << group_.index() << " of " << shares_.members
                               << ", whose share of " << shares_.rows << " is " << count());
-  return first_rows(group_.all_gather(padded_to(own, shares_.share()), parts()), shares_.rows);
+  return first_rows(group_.all_gather(padded_to(own, shares_.share()), parts(), beside),
+                    shares_.rows);
 }
 
 Tensor SequenceRows::own(const Tensor& all) const { return own_beside(all, {}); }

@@ -51,6 +51,8 @@ class SequenceRows : public RowExchange {
   SequenceRows(InnerGroup& group, std::int64_t rows) : group_(group), shares_{rows, group.size()} {}
   torch::Tensor all(const torch::Tensor& own) const override;
   torch::Tensor own(const torch::Tensor& all) const override;
+  torch::Tensor all_beside(const torch::Tensor& own,
+                           const InnerGroup::BesideIt& beside) const override;
   torch::Tensor own_beside(const torch::Tensor& all,
                            const InnerGroup::BesideIt& beside) const override;
 

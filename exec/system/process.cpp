@@ -66,7 +66,11 @@ void keep_freed_memory() {
 
 void quieten_libtorch() {
   constexpr int kErrors = 2;
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+  static const bool once = [] {  // ranks may be threads of one process
+    if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
+    return true;
+  }();
+  static_cast<void>(once);
 }
 
 void be_prompt() { set_policy(SCHED_NORMAL); }

@@ -99,7 +99,7 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
   if (routed && phase == Phase::forward && context.ep > 1 && profile.stack.one_copy &&
       !profile.counts_on_device)
     total += profile.stack.routing;
-  Seconds tensor{}, beside{}, passed{}, pieces{};
+  Seconds tensor{}, passed{}, hidden{};
   const SoftwareStack& stack = profile.stack;
   const double taken = taken_by(stack, rings.tensor.nodes);
   const std::size_t round_home = last_round(inside, phase, context);
@@ -110,35 +110,32 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
                        : collective.group == GroupKind::expert ? rings.expert
                                                                : rings.tensor;
     const Seconds alone = ring_time(ring, collective.kind, collective.bytes);
+    const auto hide = [&](Seconds others) {
+      const Overlap both = overlap(alone, others, taken);
+      hidden += both.exposed + both.delayed;
+      products -= std::min(products, others);
+    };
     if (!collective.beside.empty()) {  // a piece beside another's product
       const auto [begin, end] = collective.beside;
-      const Seconds others =
-          std::accumulate(times.begin() + begin, times.begin() + end, Seconds(0));
-      const Overlap both = overlap(alone, others, taken);
-      pieces += both.exposed + both.delayed;
-      products -= std::min(products, others);
+      hide(std::accumulate(times.begin() + begin, times.begin() + end, Seconds(0)));
       continue;
     }
-    Seconds& sum = collective.beside_attention ? passed
-                   : !over_tensor              ? total
-                   : collective.beside_weights ? beside
-                                               : tensor;
+    // Weight gradients that are an op of their own come later.
+    if (collective.may_hide == Beside::input_gradient ||
+        (collective.may_hide == Beside::weight_gradient && phase == Phase::backward)) {
+      if (stack.tensor_overlap > 0) {
+        hide(stack.tensor_overlap * kernel_time(profile, collective.product, context.precision));
+        continue;
+      }
+    }
+    Seconds& sum = collective.beside_attention ? passed : !over_tensor ? total : tensor;
     const Seconds home = i == round_home ? alone / (context.cp - 1) : Seconds(0);
     sum += alone - home;
     total += home;
   }
-  if (stack.tensor_overlap > 0 && beside.count() > 0 && phase == Phase::backward) {
-    Seconds weights{};
-    for (const Kernel& kernel :
-         expand_layer(module, chunk, layer, Phase::backward_weight, size, context).kernels)
-      weights += kernel_time(profile, kernel, context.precision);
-    const Overlap both = overlap(beside, stack.tensor_overlap * weights, taken);
-    beside = both.exposed + both.delayed;
-    products -= std::min(products, weights);
-  }
   const Overlap round = overlap(passed, attention, taken_by(stack, rings.context.nodes));
   const Overlap both = overlap(tensor, stack.pipelined * products, taken);
-  return total + pieces + beside + round.exposed + round.delayed + both.exposed + both.delayed;
+  return total + hidden + round.exposed + round.delayed + both.exposed + both.delayed;
 }
 
 Seconds layer_time(const Module& module, LayerRange chunk, int layer, Phase phase,

@@ -98,7 +98,7 @@ struct SoftwareStack {
   // Of the backward that makes gradients last, what hides their reduction; of the next forward,
   // what hides the gather of parameters.
   double overlap = 0;
-  // Of the weight gradients, what hides the sums of input gradients (InnerCollective).
+  // Of a column-parallel layer's products in the backward, what hides its collectives (InnerCollective::may_hide).
   double tensor_overlap = 0;
   // Of the other products, what hides the tensor-parallel collectives beside them, cut in pieces.
   double pipelined = 0;

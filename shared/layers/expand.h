@@ -41,6 +41,11 @@ struct KernelRun {
   bool empty() const { return begin == end; }
 };
 
+// The product of its own layer beside which software may run a collective of a column-parallel layer's backward: the
+// gather of x, wanted for the weight gradient, beside the input gradient; the sum of that beside the weight gradient.
+// Source: Korthikanti et al., arXiv 2205.05198, §4.2.2.
+enum class Beside : std::uint8_t { nothing, input_gradient, weight_gradient };
+
 // Bytes: all_reduce, the array; all_gather and reduce_scatter, the whole of all members together;
 // all_to_all, what this rank sends, to itself included; of rows on their way back, what it
 // receives, which is what it sent: its own tokens' rows. Where sequence parallelism gives ranks
@@ -49,9 +54,10 @@ struct InnerCollective {
   CollectiveKind kind = CollectiveKind::all_reduce;
   Bytes bytes{};
   GroupKind group = GroupKind::tensor;
-  bool beside_weights = false;    // a framework may run it beside the layer's weight gradients
   bool beside_attention = false;  // it runs beside the attention of the keys that came before
   KernelRun beside{};             // it runs beside these: the product of another piece of rows
+  Beside may_hide = Beside::nothing;
+  Kernel product{};  // of may_hide
   // What is moved; how it may be scheduled does not count.
   bool operator==(const InnerCollective& other) const {
     return kind == other.kind && bytes == other.bytes && group == other.group;

@@ -88,17 +88,17 @@ void LatentAttention::backward_input() {
   attention(4);
   rotate();
   input_gradient(key_up());
-  sum(size_.tokens, latent(), true);
+  sum(size_.tokens, latent());
   norm_backward(own(size_.tokens), module_.key_value_rank);
   below(key_down());
   if (module_.query_rank > 0) {
     input_gradient(query_up());
-    sum(size_.tokens, module_.query_rank, true);
+    sum(size_.tokens, module_.query_rank);
     norm_backward(own(size_.tokens), module_.query_rank);
     below(query_down());
   } else {
     below(query_up());
-    if (!starts) sum(size_.tokens, hidden(), true);
+    if (!starts) sum(size_.tokens, hidden());
   }
   if (!starts) passes(between_blocks(), 3, 1);  // both ways' gradients summed
 }

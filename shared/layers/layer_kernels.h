@@ -63,10 +63,13 @@ class LayerKernels {
     out_.kernels.push_back({kind, layer_, Flops(flops), Bytes(bytes), launches, m, n, k});
     return out_.kernels.back();
   }
-  void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) {
+  Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) const {
     const double flops =
         2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    add(KernelKind::gemm, flops, bytes, 1, m, n, k);
+    return {KernelKind::gemm, layer_, Flops(flops), Bytes(bytes), 1, m, n, k};
+  }
+  void gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes) {
+    out_.kernels.push_back(product(m, n, k, bytes));
   }
   // Keys that a query meets in the mean.
   static std::int64_t mean_keys(std::int64_t pairs, std::int64_t queries) {
@@ -82,26 +85,30 @@ class LayerKernels {
   void convolution_backward(std::int64_t elements, int taps) {
     passes(elements, 6 * taps, 2 * taps);
   }
-  void all_reduce(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
-    reduce(CollectiveKind::all_reduce, rows * width * element(), beside_weights);
+  void all_reduce(std::int64_t rows, std::int64_t width) {
+    reduce(CollectiveKind::all_reduce, rows * width * element());
   }
   // Own rows [q, width] come together, or partial sums of all rows are summed and go apart: equal
   // parts, padded (exec/autograd/sequence_rows.h).
-  void gather(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
-    reduce(CollectiveKind::all_gather, RowShares{rows, context_.tp}.padded() * width * element(),
-           beside_weights);
+  void gather(std::int64_t rows, std::int64_t width) {
+    reduce(CollectiveKind::all_gather, RowShares{rows, context_.tp}.padded() * width * element());
   }
-  void scatter(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
+  void scatter(std::int64_t rows, std::int64_t width) {
     const RowShares shares{rows, context_.tp};
     if (shares.padded() != rows) passes(rows * width, 2, 1);
-    reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element(), beside_weights);
+    reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element());
   }
-  void sum(std::int64_t rows, std::int64_t width, bool beside_weights = false) {
-    sequence() ? scatter(rows, width, beside_weights) : all_reduce(rows, width, beside_weights);
+  void sum(std::int64_t rows, std::int64_t width) {
+    sequence() ? scatter(rows, width) : all_reduce(rows, width);
   }
-  void reduce(CollectiveKind kind, std::int64_t bytes, bool beside_weights = false) {
-    if (context_.tp > 1)
-      out_.collectives.push_back({kind, Bytes(bytes), GroupKind::tensor, beside_weights});
+  void reduce(CollectiveKind kind, std::int64_t bytes) {
+    if (context_.tp > 1) out_.collectives.push_back({kind, Bytes(bytes), GroupKind::tensor});
+  }
+  // The last collective, beside a product of its layer.
+  void may_hide(Beside beside, const Kernel& product) {
+    if (context_.tp == 1) return;
+    out_.collectives.back().may_hide = beside;
+    out_.collectives.back().product = product;
   }
   // Rows in pieces, the collective of one beside the product of another: `product` of so many rows.
   bool in_pieces() const { return context_.tp > 1 && context_.tp_pieces > 1; }
@@ -126,17 +133,17 @@ class LayerKernels {
     }
   }
   template <class Product>
-  void sum_pieces(std::int64_t rows, std::int64_t width, bool beside_weights, Product product) {
+  void sum_pieces(std::int64_t rows, std::int64_t width, Product product) {
     const RowPieces pieces = pieces_of(rows);
     for (int i = 0; i < pieces.count(); ++i) {
       const KernelRun run = run_of(product, pieces, i);
       if (i > 0) out_.collectives.back().beside = run;
       reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-             pieces.padded(i) * width * element(), beside_weights && i + 1 == pieces.count());
+             pieces.padded(i) * width * element());
     }
   }
   void collective(CollectiveKind kind, std::int64_t bytes, GroupKind group) {
-    out_.collectives.push_back({kind, Bytes(bytes), group, false});
+    out_.collectives.push_back({kind, Bytes(bytes), group});
   }
 
   std::int64_t gemm_bytes(const Linear& l) const {
@@ -162,7 +169,7 @@ class LayerKernels {
   void forward_row(const Linear& l) {  // the bias is added once, after the sum over ranks
     if (in_pieces()) {
       low_rank_down(l);
-      sum_pieces(l.rows, l.out, false, [&](std::int64_t rows) {
+      sum_pieces(l.rows, l.out, [&](std::int64_t rows) {
         gemm(rows, l.out, l.in, gemm_bytes(of_rows(l, rows)));
         low_rank_up(of_rows(l, rows));
       });
@@ -173,21 +180,34 @@ class LayerKernels {
     }
     if (l.bias) passes(own(l.rows) * l.out, 2, 1);
   }
+  Kernel input_product(const Linear& l) const {
+    return product(l.rows, l.in, l.out, gemm_bytes(l));
+  }
+  Kernel weight_product(const Linear& l) const {
+    return product(
+        l.out, l.in, l.rows,
+        (l.rows * l.in + l.rows * l.out) * element() + 2 * l.in * l.out * wide_element());
+  }
   void input_gradient(const Linear& l) {
-    gemm(l.rows, l.in, l.out, gemm_bytes(l));
+    out_.kernels.push_back(input_product(l));
     low_rank_backward(l, true);
   }
   void input_gradient_column(const Linear& l) {
-    if (sequence() && context_.weight_grad) gather(l.rows, l.in, true);  // for the weight gradient
+    if (sequence() && context_.weight_grad) {  // for the weight gradient
+      gather(l.rows, l.in);
+      if (!in_pieces()) may_hide(Beside::input_gradient, input_product(l));
+    }
     if (in_pieces()) {
       low_rank_below(l);
-      return sum_pieces(l.rows, l.in, true, [&](std::int64_t rows) {
+      sum_pieces(l.rows, l.in, [&](std::int64_t rows) {
         gemm(rows, l.in, l.out, gemm_bytes(of_rows(l, rows)));
         low_rank_input(of_rows(l, rows));
       });
+    } else {
+      input_gradient(l);
+      sum(l.rows, l.in);
     }
-    input_gradient(l);
-    sum(l.rows, l.in, true);
+    if (trains_base()) may_hide(Beside::weight_gradient, weight_product(l));
   }
   void input_gradient_row(const Linear& l) {
     if (sequence() && in_pieces()) {
@@ -202,8 +222,7 @@ class LayerKernels {
   }
   void weight_gradient(const Linear& l) {
     if (lora()) return low_rank_weight(l);
-    const std::int64_t accumulated = 2 * l.in * l.out * wide_element();
-    gemm(l.out, l.in, l.rows, (l.rows * l.in + l.rows * l.out) * element() + accumulated);
+    out_.kernels.push_back(weight_product(l));
     if (l.bias) passes(l.rows * l.out, 1, 2);  // column sums, added to the gradient
   }
   // A norm over rows × width: forward x -> y; backward dy, x -> dx, and at once, though a weight part

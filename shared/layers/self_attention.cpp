@@ -89,7 +89,7 @@ void SelfAttention::return_keys() {
 void SelfAttention::move_group(CollectiveKind kind, bool beside_attention) {
   const std::int64_t elements = size_.gathered * 2 * key_width() / groups();
   out_.collectives.push_back(
-      {kind, Bytes(elements * element()), GroupKind::context, false, beside_attention});
+      {kind, Bytes(elements * element()), GroupKind::context, beside_attention});
   passes(elements, 2, 1);  // brought into order, or out of it
 }
 
@@ -118,7 +118,7 @@ void SelfAttention::pass_round(std::int64_t each) {
   if (rings())
     out_.collectives.push_back({CollectiveKind::all_gather,
                                 Bytes(size_.gathered * 2 * key_width() * each), GroupKind::context,
-                                false, true});
+                                true});
 }
 
 // What each block but the first gives is added to what those before it gave.

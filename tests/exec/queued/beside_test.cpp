@@ -1,14 +1,12 @@
 // Keys that come by in rings or some heads at a time travel while a device attends, and nothing is used before it is there.
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <chrono>
 #include <cmath>
-#include <thread>
 
 #include "exec/attention/head_groups.h"
 #include "exec/attention/ring_attention.h"
 #include "tests/exec/queued/device_world.h"
+#include "tests/exec/queued/late_rank.h"
 #include "tests/exec/queued/queued_device.h"
 #include "tests/exec/support/dense_mask.h"
 #include "tests/shared/support/random_masks.h"
@@ -25,72 +23,6 @@ constexpr std::int64_t kTokens = 90, kHeads = 3, kGroup = 2, kWidth = 4;
 
 // Each rank's rows of the sequence: of unequal number, one in two pieces.
 const std::vector<std::vector<Interval>> kRows = {{{0, 10}, {70, 90}}, {{10, 50}}, {{50, 70}}};
-
-// How often the devices of all ranks but the last have done what was beside a call.
-using Done = std::atomic<int>;
-
-// The last rank comes to a call that something is beside when the others' devices have done theirs.
-class Late : public Communicator {
- public:
-  Late(Communicator& inner, torch::Device device, Done& done)
-      : inner_(inner), device_(device), done_(done) {}
-  int index() const override { return inner_.index(); }
-  int size() const override { return inner_.size(); }
-  void all_reduce(Tensor& tensor, Reduction reduction) override {
-    inner_.all_reduce(tensor, reduction);
-  }
-  void all_gather(const Tensor& mine, Tensor& all, const Counts& counts) override {
-    inner_.all_gather(mine, all, counts);
-  }
-  void reduce_scatter(const Tensor& all, Tensor& mine, const Counts& counts) override {
-    inner_.reduce_scatter(all, mine, counts);
-  }
-  void all_to_all(const Tensor& send, Tensor& receive, const Counts& sent,
-                  const Counts& received) override {
-    inner_.all_to_all(send, receive, sent, received);
-  }
-  void reduce_scatter_beside(const Tensor& all, Tensor& mine, const Counts& counts,
-                             const std::function<void()>& beside) override {
-    call(beside, [&](const auto& seen) { inner_.reduce_scatter_beside(all, mine, counts, seen); });
-  }
-  void all_gather_beside(const Tensor& mine, Tensor& all, const Counts& counts,
-                         const std::function<void()>& beside) override {
-    call(beside, [&](const auto& seen) { inner_.all_gather_beside(mine, all, counts, seen); });
-  }
-  void all_to_all_beside(const Tensor& send, Tensor& receive, const Counts& sent,
-                         const Counts& received, const std::function<void()>& beside) override {
-    call(beside,
-         [&](const auto& seen) { inner_.all_to_all_beside(send, receive, sent, received, seen); });
-  }
-  int works() const { return works_; }
-
- private:
-  template <class Inner>
-  void call(const std::function<void()>& beside, const Inner& inner) {
-    if (depth_ == 0) {
-      ++works_;
-      if (index() + 1 == size()) await(works_ * (size() - 1));
-    }
-    ++depth_;
-    const int here = ++calls_;
-    inner([&] {
-      beside();
-      // The innermost call's is the work itself.
-      if (calls_ == here && index() + 1 < size()) queue_on_current(device_, [this] { ++done_; });
-    });
-    --depth_;
-  }
-  void await(int done) const {
-    for (int look = 0; look < 20000 && done_ < done; ++look)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK(done_ == done);
-  }
-
-  Communicator& inner_;
-  torch::Device device_;
-  Done& done_;
-  int depth_ = 0, calls_ = 0, works_ = 0;
-};
 
 // By the definition, of one rank alone: queries [K, g, T, D], keys and values [K, 1, T, D].
 struct Whole {
@@ -121,7 +53,7 @@ Tensor as_rows(const Tensor& keys, const Tensor& values, std::int64_t groups) {
 
 enum class Way { ring, heads };
 
-// The largest relative error of a rank's out and gradients. `late`: the last rank is, by Late.
+// The largest relative error of a rank's out and gradients. `late`: the last rank is, by LateRank.
 double error(Transport& transport, torch::Device device, const Whole& whole, Way way, Done* late) {
   const torch::NoGradGuard no_grad;
   const int me = static_cast<int>(transport.rank().value);
@@ -130,7 +62,7 @@ double error(Transport& transport, torch::Device device, const Whole& whole, Way
   Tensor first = torch::zeros({1}, torch::dtype(torch::kFloat64).device(device));
   made->all_reduce(first, Reduction::sum);  // nobody announced the group: its first call makes it
   Done nobody{0};
-  Late seen(*made, device, late ? *late : nobody);
+  LateRank seen(*made, device, late ? *late : nobody);
   std::vector<InnerCollective> record;
   InnerGroup group(GroupKind::context, late ? &seen : made.get(), record);
   const std::vector<Rectangle> all = rectangles(whole.mask);

@@ -145,15 +145,25 @@ TEST_CASE("a chunk is as slow as its kernels or as the host that launches them")
   CHECK(time() == doctest::Approx(launches));
 }
 
-TEST_CASE("sums of input gradients run beside weight gradients, as far as those last") {
+TEST_CASE("a column-parallel layer's collectives run beside its products, as far as those last") {
   HardwareProfile profile = examples::plain();
   Ring ring{8, 1, BytesPerSecond(100e9), BytesPerSecond(100e9), Seconds(0), false};
   const auto time = [&] { return block_backward(ring, profile); };
   const double alone = time();
   profile.stack.tensor_overlap = 1;
-  // Two gathers for weight gradients and two sums, each 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s,
-  // shorter than the weight gradients: 2 · 4096 · 855.6e6/8 flops at 1e13.
+  // Two gathers for weight gradients and two sums, each 7/8 of 4096 · 8192 · 2 bytes at 1e11 B/s, 0.59 ms,
+  // shorter than input and weight gradient of queries, keys and values, 2 · 4096 · 8192 · 10240/8 flops at 1e13,
+  // 8.6 ms, and of gate and up.
   CHECK(alone - time() == doctest::Approx(4 * 7 / 8.0 * 4096 * 8192 * 2 / 1e11));
+  // At 1e9 B/s, 58.7 ms, each product hides as long as it takes: 8.6 and, of
+  // 2 · 28672/8 columns, 48.1 ms.
+  const double qkv = 2.0 * 4096 * 8192 * 10240 / 8 / 1e13, gate_up = qkv * 2 * 28672 / 10240;
+  ring.rate = ring.exchange = BytesPerSecond(1e9);
+  const double slow = time();
+  profile.stack.tensor_overlap = 0;
+  CHECK(time() - slow == doctest::Approx(2 * (qkv + gate_up)).epsilon(1e-6));
+  profile.stack.tensor_overlap = 1;
+  ring.rate = ring.exchange = BytesPerSecond(100e9);
   // The two gathers of output gradients: the products last longer.
   const double weights_apart = time();
   profile.stack.pipelined = 1;
@@ -177,8 +187,8 @@ TEST_CASE("a collective takes a part of the device from the compute that hides i
   CHECK(time() - short_one == doctest::Approx(0.15 * hidden).epsilon(1e-6));
   ring.nodes = 2;
   CHECK(time() - short_one == doctest::Approx(0.5 * hidden).epsilon(1e-6));
-  // A collective longer than the weight gradients hides them whole, however slow they get.
-  ring.rate = ring.exchange = BytesPerSecond(1e9);
+  // Collectives longer than their products hide them whole, however slow they get.
+  ring.rate = ring.exchange = BytesPerSecond(1e8);
   const double slowed = time();
   profile.stack.taken_between = 0;
   CHECK(slowed == doctest::Approx(time()).epsilon(1e-9));
