@@ -89,6 +89,13 @@ class FirstGpuHour(unittest.TestCase):
                 folder, steps = pathlib.Path(of("--out")), int(of("--steps"))
                 (folder / "checkpoints").mkdir(parents=True)
                 lines = ({"step": k, "seconds": (1.0 if k < module.WARM + module.HALF else 1.2) * (1.02 if first <= k < last else 1)} for k in range(steps))
+                model = json.loads(pathlib.Path(words[2]).read_text()).get("model", {})
+                if name := next((name for name in ("vision", "language") if "layers" in model.get(name, {})), None):
+                    # 10 ms and 1 ms a layer forward, twice that backward.
+                    events = [{"cat": "kernel", "dur": times * (10e3 + 1e3 * model[name]["layers"]), "args": {"module": name, "phase": phase}}
+                              for phase, times in (("forward", 1), ("backward", 2), ("update", 9))]
+                    (folder / "trace").mkdir()
+                    (folder / "trace/step-9.rank-0.json").write_text(json.dumps({"traceEvents": [{"ph": "M"}, *events]}))
                 (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
                 return ""
 
@@ -96,7 +103,7 @@ class FirstGpuHour(unittest.TestCase):
                 return ""
 
             def as_if_timed(hour, words):
-                """2 sequences of 1,000 tokens in 10 ms: 200,000 tokens/s; 5e12 FLOPs: 500 TFLOP/s."""
+                """4 layers on 8,192 tokens in 16.384 ms: 4.096 ms each, 2,000,000 tokens/s; 8.192e12 FLOPs: 500 TFLOP/s."""
                 text = pathlib.Path(words[1]).read_text()
                 for word in words[2:]:
                     if word.startswith("--"):
@@ -104,8 +111,9 @@ class FirstGpuHour(unittest.TestCase):
                 for name in module.BLOCKS:
                     self.assertIn(f'"{name}"', text)
                 columns = re.search(r'"(part,name,[\w,]+)\\n"', text).group(1)
-                (hour.out / "blocks.csv").write_text(f"# part blocks: ok, 1 s\n{columns}\nblock,llama_8b_eager,forward,2,1000,64,1,4,0.1,0,1,1\n"
-                                                     "block,llama_8b_eager,both,2,1000,64,1,4,0.01,0,5e12,1\n")
+                (hour.out / "blocks.csv").write_text(f"# part blocks: ok, 1 s\n{columns}\nblock,llama_8b_eager,forward,1,8192,64,1,4,0.1,0,1,1\n"
+                                                     "block,llama_8b_eager,both,1,8192,64,1,4,0.016384,0,8.192e12,1\n"
+                                                     "block,llama_8b_eager,both,2,8192,64,1,4,0.1,0,1,1\n")
                 return ""
 
         hour = Hour(types.SimpleNamespace(build=BUILD, out=self.folder / "hour", python="true", minutes=1))
@@ -116,7 +124,9 @@ class FirstGpuHour(unittest.TestCase):
             except module.Skipped as why:
                 said[part] = f"skipped: {why}"
         self.assertEqual([part for part, text in said.items() if text.startswith("skipped")], [])
-        self.assertEqual(said["blocks"], "llama_8b_eager 2 × 1000: 200,000 tokens/s, 500 TFLOP/s")
+        self.assertEqual(said["blocks"], "llama_8b eager 4.096 ms (2,000,000 tokens/s, 500 TFLOP/s)")
+        # 3 ms a layer. Llama-3.1-8B's at 989 TFLOP/s: 3 * (2 * 8192 * 218.1e6 + 4 * 8192 * 4096 * 8192 / 2) = 1.237e13 FLOPs, 12.5 ms.
+        self.assertRegex(said["own_blocks"], r"; llama_8b 3\.000 ms \(2,730,667 tokens/s, MFU 41[67]\.\d%, PyTorch eager 1\.37 times as long\); vit_1b_no_dropout 3\.000 ms \(")
         self.assertRegex(said["machine"], r"^8 × NVIDIA H100.*; polyphony-worker: ")
         self.assertEqual(said["recording"], "recorded steps take +2.00% (goal: under 1 %)")
         for part in ("train", "calibrate"):
