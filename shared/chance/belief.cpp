@@ -96,7 +96,7 @@ LayoutDistance layout_distance(const Layout& a, const Layout& b) {
     const ModuleLayout &x = a.modules[m], &y = b.modules[m];
     const LayoutDistance one{apart(x.cp, y.cp) + apart(x.pp, y.pp) + apart(x.vpp, y.vpp) +
                                  apart(x.ep, y.ep) + apart(x.dp(), y.dp()) + (x.sp != y.sp) +
-                                 apart(x.tp_pieces, y.tp_pieces) + (x.shard != y.shard) +
+                                 (x.tp_pieces != y.tp_pieces) + (x.shard != y.shard) +
                                  (x.recompute != y.recompute),
                              apart(x.tp, y.tp)};
     if (one.other + one.tensor > most.other + most.tensor) most = one;

@@ -183,6 +183,8 @@ TEST_CASE("layouts are as many doublings apart as their grids") {
   CHECK(distance(a, b) == std::pair(3.0, 2.0));
   b.schedule = ScheduleKind::gpipe;
   CHECK(distance(b, a) == std::pair(4.0, 2.0));
+  b.modules[1].tp_pieces = 4;  // 1, however many
+  CHECK(distance(b, a) == std::pair(5.0, 2.0));
 }
 
 // 0 of n: 1 - 0.05^(1/n), about 3/n. 1 of 10: Clopper and Pearson's table, 0.394. All of n: 1.

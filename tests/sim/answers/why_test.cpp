@@ -105,6 +105,31 @@ TEST_CASE("what is offered is a neighbour that fits, and as much faster as predi
   CHECK(idle == doctest::Approx(spent["idle"].get<double>()));
 }
 
+TEST_CASE("where sums over tensor-parallel ranks show, products in pieces are offered") {
+  const auto words = [](const std::string& grid) {
+    const Scenario scenario = read_scenario(
+        R"({"polyphony": 1, "training": {"precision": "bf16"},
+            "model": {"language": {"layers": 4, "hidden": 2048, "heads": 16, "ffn": 5632, "vocab": 32000}},
+            "cluster": {"node": {"device": "A100-80", "ranks": 4, "link": "10GB/s"}},
+            "data": {"source": "synthetic", "text": {"tokens": 2048}, "global_batch": 8},
+            "layout": {"placement": "homogeneous", "all": {)" +
+            grid + "}}}",
+        "sums that show", test::file_text);
+    std::vector<std::string> found;
+    for (const WorthTrying& change :
+         answered(scenario, *scenario.layout, {.most = 100}).worth_trying)
+      found.insert(found.end(), change.words.begin(), change.words.end());
+    return found;
+  };
+  const auto has = [](const std::vector<std::string>& all, const std::string& word) {
+    return std::find(all.begin(), all.end(), word) != all.end();
+  };
+  CHECK(has(words(R"("tp": 4)"), "TP pieces 1 -> 2"));
+  CHECK(has(words(R"("tp": 4, "tp_pieces": 2)"), "TP pieces 2 -> 4"));
+  for (const std::string& word : words(R"("tp": 1)"))
+    CHECK(word.find("pieces") == std::string::npos);
+}
+
 TEST_CASE("a layout that none of its neighbours beats is offered nothing") {
   const Scenario scenario = test::scenario_at("scenarios/tiny_uneven.json");
   Layout layout = *scenario.layout;

@@ -13,6 +13,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/space.h"
+#include "sim/answers/answers_json.h"
 #include "sim/runner/worker_pool.h"
 #include "sim/sweep/sweep.h"
 #include "tests/shared/support/scenario_files.h"
@@ -68,6 +69,17 @@ const char* const kState = R"("cp": 1, "sp": true, "shard": ["none", "optimizer"
 const char* const kPlain =
     R"("cp": 1, "sp": true, "shard": "optimizer", "recompute": ["none", "full"])";
 
+const SmallSpace kPieces{
+    "dense, products in pieces over slow links",
+    language(kDense),
+    kFourSlow,
+    2,
+    2.5,
+    kTexts,
+    "",
+    R"("language": {"tp": [2, 4], "tp_pieces": [1, 2, 4], "cp": 1, "vpp": 1, "sp": [false, true], "pp": [1, 2],
+                    "shard": "optimizer", "recompute": ["none", "full"]}, "schedule": "1f1b", "microbatch": [1, 2])"};
+
 std::vector<SmallSpace> small_spaces() {
   const std::string sees = kVision + fed(R"("projector")", kDense);
   const std::string hears = kAudio + fed(R"("audio_projector")", kDense);
@@ -91,6 +103,7 @@ std::vector<SmallSpace> small_spaces() {
        R"("language": {"tp": [1, 2], "cp": [2, 4], "pp": [1, 2], "vpp": 1, "sp": true,
                        "shard": ["optimizer", "full"], "recompute": ["none", "full"]},
           "schedule": "1f1b", "microbatch": 1)"},
+      kPieces,
       {"dense, 32 A100", language(kDense), R"("hgx-a100-80")", 4, 3, kTexts, kPlain,
        R"("language": {@, "vpp": 1}, "schedule": ["1f1b", "zero-bubble"], "microbatch": [1, 2])"},
       {"dense, 64 H100", language(kDense), kEight, 8, 2.5, kTexts, kPlain,
@@ -217,6 +230,14 @@ TEST_CASE("the best is the best of all, in small spaces") {
     CHECK(best.figures.step <= brute.best * (1 + 1e-9));
     for (const auto& [placement, gap] : found.gaps) CHECK(gap == 0);
     winners.insert(best.text);
+    CHECK((best.layout.modules.back().tp_pieces > 1) == (name == kPieces.name));
+    if (name != kPieces.name) continue;
+    Scenario turned = scenario;  // lists in another order
+    turned.search->modules[0].tp_pieces = {4, 1, 2};
+    const Sweep again = sweep(turned, profile, {});
+    REQUIRE(again.ranked.size() == found.ranked.size());
+    for (std::size_t i = 0; i < found.ranked.size(); ++i)
+      CHECK(to_json(again.ranked[i], scenario.model) == to_json(found.ranked[i], scenario.model));
   }
   CHECK(winners.size() >= 15);  // questions that differ
 }
