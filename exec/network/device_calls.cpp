@@ -2,6 +2,7 @@
 
 #include <c10/core/Event.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -41,16 +42,34 @@ class Made {
     families_.clear();
     groups_.clear();
   }
-  // LostPeer when something has gone wrong in a group by itself. Asks them now and then, however often it is called, and
-  // not while another thread makes or aborts some.
+  // Asks the groups now and then whether something has gone wrong in one by itself, however often it is called, and not
+  // while another thread makes or aborts some.
   void look() {
     constexpr Seconds kBetween{0.1};  // as often as others look for lost peers (Liveness)
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock || steady_now() - looked_ < kBetween) return;
+    if (!lock || wrong_ || steady_now() - looked_ < kBetween) return;
     looked_ = steady_now();
-    for (const MadeGroup& group : groups_)
-      if (const std::string error = group.backend->own_error(); !error.empty())
-        throw LostPeer(Rank(), group.name + ": " + error);
+    for (const MadeGroup& group : groups_) {
+      error_ = group.backend->own_error();
+      if (error_.empty()) continue;
+      error_ = group.name + ": " + error_;
+      wrong_ = true;
+      return;
+    }
+  }
+  bool wrong() const { return wrong_; }
+  // LostPeer when it has.
+  void check(GlooContext& context) {
+    if (!wrong_) return;
+    heard_ = true;
+    throw context.liveness->explain(Rank(), error_);
+  }
+  // Of the thread that looks several times a second. A host that has queued all that a GPU takes waits inside CUDA for
+  // the kernel that will not end, and hears of nothing: then the groups are aborted from here.
+  void watch() {
+    constexpr int kLooks = 10;  // a host that waits here hears of it in half of one
+    look();
+    if (wrong_ && !heard_ && ++unheard_ == kLooks) abort();
   }
 
  private:
@@ -58,6 +77,9 @@ class Made {
   bool aborted_ = false;
   std::vector<MadeGroup> groups_;
   Seconds looked_{};
+  int unheard_ = 0;  // looks; of watch()
+  std::atomic<bool> wrong_{false}, heard_{false};
+  std::string error_;  // once wrong_
   std::vector<std::weak_ptr<DeviceFamily>> families_;
 };
 
@@ -127,9 +149,11 @@ void await(GlooContext& context, Made& made, const c10::Event& done) {
       if (context.liveness->lost() || patience.over(steady_now()))
         throw LostPeer(Rank(), "not ended");
       made.look();
+      if (made.wrong()) return;
       std::this_thread::sleep_for(kLook);
     }
   });
+  made.check(context);  // what is done after an abort is not what was waited for
 }
 
 }  // namespace
@@ -138,6 +162,10 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
                          const std::function<void(const std::function<void()>&)>& together) {
   const std::shared_ptr<GlooContext> context = context_of(gloo);
   const auto made = std::make_shared<Made>();
+  {
+    const std::scoped_lock lock(context->mutex);
+    context->watch = [made] { made->watch(); };
+  }
   const DeviceMaking making{
       device,
       [=](const std::string& name, const std::vector<Rank>& members, int index) {
@@ -151,10 +179,16 @@ DeviceCalls device_calls(Transport& gloo, torch::Device device, const BeginFamil
         return family;
       },
       [=](const std::string& where, const std::function<void()>& call) {
+        made->check(*context);
         guarded(*context, where, [&] {
           const GlooContext::Waiting waiting(*context, [made] { made->abort(); });
           if (context->liveness->lost()) throw LostPeer(Rank(), "not begun");
-          call();
+          try {
+            call();
+          } catch (const std::exception&) {
+            made->check(*context);  // it may have failed because watch() aborted it
+            throw;
+          }
         });
       },
       together};

@@ -4,7 +4,8 @@
 //   backend, end when the groups are aborted: by the watch over lost peers where a call is under way, else by
 //   Transport::abort(), which whoever is thrown LostPeer by await() calls when it has seen what hangs.
 //   What goes wrong in a group by itself, while its kernels wait for ever (GroupBackend::own_error()), is asked for where
-// the host waits for its device; it ends the ranks as a lost peer does, with the group's name and the library's words,
+// the host waits for its device, and several times a second by the thread that watches over lost peers, for the host may
+// wait inside CUDA, which takes only so many kernels; it ends the ranks as a lost peer does, with the group's name and the library's words,
 // unless a rank is found lost, of which it is the effect.
 //   A failure of this rank's own device (c10::AcceleratorError) is nobody's loss: it is thrown as it is, so that the
 //   rank stops with it and the others hear its reason.

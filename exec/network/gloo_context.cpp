@@ -67,6 +67,7 @@ void GlooContext::look() {
   const std::scoped_lock lock(mutex);
   for (Waiting* one : waiting)
     if (one->patience_.over(steady_now())) one->abort_();
+  if (watch) watch();
 }
 
 std::string first_line(const std::exception& error) {

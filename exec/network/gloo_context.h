@@ -48,8 +48,9 @@ struct GlooContext {
     std::function<void()> abort_;
     Patience patience_;
   };
-  std::mutex mutex;  // of waiting
+  std::mutex mutex;  // of waiting and watch
   std::set<Waiting*> waiting;
+  std::function<void()> watch;  // several times a second, whatever this rank waits for; or null
 
   GlooGroup messages;  // of all ranks
 
