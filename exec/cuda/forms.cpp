@@ -1,5 +1,7 @@
 #include "exec/cuda/forms.h"
 
+#include <c10/util/Type.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -15,6 +17,7 @@ namespace polyphony::exec::kernels {
 namespace {
 
 std::atomic<Forms> chosen{Forms::by_device};
+std::atomic<QueueLoops> elsewhere{nullptr};
 
 #if defined(POLYPHONY_KERNELS)
 constexpr const char* kBuiltFor = POLYPHONY_KERNELS;
@@ -46,6 +49,14 @@ void use_forms(Forms forms) { chosen = forms; }
 
 Forms forms() { return chosen; }
 
+void queue_loops_by(QueueLoops queue) { elsewhere = queue; }
+
+void queue_loops(torch::Device device, std::function<void()> loops, const std::type_info& body) {
+  const QueueLoops queue = elsewhere;
+  POLYPHONY_CHECK(queue != nullptr, "no kernels on " << device);
+  queue(device, std::move(loops), c10::demangle(body.name()));
+}
+
 int capability(torch::Device device) {
   return device.is_cuda() ? attribute(device, Attribute::capability) : 0;
 }
@@ -59,7 +70,8 @@ bool wanted(const torch::Tensor& x) {
   const auto format = x.scalar_type();
   if (format != torch::kBFloat16 && format != torch::kFloat32 && format != torch::kFloat64)
     return false;
-  return (form == Forms::fused && x.is_cpu()) || (are_built() && capability(x.device()) >= kOldest);
+  const bool has_loops = x.is_cpu() || (elsewhere.load() != nullptr && !x.is_cuda());
+  return (form == Forms::fused && has_loops) || (are_built() && capability(x.device()) >= kOldest);
 }
 
 int row_blocks(std::int64_t rows, torch::Device device, int lanes) {

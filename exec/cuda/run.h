@@ -1,5 +1,10 @@
-// Bodies on tensors' devices: on a GPU queued on this thread's current stream, on a CPU done at once.
+// Bodies on tensors' devices: on a GPU queued on this thread's current stream, on a CPU done at once, on a double of a
+// GPU the CPU's loops, queued.
 #pragma once
+
+#include <functional>
+#include <string>
+#include <typeinfo>
 
 #include "exec/cuda/drive.h"
 #include "exec/on_device.h"
@@ -59,6 +64,13 @@ RowShape rows_of(std::int64_t rows, std::int64_t width, torch::Device device) {
   return {rows, packs, row_blocks(rows, device, lanes_for(packs))};
 }
 
+// How a device that is neither a CPU nor CUDA's queues the CPU's loops of a body, whose name it is told: a double of a
+// GPU's says it once, before any kernel, and Forms::fused is for it, too.
+using QueueLoops = void (*)(torch::Device device, std::function<void()> loops,
+                            const std::string& body);
+void queue_loops_by(QueueLoops queue);
+void queue_loops(torch::Device device, std::function<void()> loops, const std::type_info& body);
+
 #if defined(POLYPHONY_KERNELS)
 class OnDevice {
  public:
@@ -77,8 +89,8 @@ void run_each(const Body& body, std::int64_t count, torch::Device device) {
 #if defined(POLYPHONY_KERNELS)
   if (device.is_cuda()) return check_launch(launch_each(body, count, OnDevice(device).place()));
 #endif
-  POLYPHONY_CHECK(device.is_cpu(), "no kernels on " << device);
-  each(body, count);
+  if (device.is_cpu()) return each(body, count);
+  queue_loops(device, [body, count] { each(body, count); }, typeid(Body));
 }
 
 template <class Body>
@@ -87,8 +99,8 @@ void run_rows(const Body& body, const RowShape& shape, torch::Device device) {
 #if defined(POLYPHONY_KERNELS)
   if (device.is_cuda()) return check_launch(launch_rows(body, shape, OnDevice(device).place()));
 #endif
-  POLYPHONY_CHECK(device.is_cpu(), "no kernels on " << device);
-  rows(body, shape);
+  if (device.is_cpu()) return rows(body, shape);
+  queue_loops(device, [body, shape] { rows(body, shape); }, typeid(Body));
 }
 
 }  // namespace polyphony::exec::kernels

@@ -116,11 +116,14 @@ void check_efficient(const Tensor& q, const Tensor& k, const Tensor& v, const Te
 }
 
 template <class Run>
-void queue(const Tensor& like, Run run) {
-  queue_on_current(like.device(), [run] {
-    const at::AutoDispatchBelowAutograd kernels_alone;
-    run();
-  });
+void queue(const Tensor& like, const std::string& name, Run run) {
+  queue_on_current(
+      like.device(),
+      [run] {
+        const at::AutoDispatchBelowAutograd kernels_alone;
+        run();
+      },
+      name);
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
@@ -136,12 +139,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_forward(
   const auto visible = flash_band(causal, left, right, most_q, most_k);
   const double by = scale.value_or(1 / std::sqrt(double(q.size(2))));
   const auto seen = seen_by_kernels;
-  queue(q, [=, q = seen(q), k = seen(k), v = seen(v), starts = seen(*query_starts),
-            others = seen(*key_starts), out = seen(out), sums = seen(sums)] {
-    const std::vector<Block> all = blocks(starts, others, most_q, most_k, visible);
-    forward(q, k, v, all, by, kInfinity, out,
-            [&](std::size_t b) { return sums.narrow(1, all[b].query, all[b].queries); });
-  });
+  queue(q, "flash attention",
+        [=, q = seen(q), k = seen(k), v = seen(v), starts = seen(*query_starts),
+         others = seen(*key_starts), out = seen(out), sums = seen(sums)] {
+          const std::vector<Block> all = blocks(starts, others, most_q, most_k, visible);
+          forward(q, k, v, all, by, kInfinity, out,
+                  [&](std::size_t b) { return sums.narrow(1, all[b].query, all[b].queries); });
+        });
   const Tensor state = at::empty({2}, q.options().dtype(torch::kUInt64));
   return {out, sums, state, at::empty({0}, state.options()), at::empty({0}, q.options())};
 }
@@ -170,13 +174,14 @@ std::tuple<Tensor, Tensor, Tensor> flash_backward(
   const auto seen = seen_by_kernels;
   const Gradients filled{seen(made.q), seen(made.k), seen(made.v)};
   const Tensor slope = dy.contiguous(), whole = out.contiguous();
-  queue(q, [=, dy = seen(slope), q = seen(q), k = seen(k), v = seen(v), out = seen(whole),
-            sums = seen(sums), starts = seen(query_starts), others = seen(key_starts)] {
-    const std::vector<Block> all = blocks(starts, others, most_q, most_k, visible);
-    backward(
-        dy, q, k, v, out, all, by,
-        [&](std::size_t b) { return sums.narrow(1, all[b].query, all[b].queries); }, filled);
-  });
+  queue(q, "flash attention, backward",
+        [=, dy = seen(slope), q = seen(q), k = seen(k), v = seen(v), out = seen(whole),
+         sums = seen(sums), starts = seen(query_starts), others = seen(key_starts)] {
+          const std::vector<Block> all = blocks(starts, others, most_q, most_k, visible);
+          backward(
+              dy, q, k, v, out, all, by,
+              [&](std::size_t b) { return sums.narrow(1, all[b].query, all[b].queries); }, filled);
+        });
   return {made.q, made.k, made.v};
 }
 
@@ -194,13 +199,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, c10::SymInt, c10::SymInt> efficient_f
       at::empty({query_starts->numel() - 1, q.size(2), padded}, q.options().dtype(wide(q)));
   const double by = scale.value_or(1 / std::sqrt(double(q.size(3))));
   const auto seen = seen_by_kernels;
-  queue(q, [=, q = seen(q)[0], k = seen(k)[0], v = seen(v)[0], starts = seen(*query_starts),
-            others = seen(*key_starts), out = seen(out)[0], sums = seen(sums)] {
-    const std::vector<Block> all =
-        blocks(starts, others, *most_q, k.size(0), efficient_band(mask, window, false));
-    forward(q, k, v, all, by, 0, out,
-            [&](std::size_t b) { return sums[std::int64_t(b)].narrow(1, 0, all[b].queries); });
-  });
+  queue(q, "efficient attention",
+        [=, q = seen(q)[0], k = seen(k)[0], v = seen(v)[0], starts = seen(*query_starts),
+         others = seen(*key_starts), out = seen(out)[0], sums = seen(sums)] {
+          const std::vector<Block> all =
+              blocks(starts, others, *most_q, k.size(0), efficient_band(mask, window, false));
+          forward(q, k, v, all, by, 0, out, [&](std::size_t b) {
+            return sums[std::int64_t(b)].narrow(1, 0, all[b].queries);
+          });
+        });
   const Tensor number = torch::empty({}, torch::kInt64);
   return {out, sums, number, number, *most_q, most_k.value_or(0)};
 }
@@ -226,15 +233,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> efficient_backward(
   const auto seen = seen_by_kernels;
   const Gradients filled{seen(made.q)[0], seen(made.k)[0], seen(made.v)[0]};
   const Tensor slope = dy.contiguous();
-  queue(q, [=, dy = seen(slope)[0], q = seen(q)[0], k = seen(k)[0], v = seen(v)[0],
-            out = seen(out)[0], sums = seen(sums), starts = seen(*query_starts),
-            others = seen(*key_starts)] {
-    const std::vector<Block> all =
-        blocks(starts, others, most_q, most_k, efficient_band(mask, window, true));
-    backward(
-        dy, q, k, v, out, all, by,
-        [&](std::size_t b) { return sums[std::int64_t(b)].narrow(1, 0, all[b].queries); }, filled);
-  });
+  queue(q, "efficient attention, backward",
+        [=, dy = seen(slope)[0], q = seen(q)[0], k = seen(k)[0], v = seen(v)[0], out = seen(out)[0],
+         sums = seen(sums), starts = seen(*query_starts), others = seen(*key_starts)] {
+          const std::vector<Block> all =
+              blocks(starts, others, most_q, most_k, efficient_band(mask, window, true));
+          backward(
+              dy, q, k, v, out, all, by,
+              [&](std::size_t b) { return sums[std::int64_t(b)].narrow(1, 0, all[b].queries); },
+              filled);
+        });
   return {made.q, made.k, made.v, Tensor()};
 }
 

@@ -12,6 +12,7 @@
 #include <c10/core/StreamGuard.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -186,6 +187,28 @@ void count_if_product(const std::string& name, const std::vector<IValue>& argume
   count_product(device, 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.size(1)));
 }
 
+// Over nothing GPUs launch nothing.
+bool is_empty(const IValue& value) {
+  bool empty = true;
+  each_tensor(value,
+              [&](const Tensor& tensor) { empty &= !tensor.defined() || tensor.numel() == 0; });
+  return empty;
+}
+bool writes_nothing(const c10::FunctionSchema& schema, const std::vector<IValue>& arguments) {
+  bool nothing = true;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+    nothing &= !(alias && alias->isWrite()) || is_empty(arguments[i]);
+  }
+  return nothing;
+}
+
+// Without its library: "aten::mm" is "mm".
+std::string plain_name(const c10::FunctionSchema& schema) {
+  const std::string& name = schema.name();
+  return name.substr(name.rfind(':') + 1);
+}
+
 void run(const c10::OperatorHandle& op, Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
   const std::size_t count = schema.arguments().size();
@@ -222,7 +245,8 @@ void run(const c10::OperatorHandle& op, Stack* stack) {
         if (schema.arguments()[i].alias_info() &&
             *schema.arguments()[i].alias_info() == *result.alias_info())
           stack->push_back(arguments[i]);
-    queue_on_current(host, [op, seen] { called(op, seen); });
+    if (writes_nothing(schema, arguments)) return;
+    queue_on_current(host, [op, seen] { called(op, seen); }, plain_name(schema));
     return;
   }
   if (waits_on_gpus(schema.name())) {
@@ -234,7 +258,7 @@ void run(const c10::OperatorHandle& op, Stack* stack) {
       stack->push_back(changed(value, [&](const Tensor& tensor) { return like(tensor, device); }));
       filled.push_back(changed(stack->back(), seen_by_kernels));
     }
-    queue_on_current(host, [made, filled] { deliver(made, filled); });
+    queue_on_current(host, [made, filled] { deliver(made, filled); }, plain_name(schema));
     return;
   }
   std::vector<IValue> scratch;
@@ -245,7 +269,9 @@ void run(const c10::OperatorHandle& op, Stack* stack) {
     promised.push_back(changed(made, seen_by_kernels));
     stack->push_back(made);
   }
-  queue_on_current(host, [op, seen, promised] { deliver(called(op, seen), promised); });
+  if (std::all_of(promised.begin(), promised.end(), is_empty)) return;
+  queue_on_current(
+      host, [op, seen, promised] { deliver(called(op, seen), promised); }, plain_name(schema));
 }
 
 c10::DispatchKeySet keys() { return c10::DispatchKeySet(c10::DispatchKey::PrivateUse1); }
@@ -297,7 +323,11 @@ Tensor copy_from(const Tensor& source, const Tensor& to, bool behind) {
   const bool pinned = source.is_cpu() && is_pinned(source.const_data_ptr());
   const Tensor from = pinned ? source : argument(source), into = seen_by_kernels(to);
   const c10::Stream stream(c10::Stream::UNSAFE, where, current_stream(where.index()));
-  queue_on_current(where, [from, into] { into.copy_(from); });
+  queue_on_current(
+      where, [from, into] { into.copy_(from); },
+      !is_queued(to)       ? "copy to the host"
+      : !is_queued(source) ? "copy to the device"
+                           : "copy");
   if (is_queued(source) && is_queued(to)) return to;
   if (!behind || !(pinned || (to.is_cpu() && is_pinned(to.const_data_ptr())))) {
     count_wait(where.index(), is_queued(to) ? "copy to the device" : "copy to the host");
@@ -333,6 +363,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("view", &at::native::view);
   library.impl("_reshape_alias", &at::native::_reshape_alias);
   library.impl("unfold", &at::native::unfold);
+  // One kernel, as on GPUs: without, LibTorch makes it of several.
+  library.impl("native_layer_norm", torch::CppFunction::makeFromBoxedFunction<&run>());
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ class QueuedBackend : public GroupBackend {
   Handle endCoalescing() override {
     coalesces_ = false;
     if (!reduces_.empty()) {
-      Meeting::Part part{"reductions", {}, {}};
+      Meeting::Part part{"reductions of", {}, {}};
       for (const auto& [root, tensor] : reduces_) {
         part.what += " " + std::to_string(root) + ":" + std::to_string(tensor.numel());
         part.in.push_back(tensor);
@@ -179,7 +179,8 @@ class QueuedBackend : public GroupBackend {
     meeting_->connect(getRank(), messages);
     meeting_->messages_queued(getRank(), messages);
     return queued(
-        [meeting = meeting_, index = getRank(), messages] { meeting->move(index, messages); });
+        [meeting = meeting_, index = getRank(), messages] { meeting->move(index, messages); },
+        "messages");
   }
   void abort() override { meeting_->abort(getRank()); }
   std::string own_error() override { return meeting_->own_error(getRank()); }
@@ -191,30 +192,31 @@ class QueuedBackend : public GroupBackend {
   }
   Handle call(Meeting::Part part, const std::function<void(Parts&)>& run, bool apart) {
     const std::int64_t number = calls_++;
+    const std::string name = part.what.substr(0, part.what.find(" of"));
     const auto work = [meeting = meeting_, number, index = getRank(), part, run] {
       meeting->meet(number, index, part, run);
     };
     if (apart) {
       meeting_->call_queued(getRank(), number, stream_);
-      return queued(work);
+      return queued(work, name);
     }
     queued::after_host_waits(
-        [meeting = meeting_, number, index = getRank(), device = device_, work] {
+        [meeting = meeting_, number, index = getRank(), device = device_, work, name] {
           meeting->call_queued(index, number,
                                c10::impl::VirtualGuardImpl(device.type()).getStream(device));
-          queue_on_current(device, work);
+          queue_on_current(device, work, name);
         });
     return {};
   }
   // On the group's stream, behind the current one.
-  Handle queued(std::function<void()> work) {
+  Handle queued(std::function<void()> work, const std::string& name) {
     const c10::impl::VirtualGuardImpl guard(device_.type());
     c10::Event before(device_.type());
     before.record(guard.getStream(device_));
     before.block(stream_);
     {
       const c10::StreamGuard on(stream_);
-      queue_on_current(device_, std::move(work));
+      queue_on_current(device_, std::move(work), name);
     }
     return c10::make_intrusive<QueuedWork>(stream_);
   }

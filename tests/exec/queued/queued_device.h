@@ -27,6 +27,8 @@ torch::Device queued_device(int index);
 
 struct QueuedCounts {
   std::int64_t kernels = 0;
+  // All of these by name: ATen's operators without "aten::", "copy" and where to, a group's calls.
+  std::map<std::string, std::int64_t> names;
   std::int64_t products = 0;  // of them, of two matrices
   double product_flops = 0;
   std::map<std::string, std::int64_t> waits;  // of the host, by what it waited for
@@ -49,7 +51,8 @@ enum class SeededFault : std::uint8_t {
 void seed_fault(SeededFault fault);
 
 // Queues host work on the current stream of the device: what a library's kernel (NCCL's) would be there.
-void queue_on_current(torch::Device device, std::function<void()> work);
+void queue_on_current(torch::Device device, std::function<void()> work,
+                      const std::string& name = "host work");
 
 // The tensor's memory as a CPU's tensor. Only work of the stream that is queued may look at it.
 torch::Tensor seen_by_kernels(const torch::Tensor& tensor);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/exec/cuda/operation.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/queued/attention_kernels.h"
 
@@ -51,6 +52,7 @@ TEST_SUITE("queued device") {
     const std::vector<Case> cases = parity_cases();
     CHECK(cases.size() > 90);
     const Preferred flash(AttentionKernel::flash);  // as bf16 has it
+    const FormsFor fused(kernels::Forms::fused);    // and our kernels, as GPUs run them
     check_all(cases);
   }
   TEST_CASE("planned and searched steps, tapes that wait elsewhere and late kernels do, too") {
@@ -79,6 +81,7 @@ TEST_SUITE("queued device") {
       for (const Case& c : cases)
         if (world_size(c.layout) <= 4) cheap.push_back(c);
     const std::uint64_t seeds = seeds_asked(20);
+    const FormsFor fused(kernels::Forms::fused);
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       CAPTURE(seed);
       // 7919: prime, so that twenty in a row are spread over all

@@ -177,10 +177,11 @@ void throw_failure(c10::DeviceIndex device) {
   if (at.failure) std::rethrow_exception(at.failure);
 }
 
-void count_kernel(c10::DeviceIndex device) {
+void count_kernel(c10::DeviceIndex device, const std::string& name) {
   DeviceState& at = state(device);
   const std::scoped_lock lock(at.mutex);
   ++at.counts.kernels;
+  ++at.counts.names[name];
 }
 void count_product(c10::DeviceIndex device, double flops) {
   DeviceState& at = state(device);
@@ -218,9 +219,9 @@ void delay_kernels(std::int64_t longest_microseconds, std::uint64_t seed) {
 
 void seed_fault(SeededFault seeded) { fault = seeded; }
 
-void queue_on_current(torch::Device device, std::function<void()> work) {
+void queue_on_current(torch::Device device, std::function<void()> work, const std::string& name) {
   throw_failure(device.index());
-  count_kernel(device.index());
+  count_kernel(device.index(), name);
   queue(device, current_stream(device.index())).push(std::move(work), true);
 }
 

@@ -73,7 +73,7 @@ void throw_failure(c10::DeviceIndex device);
 
 SeededFault seeded();
 
-void count_kernel(c10::DeviceIndex device);
+void count_kernel(c10::DeviceIndex device, const std::string& name);
 void count_product(c10::DeviceIndex device, double flops);  // beside its kernel
 void count_wait(c10::DeviceIndex device, const std::string& what);
 
