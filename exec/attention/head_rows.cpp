@@ -51,7 +51,9 @@ HeadTensors split_rows(const Tensor& qkv, const Bucket& bucket, const HeadShape&
     const auto turned = kernels::split_turned(all, by.cosine, by.sine);
     return {by_head(turned.queries), by_head(turned.keys), values};
   }
-  return {by_head(rotate_rows(all.narrow(2, 0, heads.group), bucket, false).contiguous()),
+  const Tensor queries = rotate_rows(all.narrow(2, 0, heads.group), bucket, false);
+  // Kernels see heads in one dimension, which groups of them inside qkv do not make.
+  return {by_head(heads.group == 1 ? queries : queries.contiguous()),
           by_head(rotate_rows(all.narrow(2, heads.group, 1), bucket, false)), values};
 }
 Tensor join_rows(const HeadTensors& gradients, const Bucket& bucket, const HeadShape& heads) {

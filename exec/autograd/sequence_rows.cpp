@@ -13,7 +13,13 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 Tensor padded_to(const Tensor& x, std::int64_t rows) {
-  return x.size(0) == rows ? x : at::constant_pad_nd(x, {0, 0, 0, rows - x.size(0)});
+  const std::int64_t own = x.size(0);
+  if (own == rows) return x;
+  // Not at::constant_pad_nd, which writes zeros everywhere first.
+  const Tensor padded = at::empty({rows, x.size(1)}, x.options());
+  padded.narrow(0, 0, own).copy_(x);
+  padded.narrow(0, own, rows - own).zero_();
+  return padded;
 }
 Tensor first_rows(const Tensor& x, std::int64_t rows) {
   return x.size(0) == rows ? x : x.narrow(0, 0, rows);
