@@ -122,6 +122,7 @@ void Block::backward_input(bool attention_again) {
 void Block::backward_weight() {
   block_part(block_.feed_forward).backward_weight(*this);
   block_part(block_.attention).backward_weight(*this);
+  norm_weights(module_.post_norms ? 4 : 2);
 }
 
 std::int64_t Block::tape(const LayerBytes& bytes) {

@@ -26,9 +26,18 @@ Linear PatchEmbedding::patches() const {
 
 void PatchEmbedding::forward() {
   const std::int64_t rows = own(embedded_rows());
+  if (is_own() && module_.class_token) more_launches(2);  // lists of patches and tokens
   forward_cut(patches());
   if (module_.class_token) passes(rows * hidden(), 2, 2);
-  if (!module_.rotary) passes(rows * hidden(), 3, 1);  // + position embedding
+  if (module_.rotary) return;
+  if (is_own() && picks_positions()) passes(rows * hidden(), 2, 2);  // listed, and picked
+  passes(rows * hidden(), 3, 1);                                     // + position embedding
+}
+
+// All images as large as the table need no list of its rows.
+bool PatchEmbedding::picks_positions() const {
+  const std::int64_t side = module_.image_size / module_.patch;
+  return module_.class_token || sequence() || size_.tokens != size_.sequences * side * side;
 }
 
 void PatchEmbedding::backward_input(bool) {  // pixels have no gradient
@@ -38,8 +47,10 @@ void PatchEmbedding::backward_input(bool) {  // pixels have no gradient
 void PatchEmbedding::backward_weight() {
   weight_gradient(patches());
   if (module_.class_token) passes(size_.sequences * hidden(), 2, 3);
-  if (!module_.rotary)
-    passes(own(embedded_rows()) * hidden(), 3, 1);  // position embedding's gradient
+  if (!module_
+           .rotary)  // position embedding's gradient; own form: of a whole table summed, and added
+    passes(own(embedded_rows()) * hidden(), {3, 1},
+           picks_positions() ? Passes{3, 1} : Passes{1, 2});
 }
 
 // Columns of a convolution's matrix: (frame of the three, input channel).
@@ -90,6 +101,7 @@ std::int64_t AudioEmbedding::tape(const LayerBytes& bytes) {
 
 void EncoderNorm::forward() {
   if (module_.class_token) {
+    if (is_own()) more_launches(2);  // lists of patches and tokens
     if (sequence()) gather(embedded_rows(), hidden());
     passes(own(size_.tokens) * hidden(), 2, 1);
   }

@@ -30,6 +30,7 @@ class PatchEmbedding : public LayerKernels {
   // Rows that leave: patches and class tokens.
   std::int64_t embedded_rows() const { return rows_leaving(module_, 1, size_); }
   Linear patches() const;
+  bool picks_positions() const;
 };
 
 class AudioEmbedding : public LayerKernels {
@@ -53,7 +54,7 @@ class EncoderNorm : public LayerKernels {
   static void parameters(LayerParameters add) { add.norm("norm"); }
   void forward();
   void backward_input(bool);
-  void backward_weight() {}
+  void backward_weight() { norm_weights(1); }
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t input_kept(const LayerBytes& bytes) {
     return bytes.module.class_token ? 0 : bytes.input();

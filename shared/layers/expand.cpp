@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "shared/error.h"
+#include "shared/layers/chunk_tables.h"
 #include "shared/layers/edge_kernels.h"
 #include "shared/layers/expand_layer.h"
 #include "shared/layers/layer_table.h"
@@ -48,21 +49,30 @@ BlockKind block_of(const Module& module, LayerKind kind, int layer) {
   return is_block(kind) ? block_at(module, layer - 1) : BlockKind{};
 }
 
+bool has_blocks(const std::vector<LayerKind>& stack, LayerRange range) {
+  return std::any_of(stack.begin() + range.begin, stack.begin() + range.end, is_block);
+}
+
 // Adds layer `i` of a chunk.
 void append(const Module& module, const std::vector<LayerKind>& stack, LayerRange range, int i,
-            Phase phase, const WorkSize& size, const ChunkContext& context, Expansion& out) {
+            Phase phase, const WorkSize& size, const ChunkContext& context, KernelForm form,
+            Expansion& out) {
   const LayerKind kind = stack[static_cast<std::size_t>(i)];
   const WorkSize inside = layer_size(module, i, size);
   const LayerRow& row = layer_row(kind);
   const BlockKind block = block_of(module, kind, i);
   const bool conditioned = i == range.begin && reads_conditioning(module, range);
   if (phase == Phase::forward || phase == Phase::recompute) {
-    const LayerKernels layer(module, kind, block, inside, context, true, out);
+    const LayerKernels layer(module, kind, block, inside, context, true, out, form);
+    if (i == range.begin && form == KernelForm::own && has_blocks(stack, range))
+      ChunkTables(
+          LayerKernels(module, kind, block, layer_size(module, 1, size), context, true, out, form))
+          .forward();
     if (i == range.begin) EdgeKernels(layer).in(conditioned);
     return row.forward(layer);
   }
   const BackwardParts parts = parts_of(module, stack, range, i, phase, context);
-  const LayerKernels layer(module, kind, block, inside, context, parts.input_gradient, out);
+  const LayerKernels layer(module, kind, block, inside, context, parts.input_gradient, out, form);
   if (parts.again == Recompute::full) row.forward(layer);
   if (parts.input) row.backward_input(layer, parts.again == Recompute::selective);
   if (parts.weight) row.backward_weight(layer);
@@ -71,8 +81,10 @@ void append(const Module& module, const std::vector<LayerKind>& stack, LayerRang
 
 }  // namespace
 
-Expansion expand(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
-                 const ChunkContext& context) {
+namespace {
+
+Expansion expand_as(KernelForm form, const Module& module, LayerRange range, Phase phase,
+                    const WorkSize& size, const ChunkContext& context) {
   const std::vector<LayerKind> stack = layers(module);
   POLYPHONY_CHECK(range.begin <= range.end && range.end <= stack.size(),
                   module.name << " has " << stack.size() << " layers, asked for [" << range.begin
@@ -84,14 +96,26 @@ Expansion expand(const Module& module, LayerRange range, Phase phase, const Work
   const bool forward = phase == Phase::forward || phase == Phase::recompute;
   for (int i = 0; i < range.size(); ++i)
     append(module, stack, range, forward ? range.begin + i : range.end - 1 - i, phase, size,
-           context, out);
+           context, form, out);
   return out;
+}
+
+}  // namespace
+
+Expansion expand(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                 const ChunkContext& context) {
+  return expand_as(KernelForm::plain, module, range, phase, size, context);
+}
+
+Expansion expand_own(const Module& module, LayerRange range, Phase phase, const WorkSize& size,
+                     const ChunkContext& context) {
+  return expand_as(KernelForm::own, module, range, phase, size, context);
 }
 
 Expansion expand_layer(const Module& module, LayerRange chunk, int layer, Phase phase,
                        const WorkSize& size, const ChunkContext& context) {
   Expansion out;
-  append(module, layers(module), chunk, layer, phase, size, context, out);
+  append(module, layers(module), chunk, layer, phase, size, context, KernelForm::plain, out);
   return out;
 }
 

@@ -51,17 +51,53 @@ void Experts::router_gemm(std::int64_t rows) {
 
 // Router logits to the rows in the order of their experts.
 void Experts::route() {
-  const std::int64_t wide = wide_element();
   router_gemm(routed());
+  if (is_own()) {
+    own_route();
+  } else {
+    plain_route();
+  }
+  if (context_.ep > 1)
+    collective(CollectiveKind::all_gather, std::int64_t{context_.ep} * module_.experts * kIndex,
+               GroupKind::expert);
+  passes(slots() * hidden(), 2, 1);
+}
+
+// Sorted with their places (1), the first k copied (1), picked (1) and made to weights (1; of sigmoids a sum and a
+// quotient more, one to scale them). Slots sorted by expert (1), the order undone (2) and divided by k (1), counted (3).
+// One rank alone: counts to the host, added up, narrowed; of several what comes from others listed, its order undone.
+void Experts::own_route() {
+  const std::int64_t wide = wide_element();
+  add(KernelKind::elementwise, 0,
+      routed() * module_.experts * (2 * wide + kIndex) + slots() * (2 * kIndex + 4 * wide), 4);
+  weigh();
+  add(KernelKind::elementwise, 0, slots() * 11 * kIndex, 7);
+  if (context_.ep > 1)
+    add(KernelKind::elementwise, 0, slots() * 4 * kIndex, 4);
+  else
+    more_launches(3);
+}
+
+// What weights take besides scores, of which they are made again in the backward.
+void Experts::weigh() {
+  const bool normed = module_.router_scores == RouterScores::sigmoid;
+  const int launches = (normed ? 2 : 0) + (module_.routed_scale == 1 ? 0 : 1);
+  if (launches > 0)
+    add(KernelKind::elementwise, 0, slots() * 2 * launches * wide_element(), launches);
+}
+
+void Experts::plain_route() {
+  const std::int64_t wide = wide_element();
   // Sorted with their places, largest first; the first k copied, picked and made to weights.
   add(KernelKind::elementwise, 0,
       routed() * module_.experts * (2 * wide + kIndex) + slots() * 6 * wide, 5);
   // Slots sorted by expert, counted, the order undone, and divided by k.
   add(KernelKind::elementwise, 0, slots() * 8 * kIndex, 6);
-  if (context_.ep > 1)
-    collective(CollectiveKind::all_gather, std::int64_t{context_.ep} * module_.experts * kIndex,
-               GroupKind::expert);
-  passes(slots() * hidden(), 2, 1);
+}
+
+// Own form: rows of slots read, and a row of each token written, or read with a gradient for each slot.
+void Experts::combine() {
+  passes((slots() + slots() / module_.experts_per_token) * hidden(), 1, 1);
 }
 
 void Experts::forward() {
@@ -69,12 +105,15 @@ void Experts::forward() {
   route();
   exchange();
   expert_gemms(2 * expert_width(), hidden(), false);
-  const GatePasses gate = gate_passes(module_.activation);  // as in a dense block
+  const GatePasses gate = gate_passes(module_.activation, form_);  // as in a dense block
   passes(slots() * expert_width(), gate.forward, gate.forward_launches);
   expert_gemms(hidden(), expert_width(), false);
   exchange();
   // Slots in the order of tokens (2), weighted (2), summed over the choices.
-  passes(slots() * hidden(), 5, 3);
+  if (is_own())
+    combine();
+  else
+    passes(slots() * hidden(), 5, 3);
   if (cut_experts()) sum(size_.tokens, hidden());
   if (module_.shared_ffn == 0) return;
   forward_column(shared_in());
@@ -84,7 +123,7 @@ void Experts::forward() {
 }
 
 void Experts::backward_input() {
-  const GatePasses gate = gate_passes(module_.activation);
+  const GatePasses gate = gate_passes(module_.activation, form_);
   if (module_.shared_ffn > 0) {
     input_gradient_row(shared_out());
     passes(size_.tokens * shared_width(), gate.backward, gate.backward_launches);
@@ -93,14 +132,22 @@ void Experts::backward_input() {
   }
   if (cut_experts() && sequence()) gather(size_.tokens, hidden());
   // The output's gradient by slot (2), times what the experts said (3), summed; times the weight.
-  passes(slots() * hidden(), 8, 4);
+  if (is_own()) {
+    weigh();
+    combine(), passes(slots() * hidden(), 1, 0);
+  } else {
+    passes(slots() * hidden(), 8, 4);
+  }
   if (cut_experts()) reduce(CollectiveKind::all_reduce, slots() * wide_element());
   exchange();
   expert_gemms(expert_width(), hidden(), false);
   passes(slots() * expert_width(), gate.backward, gate.backward_launches);
   expert_gemms(hidden(), 2 * expert_width(), false);
   exchange();
-  passes(slots() * hidden(), 3, 2);  // in the order of tokens, summed over the choices
+  if (is_own())
+    combine();
+  else
+    passes(slots() * hidden(), 3, 2);  // in the order of tokens, summed over the choices
   if (cut_experts()) sum(size_.tokens, hidden());
   router_backward();
 }
@@ -110,11 +157,18 @@ void Experts::router_backward() {
   // Through the softmax or the sigmoids of the chosen, and scattered.
   add(KernelKind::elementwise, 0, (rows * module_.experts_per_token * 7 + rows * experts) * wide,
       6);
+  const bool sigmoids = is_own() && module_.router_scores == RouterScores::sigmoid;
+  // Shares again (2), what is left of each (2); the weights' factor (1).
+  const int more = (sigmoids ? 4 : 0) + (is_own() && module_.routed_scale != 1 ? 1 : 0);
+  if (more > 0) add(KernelKind::elementwise, 0, slots() * 2 * more * wide, more);
   if (module_.balance_weight > 0) {
     // Counts by sample and expert; softmax, times the samples' factors, less the mean.
     const std::int64_t counts = size_.samples * experts;
-    add(KernelKind::elementwise, 0, (slots() * 3 + counts * 3) * kIndex, 4);
-    add(KernelKind::elementwise, 0, rows * experts * 14 * wide, 7);
+    // Own form: places of counts (2), counts (3); of samples tokens, at least one, squared (3), counts divided and scaled
+    // (3), by row (1); then as above, softmax (1), times it, summed, its share, less (4), added (1).
+    add(KernelKind::elementwise, 0, (slots() * 3 + counts * 3) * kIndex, is_own() ? 5 : 4);
+    add(KernelKind::elementwise, 0, rows * experts * 14 * wide, is_own() ? 13 : 7);
+    if (sigmoids) add(KernelKind::elementwise, 0, rows * experts * 9 * wide, 4);  // as above
     if (sequence() && !cut_experts()) reduce(CollectiveKind::all_reduce, counts * kIndex);
     if (context()) collective(CollectiveKind::all_reduce, counts * kIndex, GroupKind::context);
   }

@@ -49,6 +49,10 @@ class Experts : public LayerKernels {
   Linear shared_out() const { return {size_.tokens, shared_width(), hidden(), false, low_rank()}; }
   void router_gemm(std::int64_t rows);
   void route();
+  void own_route();
+  void plain_route();
+  void weigh();
+  void combine();
   void exchange();
   void expert_gemms(std::int64_t out, std::int64_t in, bool weight);
   void router_backward();

@@ -28,7 +28,7 @@ Linear FeedForward::out() const {
 void FeedForward::forward() {
   forward_column(in());
   if (has_gate(module_)) {
-    const GatePasses gate = gate_passes(module_.activation);
+    const GatePasses gate = gate_passes(module_.activation, form_);
     passes(size_.tokens * ffn(), gate.forward, gate.forward_launches);
   } else {  // GELU
     passes(size_.tokens * ffn(), 2, 1);
@@ -39,7 +39,7 @@ void FeedForward::forward() {
 void FeedForward::backward_input() {
   input_gradient_row(out());
   if (has_gate(module_)) {
-    const GatePasses gate = gate_passes(module_.activation);
+    const GatePasses gate = gate_passes(module_.activation, form_);
     passes(size_.tokens * ffn(), gate.backward, gate.backward_launches);
   } else {  // GELU
     passes(size_.tokens * ffn(), 3, 1);
@@ -57,7 +57,9 @@ void FeedForward::backward_weight() {
 // Clamped: of the gate cut off (2) and scaled (2) silu (2), scaled back (2), up cut off (2), product
 // (3); backward: up cut off (2), the gradient before silu (3), the gate as before (4), silu's backward
 // (3), silu (2), the up gradient (3 + 2), both cut off (2 × 3), joined (2 × 2).
-GatePasses gate_passes(Activation activation) {
+// Own form: gate and up in, the product out; back, both and its gradient in, both gradients out.
+GatePasses gate_passes(Activation activation, KernelForm form) {
+  if (form == KernelForm::own) return {3, 1, 5, 1};
   if (activation == Activation::clamped) return {13, 6, 29, 12};
   return {5, 2, 13, 4};
 }

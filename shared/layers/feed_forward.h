@@ -33,7 +33,7 @@ class FeedForward : public LayerKernels {
 struct GatePasses {
   int forward, forward_launches, backward, backward_launches;
 };
-GatePasses gate_passes(Activation activation);
+GatePasses gate_passes(Activation activation, KernelForm form);
 
 // What a part of width `ffn` keeps without its input.
 std::int64_t activation_bytes(const LayerBytes& bytes, std::int64_t ffn, bool gated);

@@ -30,8 +30,20 @@ void LanguageHead::parameters(LayerParameters add) {
   }
 }
 
+// Own form: which ids of the vocabulary are the rank's, and where (7 passes over labels or text), for one that has a part.
+void LayerKernels::local_ids(std::int64_t ids) {
+  if (is_own() && context_.tp > 1) add(KernelKind::embedding, 0, ids * 10 * kIndex, 7);
+}
+
 void TokenEmbedding::forward() {
   const std::int64_t text = size_.text_tokens, other = size_.tokens - text;
+  if (is_own()) {
+    local_ids(text);
+    // Others' rows made zeros.
+    if (context_.tp > 1) add(KernelKind::embedding, 0, text * hidden() * element(), 2);
+    // Places of all rows, joined; without sequence parallelism their order, counted and inverted.
+    add(KernelKind::embedding, 0, size_.tokens * (sequence() ? 2 : 5) * kIndex, sequence() ? 1 : 3);
+  }
   if (!sequence()) {
     // Looked up (2), put beside the other rows and brought into order.
     add(KernelKind::embedding, 0, 2 * (text + size_.tokens) * hidden() * element(), 3);
@@ -47,12 +59,22 @@ void TokenEmbedding::forward() {
 void TokenEmbedding::backward_input(bool) {
   if (lora() && !input_grad_) return;
   if (sequence()) gather(size_.tokens, hidden());
+  if (is_own())  // in the order that they were joined in
+    add(KernelKind::embedding, 0, 2 * size_.tokens * hidden() * element(), 1);
   if (!input_grad_) return;
   add(KernelKind::embedding, 0, 2 * own(size_.tokens - size_.text_tokens) * hidden() * element(),
       1);
 }
 
 void TokenEmbedding::backward_weight() {
+  if (is_own()) {
+    // Others' rows of a copy made zeros; added to the table.
+    if (context_.tp > 1)
+      add(KernelKind::embedding, 0, 3 * size_.text_tokens * hidden() * wide_element(), 3);
+    add(KernelKind::embedding, 0, size_.text_tokens * hidden() * (element() + 2 * wide_element()),
+        1);
+    return;
+  }
   add(KernelKind::embedding, 0, size_.text_tokens * hidden() * (element() + 2 * wide_element()), 2);
 }
 
@@ -62,22 +84,39 @@ Linear LanguageHead::vocabulary() const {
 
 void LanguageHead::forward() {
   const std::int64_t rows = size_.loss_tokens;
-  passes(own(rows) * hidden(), 2, 1);  // rows with a label
+  passes(own(rows) * hidden(), {2, 1}, {2, 2});  // rows with a label; own form: and their list
   norm(own(rows), hidden());
   if (sequence()) reduce(CollectiveKind::all_gather, rows * hidden() * element());
+  local_ids(rows);
   forward_cut(vocabulary());
-  // Over [rows, V/tp]: widened (2), largest (1), shifted (2), exponentials (2), sum (1); target
-  // logits picked out.
-  add(KernelKind::loss, 0, rows * vocabulary().out * 8 * wide_element(), 8);
+  if (is_own()) {
+    // Largest, sum and label of each row as the logits are read. Of a part of the vocabulary: its largest kept, beside all
+    // ranks' (2), as a factor (1) of its sum (1). Then logarithm, largest, label, sum over the rows, scaled.
+    add(KernelKind::loss, 0, rows * vocabulary().out * element(), 1);
+    add(KernelKind::loss, 0, rows * (context_.tp > 1 ? 21 : 10) * wide_element(),
+        context_.tp > 1 ? 9 : 5);
+  } else {
+    plain_loss();
+  }
   reduce(CollectiveKind::all_reduce_max, rows * wide_element());
   reduce(CollectiveKind::all_reduce, rows * wide_element());  // sums of exponentials
   reduce(CollectiveKind::all_reduce, rows * wide_element());  // target logits
 }
 
+void LanguageHead::plain_loss() {
+  const std::int64_t rows = size_.loss_tokens;
+  // Over [rows, V/tp]: widened (2), largest (1), shifted (2), exponentials (2), sum (1); target
+  // logits picked out.
+  add(KernelKind::loss, 0, rows * vocabulary().out * 8 * wide_element(), 8);
+}
+
 void LanguageHead::backward_input(bool) {
   const std::int64_t rows = size_.loss_tokens;
-  add(KernelKind::loss, 0, rows * vocabulary().out * 4 * wide_element(),
-      4);  // probabilities − one-hot, scaled, narrowed
+  if (is_own())  // the loss's own gradient; then logits become theirs in place
+    add(KernelKind::loss, 0, 2 * rows * vocabulary().out * element(), 2);
+  else
+    add(KernelKind::loss, 0, rows * vocabulary().out * 4 * wide_element(),
+        4);  // probabilities − one-hot, scaled, narrowed
   const std::int64_t bytes = rows * hidden() * element();  // of parts as they are, not padded
   if (sequence() && context_.weight_grad && !lora()) reduce(CollectiveKind::all_gather, bytes);
   input_gradient(vocabulary());
@@ -87,7 +126,10 @@ void LanguageHead::backward_input(bool) {
   passes((own(size_.tokens) + 3 * own(rows)) * hidden(), 1, 2);
 }
 
-void LanguageHead::backward_weight() { weight_gradient(vocabulary()); }
+void LanguageHead::backward_weight() {
+  weight_gradient(vocabulary());
+  norm_weights(1);
+}
 
 std::int64_t LanguageHead::tape(const LayerBytes& bytes) {
   const Module& m = bytes.module;

@@ -36,6 +36,7 @@ class LanguageHead : public LayerKernels {
 
  private:
   Linear vocabulary() const;
+  void plain_loss();
 };
 
 }  // namespace polyphony

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "shared/layers/expand.h"
+#include "shared/layers/kernel_form.h"
 #include "shared/layers/row_pieces.h"
 #include "shared/layers/rows.h"
 
@@ -29,16 +30,18 @@ struct Linear {
 class LayerKernels {
  public:
   LayerKernels(const Module& module, LayerKind layer, BlockKind block, const WorkSize& size,
-               const ChunkContext& context, bool input_grad, Expansion& out)
+               const ChunkContext& context, bool input_grad, Expansion& out, KernelForm form)
       : module_(module),
         layer_(layer),
         block_(block),
         size_(size),
         context_(context),
         input_grad_(input_grad),
-        out_(out) {}
+        out_(out),
+        form_(form) {}
 
  protected:
+  bool is_own() const { return form_ == KernelForm::own; }
   // Sizes on this rank.
   std::int64_t hidden() const { return module_.hidden; }
   std::int64_t element() const { return size_of(context_.precision).value; }
@@ -79,6 +82,15 @@ class LayerKernels {
   void passes(std::int64_t elements, int count, int launches) {
     add(KernelKind::elementwise, 0, elements * count * element(), launches);
   }
+  struct Passes {
+    int count, launches;
+  };
+  void passes(std::int64_t elements, Passes plain, Passes own_form) {
+    const Passes& of = is_own() ? own_form : plain;
+    passes(elements, of.count, of.launches);
+  }
+  // Small, over what has no rows.
+  void more_launches(int launches) { add(KernelKind::elementwise, 0, 0, launches); }
   // By channel over the last `taps` rows: a product and a sum a tap; back, of the input and of the
   // taps.
   void convolution(std::int64_t elements, int taps) { passes(elements, 3 * taps, taps); }
@@ -95,7 +107,7 @@ class LayerKernels {
   }
   void scatter(std::int64_t rows, std::int64_t width) {
     const RowShares shares{rows, context_.tp};
-    if (shares.padded() != rows) passes(rows * width, 2, 1);
+    if (shares.padded() != rows) passes(rows * width, {2, 1}, {2, 2});  // copied; zeros behind
     reduce(CollectiveKind::reduce_scatter, shares.padded() * width * element());
   }
   void sum(std::int64_t rows, std::int64_t width) {
@@ -136,6 +148,8 @@ class LayerKernels {
   void sum_pieces(std::int64_t rows, std::int64_t width, Product product) {
     const RowPieces pieces = pieces_of(rows);
     for (int i = 0; i < pieces.count(); ++i) {
+      if (is_own() && sequence() && pieces.full(i) < context_.tp)  // zeros for what members lack
+        passes(pieces.padded(i) * width, 1, 1);
       const KernelRun run = run_of(product, pieces, i);
       if (i > 0) out_.collectives.back().beside = run;
       reduce(sequence() ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
@@ -230,8 +244,17 @@ class LayerKernels {
   void norm(std::int64_t rows, std::int64_t width) { passes(rows * width, 2, 1); }
   void norm_backward(std::int64_t rows, std::int64_t width) {
     passes(rows * width, 3, 1);
-    if (norms_train()) passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
+    if (!norms_train()) return;
+    if (is_own())  // each block of threads has sums of its own, which come together
+      more_launches(1);
+    else
+      passes(rows * width, 2, module_.norm == Norm::layer ? 4 : 3);
   }
+  // The sums of so many norms added to the gradients, weights and biases apart.
+  void norm_weights(int norms) {
+    if (is_own() && norms_train()) more_launches(norms * (module_.norm == Norm::layer ? 2 : 1));
+  }
+  void local_ids(std::int64_t ids);  // shared/layers/language_layers.cpp
   bool norms_train() const { return context_.weight_grad && !lora(); }
 
   // shared/layers/lora_kernels.cpp
@@ -250,6 +273,7 @@ class LayerKernels {
   const ChunkContext& context_;
   bool input_grad_;  // the layer's input gradient is wanted
   Expansion& out_;
+  KernelForm form_;
 };
 
 }  // namespace polyphony

@@ -30,9 +30,19 @@ Linear MlpProjector::out() const {
   return {size_.tokens, module_.projector_hidden / context_.tp, module_.projector_out, true};
 }
 
+// Own form: the order in which neighbours come together, listed, and inverted.
+void Projector::list_order() {
+  if (is_own() && copies(module_)) add(KernelKind::embedding, 0, 4 * source_rows() * kIndex, 3);
+}
+// merge² neighbours side by side
+void Projector::join_rows() {
+  if (!is_own() || copies(module_)) passes(size_.tokens * module_.projector_in, 2, 1);
+}
+
 void MlpProjector::forward() {
+  list_order();
   if (sequence()) gather(source_rows(), source_width());
-  passes(size_.tokens * module_.projector_in, 2, 1);  // merge² neighbours side by side
+  join_rows();
   forward_cut(in());
   passes(in().rows * in().out, 2, 1);  // GELU
   forward_row(out());
@@ -44,12 +54,12 @@ void MlpProjector::backward_input(bool) {
   passes(first.rows * first.out, 3, 1);
   if (sequence() && context_.weight_grad) {  // fc1's input again, and side by side
     gather(source_rows(), source_width());
-    passes(first.rows * first.in, 2, 1);
+    join_rows();
   }
   if (!input_grad_) return;  // nothing before fc1 has weights
   input_gradient(first);
   if (!sequence()) all_reduce(first.rows, first.in);
-  passes(first.rows * first.in, 2, 1);
+  join_rows();
   if (sequence()) scatter(source_rows(), source_width());
 }
 
@@ -79,6 +89,7 @@ Linear LinearProjector::whole() const {
 }
 
 void LinearProjector::forward() {
+  list_order();
   if (joins_rows()) gather(source_rows(), source_width());
   if (merged_rows(module_) > 1) passes(size_.tokens * module_.projector_in, 2, 1);
   forward_cut(whole());

@@ -14,6 +14,8 @@ namespace polyphony {
 class Projector : public LayerKernels {
  protected:
   explicit Projector(const LayerKernels& layer) : LayerKernels(layer) {}
+  void list_order();
+  void join_rows();
   // Rows that come in, before they are merged.
   std::int64_t source_rows() const { return size_.tokens * merged_rows(module_); }
   std::int64_t source_width() const { return module_.projector_in / merged_rows(module_); }

@@ -43,12 +43,27 @@ void SelfAttention::parameters(LayerParameters& add) {
 void SelfAttention::rotate() {
   // RoPE on q and k: rotate (negate and join: 2), two products (2 + 2) and their sum (3): 5
   // launches each.
-  if (!rotates()) return;
+  if (is_own() || !rotates()) return;
   const int turned = module_.rotary_dim > 0 ? module_.rotary_dim : module_.head_dim;
   passes(size_.tokens * (query_width() + key_width()) / module_.head_dim * turned, 9, 10);
 }
 
-// One attention kernel per sequence: packed sequences do not see each other.
+// Own form: queries and keys turned, out of q, k and v side by side; values stay there, as do queries that do not turn and
+// have a key each.
+void SelfAttention::split_heads() {
+  if (!is_own()) return;
+  if (rotates())
+    passes(size_.tokens * (query_width() + key_width()), 2, 1);
+  else if (query_width() > key_width())
+    passes(size_.tokens * query_width(), 2, 1);
+}
+
+// Their gradients turned back, side by side.
+void SelfAttention::join_heads() {
+  if (is_own()) passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
+}
+
+// One attention kernel per sequence, or for all of them in the own form: packed sequences do not see each other.
 void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k_like) {
   const double width = static_cast<double>(query_width());
   // By heads: all pairs of the group, for a share of the heads.
@@ -62,7 +77,7 @@ void SelfAttention::attention(double flops_per_pair_and_width, int q_like, int k
                                         : mean_keys(size_.pairs, size_.tokens);
   const int blocks = rings() ? context_.cp : 1;
   add(KernelKind::attention, flops_per_pair_and_width * pairs * width, bytes,
-      groups() * blocks * std::max(1, sequences), keys / blocks,
+      groups() * blocks * (is_own() ? 1 : std::max(1, sequences)), keys / blocks,
       flops_per_pair_and_width > 4 ? 2 : 1, module_.head_dim);
 }
 
@@ -137,6 +152,7 @@ void SelfAttention::exchange_heads(std::int64_t width) {
 
 void SelfAttention::head_norm() {
   if (!module_.qk_norm) return;
+  if (is_own()) return passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
   // All copied (2); of q and k squares and their mean (1), scaled (2), times the weight (2), put in
   // place (2).
   passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);
@@ -145,6 +161,11 @@ void SelfAttention::head_norm() {
 
 void SelfAttention::head_norm_backward() {
   if (!module_.qk_norm) return;
+  if (is_own()) {
+    passes(size_.tokens * (query_width() + 2 * key_width()), 3, 1);
+    if (norms_train()) more_launches(1);  // as of other norms
+    return;
+  }
   // dy∘w (2), its part along x (3 + 1), scaled (2), less that part (3), put in place (2); all
   // copied.
   passes(size_.tokens * (query_width() + key_width()), 13, 6);
@@ -154,7 +175,7 @@ void SelfAttention::head_norm_backward() {
 }
 
 void SelfAttention::again() {
-  if (!context()) rotate();
+  if (!context()) rotate(), split_heads();
   pass_round(element());
   bring_groups();
   attention(4, 2, 2);  // reads q, k, v; writes the output
@@ -165,7 +186,7 @@ void SelfAttention::again() {
 void SelfAttention::forward() {
   forward_column(qkv());
   head_norm();
-  if (context()) rotate();
+  if (context()) rotate(), split_heads();
   if (exchanges()) {
     passes(size_.tokens * (query_width() + 2 * key_width()), 2, 1);  // as rows
     exchange_heads(query_width() + 2 * key_width());
@@ -187,6 +208,7 @@ void SelfAttention::backward_input() {
   pass_round(element());
   pass_round(wide_element());
   bring_and_return_groups();
+  if (!context()) split_heads();
   attention(8, 4, 4);  // reads q, k, v, output, its gradient; writes three gradients
   merge_blocks(size_.tokens * query_width(), wide_element());
   merge_blocks(size_.tokens * 2 * key_width(), wide_element());
@@ -198,6 +220,7 @@ void SelfAttention::backward_input() {
     return_keys();
   }
   rotate();
+  join_heads();
   head_norm_backward();
   if (lora() && !input_grad_) {  // a LoRA module's first block: only its pairs train
     if (sequence()) gather(size_.tokens, hidden());
@@ -209,6 +232,7 @@ void SelfAttention::backward_input() {
 void SelfAttention::backward_weight() {
   weight_gradient(out());
   weight_gradient(qkv());
+  if (is_own() && module_.qk_norm && norms_train()) more_launches(2);
 }
 
 std::string SelfAttention::refused(const Module& module, const ModuleLayout& layout) {

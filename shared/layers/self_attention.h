@@ -77,6 +77,8 @@ class SelfAttention : public LayerKernels {
     return exchanges() ? query_rows() : context() ? size_.gathered : size_.tokens;
   }
   void rotate();
+  void split_heads();
+  void join_heads();
   void attention(double flops_per_pair_and_width, int q_like, int k_like);
   int groups() const { return context() ? key_groups(module_, context_) : 1; }
   bool comes_by() const { return rings() || groups() > 1; }  // while it attends

@@ -111,4 +111,36 @@ TEST_CASE("the ends of an image encoder") {
   CHECK(counts(m, 0, Phase::forward, kImages).passed == 0);
 }
 
+// What tests/exec/queued/layer_counts_test.cpp counts on a device, with what it moves.
+TEST_CASE("a decoder block and a head as exec/ runs them on a GPU") {
+  const Module m = small_language();
+  // Before the block, once an op: lists of 10 numbers of 8 bytes (20 values of 4), 2 launches. Angles, 2 for each of 10
+  // rows: 10 positions read and written, 20 angles of 8 bytes (80 values), 3 launches for frequencies and 2; cosines and
+  // sines 14 · 20 · 8 bytes (560), 5; narrowed, of two tables of 40 numbers 12 bytes each (240), 2.
+  // By row: norms 2·8 twice, q and k turned 2·12, the gate 3·16, sums 3·8 twice; 2 + 1 + 1 + 2 launches.
+  CHECK(own_counts(m, 1, Phase::forward, kTen) == Counts{2.0 * 10 * 576, 1040 + 576, 4.0 * 31 * 8,
+                                                         240, 900 + 10 * (32 + 24 + 48 + 48),
+                                                         14 + 6});
+  // The gate 5·16; norms 3·8 twice, each with one launch that joins its sums over rows; sums 3·8 twice; q and k turned
+  // again 2·12, and gradients of q, k and v turned back 2·16.
+  CHECK(own_counts(m, 1, Phase::backward_input, kTen) ==
+        Counts{2.0 * 10 * 576, 1040 + 576, 8.0 * 31 * 8, 480, 10 * (80 + 48 + 48 + 24 + 32),
+               1 + 4 + 2 + 1 + 1});
+  // Sums of two norms added to gradients.
+  CHECK(own_counts(m, 1, Phase::backward_weight, kTen) ==
+        Counts{2.0 * 10 * 576, 1040 + 2 * 576, 0, 0, 0, 2});
+  // 3 rows listed and picked 2·8, normed 2·8, 32 logits each read once (1 launch), 10 numbers each after it (5).
+  CHECK(own_counts(m, 3, Phase::forward, kTen) ==
+        Counts{2.0 * 3 * 8 * 32, 24 + 256 + 96, 0, 0, 3 * (16 + 16 + 32 + 10), 2 + 1 + 1 + 5});
+  // The gradient of 32 logits each in their place 2·32 (and of the loss: 2 launches), the norm's 3·8 (2 launches), zeros for
+  // 10 rows, 3 of them read and written.
+  CHECK(own_counts(m, 3, Phase::backward_input, kTen) ==
+        Counts{2.0 * 3 * 8 * 32, 24 + 256 + 96, 0, 0, 3 * (64 + 24) + 10 * 8 + 3 * 24, 2 + 2 + 2});
+  // Half of the vocabulary: 16 logits, 21 numbers each after them (9 launches), and which labels are its own: 10 of 8 bytes
+  // each (7 launches).
+  CHECK(own_counts(m, 3, Phase::forward, kTen, {.tp = 2}) ==
+        Counts{2.0 * 3 * 8 * 16, 24 + 128 + 48, 0, 0, 3 * (16 + 16 + 16 + 21 + 20),
+               2 + 1 + 1 + 9 + 7});
+}
+
 }  // namespace polyphony

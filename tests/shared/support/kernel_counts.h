@@ -6,7 +6,7 @@
 
 #include <ostream>
 
-#include "shared/layers/expand.h"
+#include "shared/layers/kernel_form.h"
 
 namespace polyphony::test {
 
@@ -25,11 +25,9 @@ inline std::ostream& operator<<(std::ostream& out, const Counts& c) {
              << c.passed << ", " << c.launches << "}";
 }
 
-inline Counts counts(const Module& module, int layer, Phase phase, const WorkSize& size,
-                     const ChunkContext& context = {}) {
-  const LayerRange range{static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+inline Counts summed(const Expansion& expansion) {
   Counts sum;
-  for (const Kernel& kernel : expand(module, range, phase, size, context).kernels) {
+  for (const Kernel& kernel : expansion.kernels) {
     const std::int64_t values = kernel.bytes.value / 4;
     REQUIRE(values * 4 == kernel.bytes.value);
     switch (kernel.kind) {
@@ -50,6 +48,18 @@ inline Counts counts(const Module& module, int layer, Phase phase, const WorkSiz
     }
   }
   return sum;
+}
+
+inline LayerRange only(int layer) {
+  return {static_cast<std::uint16_t>(layer), static_cast<std::uint16_t>(layer + 1)};
+}
+inline Counts counts(const Module& module, int layer, Phase phase, const WorkSize& size,
+                     const ChunkContext& context = {}) {
+  return summed(expand(module, only(layer), phase, size, context));
+}
+inline Counts own_counts(const Module& module, int layer, Phase phase, const WorkSize& size,
+                         const ChunkContext& context = {}) {
+  return summed(expand_own(module, only(layer), phase, size, context));
 }
 
 // H 8, two heads of 4 and one key/value head, F 16, V 32.
