@@ -115,10 +115,11 @@ GatheredHeads gather_keys(const Tensor& qkv, const ContextPlan& plan, const Head
   const HeadTensors own = to_heads(qkv, plan.rows, heads);
   const std::int64_t some = plan.heads > 0 ? plan.heads : heads.kv_heads,
                      groups = heads.kv_heads / some, rows = plan.rows.rows;
-  const Tensor own_keys = at::cat({own.keys, own.values}, 1)  // [K, 2, T, D]
-                              .view({groups, some, 2, rows, heads.width})
-                              .permute({0, 3, 2, 1, 4})
-                              .reshape({groups * rows, 2 * some * heads.width});
+  const auto by_row = [&](const Tensor& x) {  // [K, 1, T, D] -> [groups, T, some, D]
+    return x.squeeze(1).unflatten(0, {groups, some}).transpose(1, 2);
+  };
+  const Tensor own_keys = at::stack({by_row(own.keys), by_row(own.values)}, 2)
+                              .view({groups * rows, 2 * some * heads.width});
   Tensor all = plan.comes_by() ? own_keys : all_rows(plan.gather, own_keys);
   if (!plan.comes_by() && plan.order.defined()) all = permute_rows(all, plan.order, plan.inverse);
   // On a CPU alone, not as a part of what rotation made of queries and keys together.

@@ -42,8 +42,8 @@ HeadTensors with_keys(const Tensor& queries, const Tensor& rows, const HeadShape
 }
 
 Tensor key_rows(const HeadTensors& gradients) {
-  const Tensor both = at::stack({gradients.keys, gradients.values});  // [2, K, 1, G, D]
-  return both.permute({3, 0, 1, 2, 4}).reshape({both.size(3), 2 * both.size(1) * both.size(4)});
+  const auto by_row = [](const Tensor& x) { return x.squeeze(1).transpose(0, 1); };  // [G, K, D]
+  return at::stack({by_row(gradients.keys), by_row(gradients.values)}, 1).flatten(1);
 }
 
 Attended attend_round(const KeyRing& ring, const Tensor& queries, const Tensor& keys,

@@ -28,6 +28,8 @@ namespace {
 Tensor token_embedding(const Frame& frame, const Layer& layer) {
   const WorkInput& data = frame.data;
   std::vector<Tensor> rows = {embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
+  if (data.text_rows.numel() == data.positions.size(-1))  // all of them, in order
+    return frame.own ? own_rows(frame.own, rows[0]) : rows[0];
   std::vector<Tensor> places = {data.text_rows};
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) {
     if (!frame.inputs[i].defined()) continue;

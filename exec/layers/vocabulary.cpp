@@ -20,14 +20,15 @@ std::int64_t first_id(const InnerGroup& group, const LocalParameter& table) {
 
 // The rank's rows of the vocabulary, for a list of ids.
 struct LocalIds {
-  Tensor ids;   // [rows] position in the local table, 0 where another rank holds it
-  Tensor mine;  // [rows] bool; undefined: all
+  Tensor ids;         // [rows] position in the local table, 0 where another rank holds it
+  Tensor mine, away;  // [rows] bool, and what they are not; undefined: all
 };
 LocalIds local_ids(const InnerGroup& group, const Tensor& ids, const LocalParameter& table) {
-  if (group.size() == 1) return {ids, Tensor()};
-  const Tensor shifted = ids - first_id(group, table);
+  if (group.size() == 1) return {ids, Tensor(), Tensor()};
+  Tensor shifted = ids - first_id(group, table);
   const Tensor mine = shifted.ge(0).logical_and_(shifted.lt(table.value.size(0)));
-  return {shifted.masked_fill(mine.logical_not(), 0), mine};
+  const Tensor away = mine.logical_not();
+  return {shifted.masked_fill_(away, 0), mine, away};
 }
 
 struct VocabularyCall : torch::CustomClassHolder {
@@ -48,7 +49,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
                         const c10::intrusive_ptr<VocabularyCall>& call) {
     save_call(context, call);
     Tensor y = call->weight->value.index_select(0, call->ids.ids);
-    if (call->ids.mine.defined()) y.masked_fill_(call->ids.mine.logical_not().unsqueeze(1), 0);
+    if (call->ids.away.defined()) y.masked_fill_(call->ids.away.unsqueeze(1), 0);
     if (!call->pass.rows) call->pass.groups->tensor.all_reduce(y);
     return y;
   }
@@ -63,7 +64,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
         }
         if (!grad.is_cpu()) {  // how many are its own is a number of the device's
           grad.index_add_(0, call->ids.ids,
-                          widened(dy).masked_fill(call->ids.mine.logical_not().unsqueeze(1), 0));
+                          widened(dy).masked_fill(call->ids.away.unsqueeze(1), 0));
           return;
         }
         const Tensor mine = call->ids.mine.nonzero().squeeze(1);
@@ -121,7 +122,7 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
     if (kernels::wanted(rows)) return fused_loss(*call, at::mm(rows, call->weight->value.t()));
     Tensor logits = logits_of(rows, *call->weight);
     Tensor target = logits.gather(1, call->ids.ids.unsqueeze(1)).squeeze(1);
-    if (call->ids.mine.defined()) target.masked_fill_(call->ids.mine.logical_not(), 0);
+    if (call->ids.away.defined()) target.masked_fill_(call->ids.away, 0);
     Tensor largest = logits.amax(1);
     group.all_reduce(largest, Reduction::max);
     logits.sub_(largest.unsqueeze(1)).exp_();

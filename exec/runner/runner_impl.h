@@ -51,7 +51,7 @@ struct Runner::Impl {
   // What the step comes to. Of a device the host asks later, when the next step may be queued.
   struct Result {
     const Program* program = nullptr;
-    // Whether all is finite of what ops of this rank made for others, in their order; as the loss.
+    // The largest number, finite if all are, of what ops of this rank made for others, in their order; as the loss.
     std::vector<std::pair<OpId, torch::Tensor>> finite;
     torch::Tensor values;  // loss, squared norm, 0 when both are finite; over the world
     torch::Tensor here;    // the same for the host, once `came`

@@ -30,20 +30,25 @@ void LanguageHead::parameters(LayerParameters add) {
   }
 }
 
-// Own form: which ids of the vocabulary are the rank's, and where (7 passes over labels or text), for one that has a part.
+// Own form: which ids of the vocabulary are the rank's, and where (6 launches), for one that has a part.
 void LayerKernels::local_ids(std::int64_t ids) {
-  if (is_own() && context_.tp > 1) add(KernelKind::embedding, 0, ids * 10 * kIndex, 7);
+  if (is_own() && context_.tp > 1) add(KernelKind::embedding, 0, ids * 6 * kIndex, 6);
+}
+
+// Own form: looked up, zeros where another rank has the row. Text alone is in order; else the places of all rows are joined,
+// without sequence parallelism counted and inverted, too, and their rows moved as in the plain form.
+void TokenEmbedding::own_forward() {
+  const std::int64_t text = size_.text_tokens;
+  local_ids(text);
+  if (context_.tp > 1) add(KernelKind::embedding, 0, text * hidden() * element(), 1);
+  if (is_text()) return add(KernelKind::embedding, 0, 2 * text * hidden() * element(), 1), void();
+  add(KernelKind::embedding, 0, size_.tokens * (sequence() ? 2 : 5) * kIndex, sequence() ? 1 : 3);
 }
 
 void TokenEmbedding::forward() {
   const std::int64_t text = size_.text_tokens, other = size_.tokens - text;
-  if (is_own()) {
-    local_ids(text);
-    // Others' rows made zeros.
-    if (context_.tp > 1) add(KernelKind::embedding, 0, text * hidden() * element(), 2);
-    // Places of all rows, joined; without sequence parallelism their order, counted and inverted.
-    add(KernelKind::embedding, 0, size_.tokens * (sequence() ? 2 : 5) * kIndex, sequence() ? 1 : 3);
-  }
+  if (is_own()) own_forward();
+  if (is_own() && is_text()) return sum(size_.tokens, hidden());
   if (!sequence()) {
     // Looked up (2), put beside the other rows and brought into order.
     add(KernelKind::embedding, 0, 2 * (text + size_.tokens) * hidden() * element(), 3);
@@ -59,18 +64,19 @@ void TokenEmbedding::forward() {
 void TokenEmbedding::backward_input(bool) {
   if (lora() && !input_grad_) return;
   if (sequence()) gather(size_.tokens, hidden());
+  if (is_own() && is_text()) return;
+  const std::int64_t others = own(size_.tokens - size_.text_tokens);
   if (is_own())  // in the order that they were joined in
-    add(KernelKind::embedding, 0, 2 * size_.tokens * hidden() * element(), 1);
+    add(KernelKind::embedding, 0, 2 * (size_.text_tokens + others) * hidden() * element(), 1);
   if (!input_grad_) return;
-  add(KernelKind::embedding, 0, 2 * own(size_.tokens - size_.text_tokens) * hidden() * element(),
-      1);
+  add(KernelKind::embedding, 0, 2 * others * hidden() * element(), 1);
 }
 
 void TokenEmbedding::backward_weight() {
   if (is_own()) {
     // Others' rows of a copy made zeros; added to the table.
     if (context_.tp > 1)
-      add(KernelKind::embedding, 0, 3 * size_.text_tokens * hidden() * wide_element(), 3);
+      add(KernelKind::embedding, 0, 3 * size_.text_tokens * hidden() * wide_element(), 2);
     add(KernelKind::embedding, 0, size_.text_tokens * hidden() * (element() + 2 * wide_element()),
         1);
     return;

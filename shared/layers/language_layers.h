@@ -22,6 +22,10 @@ class TokenEmbedding : public LayerKernels {
   void backward_weight();
   static std::int64_t tape(const LayerBytes&) { return 0; }
   static std::int64_t input_kept(const LayerBytes&) { return 0; }
+
+ private:
+  bool is_text() const { return size_.text_tokens == size_.tokens; }
+  void own_forward();
 };
 
 class LanguageHead : public LayerKernels {

@@ -29,15 +29,15 @@ struct Counted {
 };
 using Table = std::map<std::string, Counted>;
 
-// What a runner queues for an op besides (exec/runner/runner_ops.cpp): whether all numbers that it made for others are
-// finite (|x| ≠ ∞ takes two, x = x, both, all), the loss of a rank that counts it, and zeros for gradients that are there
-// from a backward to their sum over the ranks that share the parameters.
+// What a runner queues for an op besides (exec/runner/runner_ops.cpp): the largest of the numbers that it made for others,
+// the loss of a rank that counts it, and zeros for gradients that are there from a backward to their sum over the ranks
+// that share the parameters.
 std::int64_t beside_layers(const Program& program, const Op& op, const Compute& compute) {
-  constexpr std::int64_t kFinite = 5, kLoss = 1, kOpened = 1;
+  constexpr std::int64_t kLargest = 1, kLoss = 1, kOpened = 1;
   const Module& module = program.model.modules[compute.module.value];
   const bool last = compute.layers.end == layers(module).size();
   if (compute.phase == Phase::forward)
-    return kFinite + (last && module.kind == ModuleKind::language ? kLoss : 0);
+    return kLargest + (last && module.kind == ModuleKind::language ? kLoss : 0);
   const bool opens = compute.phase != Phase::backward_input &&
                      module.trainable == Trainable::full &&
                      program.layout.modules[compute.module.value].shard == Shard::full;
@@ -48,7 +48,7 @@ std::int64_t beside_layers(const Program& program, const Op& op, const Compute& 
     made +=
         use.use == Use::write && buffer.kind == BufferKind::boundary_gradient && buffer.rows > 0;
   }
-  return made * kFinite + (opens ? kOpened : 0);
+  return made * kLargest + (opens ? kOpened : 0);
 }
 
 // Rows with a label, of which each rank has another number: every gather and sum of them is made of messages and
@@ -188,9 +188,10 @@ TEST_SUITE("queued device") {
           with_heads(recompute(homogeneous({1, 2, 1}, k1f1b, 2))),
           with_heads(selective(homogeneous({}, k1f1b, 2))),
           with_heads(frozen(homogeneous({1, 2, 1}, k1f1b, 2), kEncoder)),
-          with_heads(adapted(homogeneous({1, 2, 1}, k1f1b, 2))), with_heads(adapted(two)),
-          with_heads(named(generated, "tp2 + sp")), with_heads(in_pieces(two, 3, false)),
-          with_heads(in_pieces(two, 3, true)), with_heads(named(generated, "fully sharded")),
+          with_heads(language_only(two)), with_heads(adapted(homogeneous({1, 2, 1}, k1f1b, 2))),
+          with_heads(adapted(two)), with_heads(named(generated, "tp2 + sp")),
+          with_heads(in_pieces(two, 3, false)), with_heads(in_pieces(two, 3, true)),
+          with_heads(named(generated, "fully sharded")),
           of_kind(ModuleKind::language, two, "norms of heads, biases",
                   [](Module& m) { m.qk_norm = m.qkv_bias = true; }),
           of_kind(ModuleKind::language, homogeneous({}, k1f1b, 2), "norms behind parts, GeGLU",
