@@ -138,6 +138,7 @@ HardwareProfile gpu_profile(const ShippedDevice& shipped) {
       "hops: NCCL tuning.cc; fabric: Calculon; op and optimizer overhead: assumed; fitted to "
       "nothing of yours";
   profile.device = shipped.device;
+  profile.stack = *find_stack("polyphony");
   profile.gemm_efficiency = fit.gemm_efficiency;
   profile.gemm_half_size = fit.gemm_half_size;
   profile.grouped_efficiency = fit.grouped_efficiency;

@@ -35,8 +35,8 @@ constexpr Fit kH100{0.673, 0,    0.198, 0.95, 0.64,
                     0.72,  0.61, 0.785, 0.2,  "37 published rows of H100"};
 constexpr Fit kB200{0.433, 256,  0.3,  0.62, 0.53,
                     0.72,  0.67, 0.67, 0.2,  "22 published rows of B200"};
-constexpr Fit kGb200{0.561, 291,  0.3,  0.55, 0.53,
-                     0.72,  0.67, 0.67, 0.25, "43 published rows of GB200, parts of them assumed"};
+constexpr Fit kGb200{0.56, 200,  0.3,  0.482, 0.53,
+                     0.72, 0.67, 0.67, 0.25,  "43 published rows of GB200, parts of them assumed"};
 
 }  // namespace
 

@@ -52,9 +52,9 @@ FittedRanges fitted_ranges(FittedOn fitted) {
 
 // Widths, as scripts/fit_profiles fits them to the errors of rows that a fit did not see, and prints
 // them: relative deviations (scales of Student's t), logarithms.
-constexpr Residuals kResiduals{.known = 0.0558, .foreign = 0.0755, .borrowed = 0.2375};
-constexpr double kGrouped = 0.1969;  // of the products of experts
-constexpr double kLayout = 0.0578, kTensor = 0.0477;
+constexpr Residuals kResiduals{.known = 0.0541, .foreign = 0.0755, .borrowed = 0.2338};
+constexpr double kGrouped = 0.2734;  // of the products of experts
+constexpr double kLayout = 0.0578, kTensor = 0.0462;
 constexpr int kFreedom = 5;
 
 // Stacks that have rows in a fit (scripts/fit_profiles).
