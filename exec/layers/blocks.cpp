@@ -28,8 +28,6 @@ namespace {
 Tensor token_embedding(const Frame& frame, const Layer& layer) {
   const WorkInput& data = frame.data;
   std::vector<Tensor> rows = {embedding(frame.pass, data.token_ids, layer.at("embedding.weight"))};
-  if (data.text_rows.numel() == data.positions.size(-1))  // all of them, in order
-    return frame.own ? own_rows(frame.own, rows[0]) : rows[0];
   std::vector<Tensor> places = {data.text_rows};
   for (std::size_t i = 0; i < frame.inputs.size(); ++i) {
     if (!frame.inputs[i].defined()) continue;
@@ -42,6 +40,9 @@ Tensor token_embedding(const Frame& frame, const Layer& layer) {
                     rows.back().size(0) << " rows over edge " << frame.input_edges[i] << ", "
                                         << places.back().numel() << " places for them");
   }
+  // Text alone is in order. Others' rows, were there none, take part: their gradients are of none.
+  if (rows.size() == 1 && data.text_rows.numel() == data.positions.size(-1))
+    return frame.own ? own_rows(frame.own, rows[0]) : rows[0];
   const Tensor all = at::cat(places);
   if (frame.own)
     return own_rows(frame.own, place_rows(at::cat(rows), all, data.positions.size(-1)));
