@@ -6,7 +6,8 @@
 // Products, attention's FLOPs and collectives are those of expand(). Counted so far: self-attention without windows,
 // gates of outputs, sinks and context parallelism, dense feed-forward parts, experts (all of which have rows, one product
 // each) without biases and groups, the ends of vision and language modules, MLP projectors, LoRA, tensor and sequence
-// parallelism, pieces, recomputation; what else a module has is counted as in the plain form. Heads of a multiple of 8 numbers, as attention kernels take them without padding.
+// parallelism, pieces, recomputation; what else a module has is counted as in the plain form, a work of text alone as where no
+// encoder is. Heads of a multiple of 8 numbers, as attention kernels take them without padding.
 // Source: own count of what exec/ does; tests/exec/queued/layer_counts_test.cpp holds it against a device that counts.
 #pragma once
 
