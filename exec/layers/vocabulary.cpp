@@ -1,5 +1,7 @@
 #include "exec/layers/vocabulary.h"
 
+#include <utility>
+
 #include "exec/autograd/saved_call.h"
 #include "exec/autograd/wide_gradient.h"
 #include "exec/cuda/cross_entropy.h"
@@ -18,7 +20,7 @@ std::int64_t first_id(const InnerGroup& group, const LocalParameter& table) {
   return cut_begin(table.spec.shape[0], group.size(), group.index());
 }
 
-// The rank's rows of the vocabulary, for a list of ids.
+// The rank's rows of the vocabulary, for a list of ids. Whoever keeps them to the backward keeps `mine` or `away`.
 struct LocalIds {
   Tensor ids;         // [rows] position in the local table, 0 where another rank holds it
   Tensor mine, away;  // [rows] bool, and what they are not; undefined: all
@@ -50,6 +52,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
     save_call(context, call);
     Tensor y = call->weight->value.index_select(0, call->ids.ids);
     if (call->ids.away.defined()) y.masked_fill_(call->ids.away.unsqueeze(1), 0);
+    call->ids.mine.reset();
     if (!call->pass.rows) call->pass.groups->tensor.all_reduce(y);
     return y;
   }
@@ -58,7 +61,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
     if (call->weight->grad.defined()) {
       call->pass.queue->add([call, dy = gradients[0]] {
         Tensor& grad = call->weight->grad;
-        if (!call->ids.mine.defined()) {
+        if (!call->ids.away.defined()) {
           grad.index_add_(0, call->ids.ids, widened(dy));
           return;
         }
@@ -67,7 +70,7 @@ class EmbeddingFunction : public torch::autograd::Function<EmbeddingFunction> {
                           widened(dy).masked_fill(call->ids.away.unsqueeze(1), 0));
           return;
         }
-        const Tensor mine = call->ids.mine.nonzero().squeeze(1);
+        const Tensor mine = call->ids.away.logical_not().nonzero().squeeze(1);
         grad.index_add_(0, call->ids.ids.index_select(0, mine), widened(dy.index_select(0, mine)));
       });
     }
@@ -117,12 +120,13 @@ class LossFunction : public torch::autograd::Function<LossFunction> {
                         const c10::intrusive_ptr<VocabularyCall>& call) {
     save_call(context, call);
     if (call->weight->grad.defined()) call->x = h.detach();
+    const Tensor away = std::exchange(call->ids.away, Tensor());
     InnerGroup& group = call->pass.groups->tensor;
     const Tensor rows = all_rows(call->pass, h);
     if (kernels::wanted(rows)) return fused_loss(*call, at::mm(rows, call->weight->value.t()));
     Tensor logits = logits_of(rows, *call->weight);
     Tensor target = logits.gather(1, call->ids.ids.unsqueeze(1)).squeeze(1);
-    if (call->ids.away.defined()) target.masked_fill_(call->ids.away, 0);
+    if (away.defined()) target.masked_fill_(away, 0);
     Tensor largest = logits.amax(1);
     group.all_reduce(largest, Reduction::max);
     logits.sub_(largest.unsqueeze(1)).exp_();
