@@ -16,8 +16,13 @@ template <class Part>
 constexpr BlockPart common() {
   return {.parameters = Part::parameters,
           .forward = [](const LayerKernels& layer) { Part(layer).forward(); },
-          .again = [](const LayerKernels&) {},
-          .backward_input = [](const LayerKernels& layer) { Part(layer).backward_input(); },
+          .backward_input =
+              [](const LayerKernels& layer, bool again) {
+                if constexpr (requires(Part part) { part.again(); })  // attention
+                  Part(layer).backward_input(again);
+                else
+                  Part(layer).backward_input();
+              },
           .backward_weight = [](const LayerKernels& layer) { Part(layer).backward_weight(); },
           .tape = Part::tape,
           .again_bytes = nothing,
@@ -28,7 +33,6 @@ constexpr BlockPart common() {
 template <class Part>
 constexpr BlockPart attention() {
   BlockPart part = common<Part>();
-  part.again = [](const LayerKernels& layer) { Part(layer).again(); };
   part.again_bytes = Part::again_bytes;
   part.refused = Part::refused;
   return part;
@@ -107,13 +111,12 @@ void Block::forward() {
 
 void Block::backward_input(bool attention_again) {
   post_norm_backward();
-  block_part(block_.feed_forward).backward_input(*this);
+  block_part(block_.feed_forward).backward_input(*this, false);
   norm_backward(own(size_.tokens), hidden());
   passes(between_blocks(), 3, 1);  // gradients of the two residual branches summed
   const BlockPart& attention = block_part(block_.attention);
-  if (attention_again) attention.again(*this);
   post_norm_backward();
-  attention.backward_input(*this);
+  attention.backward_input(*this, attention_again);
   if (lora() && !input_grad_) return;  // a LoRA module's first block: only its pairs train
   norm_backward(own(size_.tokens), hidden());
   passes(between_blocks(), 3, 1);

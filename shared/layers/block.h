@@ -18,11 +18,11 @@ namespace polyphony {
 struct BlockPart {
   void (*parameters)(LayerParameters& add);
   void (*forward)(const LayerKernels& layer);
-  void (*again)(const LayerKernels& layer);  // attention: what selective recomputation runs
-  void (*backward_input)(const LayerKernels& layer);
+  // `again`: attention's is run again, as selective recomputation asks.
+  void (*backward_input)(const LayerKernels& layer, bool again);
   void (*backward_weight)(const LayerKernels& layer);
   std::int64_t (*tape)(const LayerBytes& bytes);
-  std::int64_t (*again_bytes)(const LayerBytes& bytes);  // of the tape: what `again` makes
+  std::int64_t (*again_bytes)(const LayerBytes& bytes);  // of the tape: what is made again
   std::int64_t (*brought_bytes)(
       const LayerBytes& bytes);                      // attention: other ranks', in the backward
   std::int64_t (*choices)(const LayerBytes& bytes);  // what full recomputation keeps, too

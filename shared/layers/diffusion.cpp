@@ -58,9 +58,7 @@ void DiffusionBlock::backward_input(bool attention_again) {
   passes(between_blocks(), 3, 1);  // gradients of the two branches summed
   if (module_.condition > 0 && !CrossAttention(*this).backward_input()) return;
   gated_sum_backward();
-  SelfAttention attention(*this);
-  if (attention_again) attention.again();
-  attention.backward_input();
+  SelfAttention(*this).backward_input(attention_again);
   if (!input_grad_) return;  // a LoRA module's first block: only its pairs train
   adaptive_norm_backward();
   passes(between_blocks(), 3, 1);

@@ -79,7 +79,8 @@ void LatentAttention::forward() {
   forward_row(out());
 }
 
-void LatentAttention::backward_input() {
+void LatentAttention::backward_input(bool again) {
+  if (again) this->again();
   const bool starts = lora() && !input_grad_;  // only pairs train: nothing below them
   const auto below = [&](const Linear& l) {
     starts ? low_rank_backward(l, false) : input_gradient(l);

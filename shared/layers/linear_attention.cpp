@@ -44,7 +44,8 @@ void LinearAttention::forward() {
   forward_row(out());
 }
 
-void LinearAttention::backward_input() {
+void LinearAttention::backward_input(bool again) {
+  if (again) this->again();
   input_gradient_row(out());
   between_matrices();
   passes(size_.tokens * values(), 14, 6);

@@ -200,8 +200,9 @@ void SelfAttention::forward() {
   forward_row(out());
 }
 
-void SelfAttention::backward_input() {
+void SelfAttention::backward_input(bool again) {
   input_gradient_row(out());
+  if (again) this->again();  // behind the output's gradient: a collective of its own comes first
   // Of the output (3); of the gate: dy∘output (3), through the sigmoid (3).
   if (module_.attention_gate) passes(size_.tokens * query_width(), 9, 3);
   if (exchanges()) exchange_heads(query_width());

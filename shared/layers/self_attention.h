@@ -40,7 +40,7 @@ class SelfAttention : public LayerKernels {
   void forward();
   // From q, k and v to the attention output: what selective recomputation runs again.
   void again();
-  void backward_input();
+  void backward_input(bool again);
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
   // Of it, what selective recomputation does without.

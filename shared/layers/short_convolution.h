@@ -25,7 +25,7 @@ class ShortConvolution : public LayerKernels {
   static void parameters(LayerParameters& add);
   void forward();
   void again() {}  // every backward does
-  void backward_input();
+  void backward_input(bool again);
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t again_bytes(const LayerBytes& bytes);

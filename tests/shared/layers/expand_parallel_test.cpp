@@ -117,6 +117,24 @@ TEST_CASE("what is recomputed is part of the backward") {
   CHECK(sums({1, 4}) == 8);
   CHECK(sums({0, 1}) + sums({81, 82}) == 1);  // neither embedding nor head
 
+  // A ring's keys come by again behind the gather of the attention's output gradient: 204 tokens of 2 · 4 heads of
+  // 128, bf16; then they and their fp32 gradients.
+  const ChunkContext ring{.tp = 2,
+                          .sp = true,
+                          .cp = 2,
+                          .cp_attention = ContextAttention::ring,
+                          .recompute = Recompute::selective,
+                          .precision = NumberFormat::bf16};
+  WorkSize half = text(102);
+  half.gathered = 204;
+  const InnerCollective gather{Kind::all_gather, Bytes(102 * 8192 * 2)},
+      scatter{Kind::reduce_scatter, Bytes(102 * 8192 * 2)},
+      keys{Kind::all_gather, Bytes(204 * 2 * 4 * 128 * 2), GroupKind::context},
+      gradients{Kind::all_gather, Bytes(204 * 2 * 4 * 128 * 4), GroupKind::context};
+  CHECK(expand(llama_70b(), kBlock, Phase::backward, half, ring).collectives ==
+        std::vector<InnerCollective>{gather, gather, scatter, gather, keys, keys, gradients, gather,
+                                     scatter});
+
   ModuleLayout layout;
   layout.recompute = Recompute::full;
   CHECK(recomputed_layers(layout) == kAllLayers);
