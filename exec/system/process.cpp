@@ -12,6 +12,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include <c10/util/Logging.h>
@@ -66,11 +67,10 @@ void keep_freed_memory() {
 
 void quieten_libtorch() {
   constexpr int kErrors = 2;
-  static const bool once = [] {  // ranks may be threads of one process
+  static std::once_flag once;  // ranks may be threads of one process
+  std::call_once(once, [] {
     if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrors;
-    return true;
-  }();
-  static_cast<void>(once);
+  });
 }
 
 void be_prompt() { set_policy(SCHED_NORMAL); }

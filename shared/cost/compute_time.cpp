@@ -121,12 +121,12 @@ Seconds modelled_time(const Module& module, LayerRange chunk, int layer, Phase p
       continue;
     }
     // Weight gradients that are an op of their own come later.
-    if (collective.may_hide == Beside::input_gradient ||
-        (collective.may_hide == Beside::weight_gradient && phase == Phase::backward)) {
-      if (stack.tensor_overlap > 0) {
-        hide(stack.tensor_overlap * kernel_time(profile, collective.product, context.precision));
-        continue;
-      }
+    const bool beside_product =
+        collective.may_hide == Beside::input_gradient ||
+        (collective.may_hide == Beside::weight_gradient && phase == Phase::backward);
+    if (beside_product && stack.tensor_overlap > 0) {
+      hide(stack.tensor_overlap * kernel_time(profile, collective.product, context.precision));
+      continue;
     }
     Seconds& sum = collective.beside_attention ? passed : !over_tensor ? total : tensor;
     const Seconds home = i == round_home ? alone / (context.cp - 1) : Seconds(0);

@@ -18,7 +18,7 @@ constexpr BlockPart common() {
           .forward = [](const LayerKernels& layer) { Part(layer).forward(); },
           .backward_input =
               [](const LayerKernels& layer, bool again) {
-                if constexpr (requires(Part part) { part.again(); })  // attention
+                if constexpr (requires(Part part) { part.again(); })
                   Part(layer).backward_input(again);
                 else
                   Part(layer).backward_input();

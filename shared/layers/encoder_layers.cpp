@@ -47,8 +47,8 @@ void PatchEmbedding::backward_input(bool) {  // pixels have no gradient
 void PatchEmbedding::backward_weight() {
   weight_gradient(patches());
   if (module_.class_token) passes(size_.sequences * hidden(), 2, 3);
-  if (!module_
-           .rotary)  // position embedding's gradient; own form: of a whole table summed, and added
+  // Position embedding's gradient; own form: of a whole table summed, and added.
+  if (!module_.rotary)
     passes(own(embedded_rows()) * hidden(), {3, 1},
            picks_positions() ? Passes{3, 1} : Passes{1, 2});
 }

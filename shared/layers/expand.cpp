@@ -79,10 +79,6 @@ void append(const Module& module, const std::vector<LayerKind>& stack, LayerRang
   if (parts.input && i == range.begin) EdgeKernels(layer).out(conditioned);
 }
 
-}  // namespace
-
-namespace {
-
 Expansion expand_as(KernelForm form, const Module& module, LayerRange range, Phase phase,
                     const WorkSize& size, const ChunkContext& context) {
   const std::vector<LayerKind> stack = layers(module);

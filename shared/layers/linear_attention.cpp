@@ -44,8 +44,7 @@ void LinearAttention::forward() {
   forward_row(out());
 }
 
-void LinearAttention::backward_input(bool again) {
-  if (again) this->again();
+void LinearAttention::backward_input() {
   input_gradient_row(out());
   between_matrices();
   passes(size_.tokens * values(), 14, 6);

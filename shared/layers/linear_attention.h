@@ -29,8 +29,7 @@ class LinearAttention : public LayerKernels {
   explicit LinearAttention(const LayerKernels& layer) : LayerKernels(layer) {}
   static void parameters(LayerParameters& add);
   void forward();
-  void again() {}  // every backward does
-  void backward_input(bool again);
+  void backward_input();  // what selective recomputation asks every one does
   void backward_weight();
   static std::int64_t tape(const LayerBytes& bytes);
   static std::int64_t again_bytes(const LayerBytes& bytes);

@@ -21,8 +21,7 @@ void ShortConvolution::forward() {
   forward_row(out());
 }
 
-void ShortConvolution::backward_input(bool again) {
-  if (again) this->again();
+void ShortConvolution::backward_input() {
   input_gradient_row(out());
   between_matrices();
   passes(elements(), 6, 2);  // of C and z
