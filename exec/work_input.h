@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
-#include "shared/layers/token_mask.h"
+#include "shared/work/token_mask.h"
 
 namespace polyphony::exec {
 

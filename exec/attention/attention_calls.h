@@ -1,5 +1,5 @@
 // Which attention calls make the attention of some queries to some keys: a stock kernel for every
-// rectangle of their mask (shared/layers/token_mask.h), full, causal or with a bitmap; on devices one for many of them
+// rectangle of their mask (shared/work/token_mask.h), full, causal or with a bitmap; on devices one for many of them
 // (exec/attention/packed_calls.h). Whoever has the
 // keys: all of them at once, or those of one rank after another, whose results their log-sum-exps join.
 #pragma once
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "exec/torch_pch.h"
-#include "shared/layers/token_mask.h"
 #include "shared/model/layout.h"
+#include "shared/work/token_mask.h"
 
 namespace polyphony::exec {
 

@@ -2,7 +2,7 @@
 
 #include "exec/on_device.h"
 #include "shared/error.h"
-#include "shared/layers/rows.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "exec/on_device.h"
-#include "shared/layers/rows.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 

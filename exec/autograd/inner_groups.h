@@ -1,5 +1,5 @@
 // The communicators that a chunk's layers use between their kernels, with one record of what was
-// asked of them, in the order of their beginning: expand() (shared/layers/expand.h) says the same list beforehand.
+// asked of them, in the order of their beginning: expand() (shared/chunk/expand.h) says the same list beforehand.
 //   tensor   ranks that share each matrix (and, under sequence parallelism, the rows between them)
 //   context  ranks that share a sequence
 //   expert   ranks that share a layer's experts
@@ -12,7 +12,7 @@
 
 #include "exec/on_device.h"
 #include "exec/transport/communicator.h"
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 
 namespace polyphony::exec {
 
@@ -48,7 +48,7 @@ class InnerGroup {
   void all_gather_into(const torch::Tensor& mine, torch::Tensor& all, const BesideIt& beside);
   void reduce_scatter_into(const torch::Tensor& all, torch::Tensor& mine, const BesideIt& beside);
   // send [Σ send_rows, …]: part i goes to member i. Recorded as `recorded_rows` of send's width:
-  // what it moves must not depend on who sends how much to whom (shared/layers/expand.h).
+  // what it moves must not depend on who sends how much to whom (shared/chunk/expand.h).
   torch::Tensor all_to_all(const torch::Tensor& send, const std::vector<std::int64_t>& send_rows,
                            const std::vector<std::int64_t>& receive_rows,
                            std::int64_t recorded_rows);

@@ -1,4 +1,4 @@
-// The low-rank pair beside a linear layer (shared/layers/lora.h), for exec/autograd/linear.cpp:
+// The low-rank pair beside a linear layer (shared/kernels/lora.h), for exec/autograd/linear.cpp:
 //   h = s A x, y += B h;  g = s Bᵀ dy, dx += Aᵀ g;  queued: dA += g xᵀ, dB += dy hᵀ
 // Rows as in exec/autograd/linear.h (x [rows, in]); sums over ranks are the caller's.
 #pragma once

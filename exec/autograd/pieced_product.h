@@ -1,4 +1,4 @@
-// A tensor-parallel product and its collective in pieces of rows (shared/layers/row_pieces.h): the collective
+// A tensor-parallel product and its collective in pieces of rows (shared/work/row_pieces.h): the collective
 // of one runs while the next is computed, on a stream of the group's, or on CPUs on a second thread
 // (exec/autograd/inner_groups.h). Under sequence parallelism a piece is as many rows of every rank's share: they
 // are gathered into, or scattered from, a buffer of their own, two of which are there at a time in place of all
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exec/autograd/sequence_rows.h"
-#include "shared/layers/row_pieces.h"
+#include "shared/work/row_pieces.h"
 
 namespace polyphony::exec {
 

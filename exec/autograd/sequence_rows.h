@@ -1,5 +1,5 @@
 // Sequence parallelism inside a chunk. Between blocks each tensor-parallel rank has its own rows of
-// a work item (shared/layers/row_shares.h): norms, residual sums and biases after a row-parallel
+// a work item (shared/work/row_shares.h): norms, residual sums and biases after a row-parallel
 // product see only these. The products themselves, and attention between them, see all rows.
 //   all   own rows -> those of all ranks, in order: before a column-parallel product
 //   own   a partial sum over all rows -> the sum over ranks, of the own rows: after a row-parallel
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "exec/autograd/inner_groups.h"
-#include "shared/layers/row_shares.h"
+#include "shared/work/row_shares.h"
 
 namespace polyphony::exec {
 

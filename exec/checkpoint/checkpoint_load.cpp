@@ -8,7 +8,7 @@
 #include "exec/checkpoint/checkpoint_region.h"
 #include "exec/checkpoint/safetensors.h"
 #include "shared/error.h"
-#include "shared/scenario/run_record_json.h"
+#include "shared/scenario_io/run_record_json.h"
 
 namespace polyphony::exec {
 namespace {

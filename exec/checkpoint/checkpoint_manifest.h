@@ -5,7 +5,7 @@
 //    …], "files": [{"name": "rank-0.safetensors", "size": 5120, "checksum": "9e37…", "slices":
 //    {"language.head.output.weight": "rows 1/2", …}}, …]}
 // `checksum` is the FNV-1a of the manifest without it (compact, keys sorted); `run` what the
-// scenario was (shared/scenario/run_record_json.h). Version 2, without both, is read.
+// scenario was (shared/scenario_io/run_record_json.h). Version 2, without both, is read.
 // A slice is a region of the parameter (exec/checkpoint/checkpoint_region.h), in the words of the file's own
 // metadata.
 // `optimizer_steps` is AdamW's count: smaller than `step` by the updates that were skipped for
@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/chunk/parameters.h"
 #include "shared/files/files.h"
-#include "shared/layers/parameters.h"
 #include "shared/model/model.h"
 
 namespace polyphony::exec {

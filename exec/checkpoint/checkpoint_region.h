@@ -3,7 +3,7 @@
 //   "whole"                      all of them
 //   "rows 1/2"                   what the first of two tensor-parallel ranks holds; also "columns"
 //   and
-//                                "heads" (Cut of shared/layers/parameters.h), and "experts 3/4"
+//                                "heads" (Cut of shared/chunk/parameters.h), and "experts 3/4"
 //   "elements 120:300"           of the parameter, or of what the words before say, in row-major
 //   order "columns 2/4, experts 1/2, elements 0:77"
 // A part need not be as large as the others; where it lies follows from Parameter::runs.
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 
 namespace polyphony::exec {
 

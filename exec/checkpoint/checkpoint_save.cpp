@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr Bytes kFailed(-1);  // in place of a file's size
 
 // Of what this rank keeps of a parameter, the part that no rank before it has: its tensor-parallel
-// share begins with what it owns (shared/layers/parameters.h).
+// share begins with what it owns (shared/chunk/parameters.h).
 Interval written_part(const HeldPiece& piece, const ShardIndex& place) {
   std::int64_t owned = 0;
   for (const ElementRun& run : piece.parameter->spec.owned_runs(place)) {

@@ -1,4 +1,4 @@
-// What samples contain, beside the metadata that planning needs (shared/scenario/data.h): pixels
+// What samples contain, beside the metadata that planning needs (shared/data/data.h): pixels
 // and token ids.
 //   A sample's language sequence is its items in order; an image item takes tokens / merge²
 //   positions, an audio item tokens / merge, a text item its token ids. The last `loss_tokens`

@@ -17,7 +17,7 @@
 #include "exec/data/dataset.h"
 #include "exec/data/image_folder.h"
 #include "exec/data/question_words.h"
-#include "shared/scenario/easy_vqa.h"
+#include "shared/scenario_io/easy_vqa.h"
 
 namespace polyphony::exec {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "exec/work_input.h"
+#include "shared/data/data.h"
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 
 namespace polyphony::exec {
 

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "shared/error.h"
-#include "shared/layers/rows.h"
 #include "shared/model/data_modules.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "exec/torch_pch.h"
+#include "shared/data/data.h"
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 
 namespace polyphony::exec {
 

@@ -1,6 +1,6 @@
 #include "exec/data/question_words.h"
 
-#include "shared/scenario/easy_vqa.h"
+#include "shared/scenario_io/easy_vqa.h"
 
 namespace polyphony::exec {
 

@@ -1,6 +1,6 @@
 // Questions as token ids: one token a word, then one query token, whose position predicts the
 // answer.
-//   Words: shared/scenario/easy_vqa.h.
+//   Words: shared/scenario_io/easy_vqa.h.
 //   Ids: the words of the training questions in sorted order, then the query token, then the
 //   answers in their given order (answers are labels only and never part of an input).
 #pragma once

@@ -1,6 +1,6 @@
-// Shapes of real samples, recorded as JSON lines (shared/scenario/batch_json.h), with synthetic
+// Shapes of real samples, recorded as JSON lines (shared/data/batch_json.h), with synthetic
 // content: real imbalance without the data. Batches are drawn as from a real set: every epoch a new
-// permutation (shared/scenario/data.h). No held-out samples.
+// permutation (shared/data/data.h). No held-out samples.
 #pragma once
 
 #include "exec/data/dataset.h"

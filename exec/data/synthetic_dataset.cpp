@@ -4,10 +4,11 @@
 
 #include "exec/data/latents.h"
 #include "shared/error.h"
-#include "shared/layers/rows.h"
 #include "shared/model/data_modules.h"
 #include "shared/random.h"
+#include "shared/scenario/image_tokens.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 namespace {

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "exec/on_device.h"
+#include "shared/chunk/parameters.h"
 #include "shared/error.h"
-#include "shared/layers/parameters.h"
 
 namespace polyphony::exec {
 

@@ -9,7 +9,7 @@
 //   the first layers of encoders: exec/layers/patches.h, exec/layers/audio.h; projectors: exec/layers/projector.h
 //   A chunk that begins at an inner layer of a language module adds the rows that come over edges
 //   to the hidden states (DeepStack, arXiv 2406.04334). Diffusion: exec/layers/diffusion.h.
-// Inner collectives: expand()'s list (shared/layers/expand.h).
+// Inner collectives: expand()'s list (shared/chunk/expand.h).
 // Sources: ViT, arXiv 2010.11929; Llama 2, arXiv 2307.09288; merging: Qwen2-VL, arXiv 2409.12191.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace polyphony::exec {
 
 struct Layer {
   LayerKind kind = LayerKind::decoder_block;
-  Recompute recompute = Recompute::none;  // of this layer (recompute_of, shared/layers/expand.h)
+  Recompute recompute = Recompute::none;  // of this layer (recompute_of, shared/chunk/expand.h)
   // By what follows the block in the name, "experts.down.weight"; outside blocks by the last two
   // parts, "norm.weight".
   std::map<std::string, LocalParameter*> parameters;

@@ -9,7 +9,7 @@
 #include "exec/layers/blocks.h"
 #include "exec/layers/diffusion.h"
 #include "shared/error.h"
-#include "shared/layers/lora.h"
+#include "shared/kernels/lora.h"
 
 namespace polyphony::exec {
 

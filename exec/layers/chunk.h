@@ -1,7 +1,7 @@
 // One rank's share of one chunk (a layer range of one module): parameters, and forward and backward
 // of work items.
 //   Activations at its boundary are [rows, width], replicated over the tensor-parallel ranks; under
-//   sequence parallelism each has its own rows of them (shared/layers/row_shares.h).
+//   sequence parallelism each has its own rows of them (shared/work/row_shares.h).
 //   vision: patches in -> [P, H]; projector: [P, H] -> [P / merge², H_language];
 //   language: [image tokens, H] at the first layer, [T, H] inside, a scalar loss (sum of token
 //   losses × loss_scale) at the head; diffusion: [L, H] inside, the conditioning [C, W] as an input
@@ -10,7 +10,7 @@
 //   Every weight-bearing layer is a torch::autograd::Function whose backward returns the input
 //   gradient and queues {x, dy}; the weight part runs the queue: at once (backward) or later as its
 //   own op (backward_input, then backward_weight).
-// Parameters, their cuts and initial values: shared/layers/parameters.h. Inner collectives are
+// Parameters, their cuts and initial values: shared/chunk/parameters.h. Inner collectives are
 // exactly expand()'s list.
 #pragma once
 
@@ -24,8 +24,8 @@
 #include "exec/autograd/inner_groups.h"
 #include "exec/parameters/init.h"
 #include "exec/work_input.h"
-#include "shared/layers/expand.h"
-#include "shared/layers/parameters.h"
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
 #include "shared/model/model.h"
 
 namespace polyphony::exec {

@@ -3,8 +3,8 @@
 #include "exec/cuda/combine.h"
 #include "exec/cuda/forms.h"
 #include "exec/on_device.h"
+#include "shared/chunk/parameters.h"
 #include "shared/error.h"
-#include "shared/layers/parameters.h"
 
 namespace polyphony::exec {
 

@@ -1,7 +1,7 @@
 // The gated delta rule in place of attention: a decoder block's rows read and correct a running
 // state, so that work grows with the length of a sequence and not with its square.
 //   u = W_in x: of every key head [q | k | v of its r value heads | their gates z | their β | their
-//   decays a] (shared/layers/parameters.h); q, k, v: convolution over the last rows by channel, SiLU;
+//   decays a] (shared/chunk/parameters.h); q, k, v: convolution over the last rows by channel, SiLU;
 //   q and k to length 1, q ÷ √D.   Of a value head, row by row:
 //     S ← α S (I − β k kᵀ) + β v kᵀ,   o = S q,   α = e^(−e^A softplus(a + b)),   β = sigmoid(β)
 //   then RMSNorm of o, times SiLU(z), and the output matrix.

@@ -6,7 +6,7 @@
 #include "exec/autograd/wide_gradient.h"
 #include "exec/on_device.h"
 #include "shared/error.h"
-#include "shared/layers/rows.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "exec/on_device.h"
+#include "shared/chunk/held_sizes.h"
 #include "shared/error.h"
-#include "shared/layers/held_sizes.h"
 
 namespace polyphony::exec {
 

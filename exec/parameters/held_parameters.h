@@ -1,5 +1,5 @@
 // What one rank holds of one parameter group (shared/program/program.h): values, gradients and
-// AdamW state, sharded as the layout says (shared/layers/held_sizes.h has the sizes).
+// AdamW state, sharded as the layout says (shared/chunk/held_sizes.h has the sizes).
 //   Trained parameters make one flat gradient: first the replicated ones whose gradients are
 //   partial sums over the tensor-parallel ranks, then all others, each in stack order. Rank i of S
 //   in the shard group owns the run [cut_begin(n, S, i), cut_begin(n, S, i + 1)) of it, wherever

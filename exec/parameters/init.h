@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "exec/torch_pch.h"
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 
 namespace polyphony::exec {
 
@@ -17,7 +17,7 @@ struct LocalParameter {
   torch::Tensor value;  // this rank's slice
   torch::Tensor grad;   // same shape, zero at the start of a step; undefined when frozen. fp32
                         // when the value is bf16
-  // Of a weight under LoRA (shared/layers/lora.h): the pair that is trained beside it, and alpha /
+  // Of a weight under LoRA (shared/kernels/lora.h): the pair that is trained beside it, and alpha /
   // r.
   LocalParameter* lora_a = nullptr;
   LocalParameter* lora_b = nullptr;

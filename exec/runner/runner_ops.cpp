@@ -7,8 +7,8 @@
 
 #include "exec/runner/runner_impl.h"
 #include "exec/system/process.h"
+#include "shared/chunk/expand.h"
 #include "shared/error.h"
-#include "shared/layers/expand.h"
 #include "shared/program/expand_op.h"
 
 namespace polyphony::exec {

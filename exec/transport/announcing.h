@@ -1,4 +1,4 @@
-// Transports whose groups are made together: those of devices (exec/network/device_transport.h). A part of
+// Transports whose groups are made together: those of devices (exec/device/device_transport.h). A part of
 // exec/transport/communicator.h's Transport that few call.
 #pragma once
 

@@ -1,5 +1,5 @@
 // How ranks exchange tensors. One small interface, three implementations: ranks as threads of one
-// process (exec/transport/in_process.h), Gloo over TCP (exec/network/gloo.h), NCCL (exec/network/nccl.h, compiled with
+// process (exec/transport/in_process.h), Gloo over TCP (exec/gloo/gloo.h), NCCL (exec/device/nccl.h, compiled with
 // POLYPHONY_NCCL).
 //   Ordering: each Communicator is used from one thread at a time, its collectives in the same
 //   order on every member. Point-to-point is matched by (source, destination, tag); tags are unique

@@ -1,7 +1,7 @@
 // A transport whose rank sends no faster than a rate: what a slow link does, on a machine that has none.
 //   A token bucket of one rank, without burst: bytes that leave the rank wait until those before them would have
 //   gone through a link of the rate, and take as long themselves; then they go as the transport beneath sends
-//   them. Sent are a message's bytes; of a group of n and S bytes of the whole what exec/network/peer_exchange.h sends:
+//   them. Sent are a message's bytes; of a group of n and S bytes of the whole what exec/wire/peer_exchange.h sends:
 //   (n-1)/n·S of a reduce-scatter, twice that of an all-reduce, own part · (n-1) of an all-gather, others' parts of
 //   an all-to-all. Messages to oneself, barriers and posts are free.
 // Does not model: latency, a receiver's link, several links of one rank.

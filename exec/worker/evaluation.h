@@ -2,8 +2,8 @@
 #pragma once
 
 #include "exec/data/dataset.h"
+#include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
-#include "exec/runner/step_data.h"
 #include "exec/worker/control.h"
 
 namespace polyphony::exec {

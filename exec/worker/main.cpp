@@ -9,19 +9,19 @@
 
 #include "exec/attention/attention_kernel.h"
 #include "exec/data/dataset.h"
-#include "exec/network/device.h"
-#include "exec/network/liveness.h"
+#include "exec/device/device.h"
 #include "exec/system/launch_env.h"
 #include "exec/system/process.h"
 #include "exec/system/stop_signals.h"
 #include "exec/transport/limited.h"
+#include "exec/wire/liveness.h"
 #include "exec/worker/device_support.h"
 #include "exec/worker/microbench.h"
 #include "exec/worker/prepare.h"
 #include "exec/worker/train_options.h"
 #include "shared/files/whole.h"
-#include "shared/scenario/easy_vqa.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/easy_vqa.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::exec {

@@ -4,13 +4,13 @@
 
 #include "exec/checkpoint/checkpoint.h"
 #include "shared/cost/cost_model.h"
-#include "shared/plan/lower.h"
-#include "shared/plan/step_record.h"
-#include "shared/program/compile.h"
-#include "shared/program/memory.h"
+#include "shared/graph/compile.h"
+#include "shared/graph/memory.h"
+#include "shared/lower/lower.h"
 #include "shared/program/stage_name.h"
-#include "shared/scenario/scenario_profile.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/scenario_io/scenario_profile.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/step/step_record.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::exec {

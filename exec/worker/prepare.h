@@ -12,10 +12,10 @@
 #include "exec/data/dataset.h"
 #include "exec/system/launch_env.h"
 #include "shared/error.h"
+#include "shared/graph/memory.h"
 #include "shared/hardware/hardware.h"
-#include "shared/program/memory.h"
 #include "shared/program/program.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 
 namespace polyphony::exec {
 

@@ -6,9 +6,9 @@
 
 #include "exec/runner/clock.h"
 #include "exec/system/process.h"
+#include "shared/data/batch_json.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
-#include "shared/scenario/batch_json.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::exec {

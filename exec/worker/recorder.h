@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/runner/step_data.h"
+#include "exec/planning/step_data.h"
 #include "exec/transport/communicator.h"
 #include "shared/files/run_paths.h"
 #include "traces/format/op_journal.h"

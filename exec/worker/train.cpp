@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "exec/checkpoint/checkpoint.h"
-#include "exec/runner/step_data.h"
+#include "exec/planning/step_data.h"
 #include "exec/system/process.h"
 #include "exec/worker/control.h"
 #include "exec/worker/evaluation.h"
@@ -17,11 +17,11 @@
 #include "exec/worker/recorder.h"
 #include "shared/error.h"
 #include "shared/files/whole.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/program/message_order.h"
-#include "shared/program/verify.h"
-#include "shared/scenario/run_record_json.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/run_record_json.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/verify/verify.h"
 
 namespace polyphony::exec {
 namespace {

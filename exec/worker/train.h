@@ -18,8 +18,8 @@
 #include <string>
 
 #include "exec/data/dataset.h"
+#include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
-#include "exec/runner/step_data.h"
 #include "exec/transport/communicator.h"
 #include "exec/worker/device_memory.h"
 #include "shared/files/run_folder.h"

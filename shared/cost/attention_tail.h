@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "shared/hardware/hardware.h"
-#include "shared/layers/token_mask.h"
 #include "shared/program/program.h"
+#include "shared/work/token_mask.h"
 
 namespace polyphony {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "shared/chunk/expand_layer.h"
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/op_layers.h"
@@ -10,7 +11,6 @@
 #include "shared/cost/unfused.h"
 #include "shared/cost/update_bytes.h"
 #include "shared/error.h"
-#include "shared/layers/expand_layer.h"
 #include "shared/layers/self_attention.h"
 #include "shared/program/expand_op.h"
 

@@ -7,9 +7,9 @@
 // ops beside it (shared/cost/cost_model.h adds what those of sharded modules take).
 #pragma once
 
+#include "shared/chunk/expand.h"
 #include "shared/cost/collectives.h"
 #include "shared/hardware/hardware.h"
-#include "shared/layers/expand.h"
 
 namespace polyphony {
 
@@ -41,7 +41,7 @@ Seconds range_time(const Module& module, LayerRange range, Phase phase, const Wo
 // Bytes that an AdamW update moves per parameter: weight read and written, gradient read, two
 // moments read and written; one pass over the gradient for its norm, one to zero it. 16-bit formats
 // and smaller: fp32 master weight, gradient and moments, and the weight written once more. What is
-// held: shared/layers/sizes.h. Own count; AdamW: Loshchilov and Hutter, arXiv 1711.05101.
+// held: shared/chunk/sizes.h. Own count; AdamW: Loshchilov and Hutter, arXiv 1711.05101.
 Bytes update_bytes(NumberFormat precision);
 
 }  // namespace polyphony

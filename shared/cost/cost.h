@@ -10,9 +10,9 @@
 
 #include <vector>
 
+#include "shared/graph/compile.h"
 #include "shared/hardware/network.h"
 #include "shared/ids.h"
-#include "shared/program/compile.h"
 #include "shared/program/timeline.h"
 #include "shared/units.h"
 

@@ -6,12 +6,12 @@
 #include <optional>
 #include <tuple>
 
+#include "shared/chunk/held_sizes.h"
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/degraded.h"
 #include "shared/cost/message_time.h"
 #include "shared/cost/overlap.h"
 #include "shared/error.h"
-#include "shared/layers/held_sizes.h"
 
 namespace polyphony {
 namespace {

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "shared/cost/compute_time.h"
-#include "shared/layers/rows.h"
 #include "shared/program/work.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 namespace {

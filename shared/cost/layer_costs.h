@@ -10,8 +10,8 @@
 #pragma once
 
 #include "shared/hardware/hardware.h"
-#include "shared/layers/work_size.h"
 #include "shared/scenario/scenario.h"
+#include "shared/work/work_size.h"
 
 namespace polyphony {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "shared/layers/expand.h"
-#include "shared/layers/parameters.h"
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
 #include "shared/program/work.h"
 
 namespace polyphony {

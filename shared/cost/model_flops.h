@@ -15,9 +15,9 @@
 // pytorch/torchtitan, get_num_flop_per_token.
 #pragma once
 
+#include "shared/data/data.h"
 #include "shared/hardware/cluster.h"
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 #include "shared/units.h"
 
 namespace polyphony {

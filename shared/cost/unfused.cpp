@@ -1,7 +1,7 @@
 #include "shared/cost/unfused.h"
 
 #include "shared/layers/layer_table.h"
-#include "shared/layers/row_shares.h"
+#include "shared/work/row_shares.h"
 
 namespace polyphony {
 namespace {

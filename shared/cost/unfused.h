@@ -6,7 +6,7 @@
 // Source: own count of Megatron-LM's layers with bias_activation_fusion and bias_dropout_fusion off.
 #pragma once
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 
 namespace polyphony {
 

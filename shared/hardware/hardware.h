@@ -28,11 +28,11 @@
 #include <string>
 #include <utility>
 
+#include "shared/chunk/expand.h"
 #include "shared/hardware/certainty.h"
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/measured_layers.h"
 #include "shared/hardware/software.h"
-#include "shared/layers/expand.h"
 
 namespace polyphony {
 

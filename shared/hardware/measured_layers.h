@@ -4,7 +4,7 @@
 //   one rank (WorkSize::tokens); nothing for a work item without rows. No number is negative, so that
 //   more rows never take less time (bounds take the fewest).
 //   backward = backward_weight where the layer trains + backward_input where something strictly
-//   upstream of it does + forward again where it is recomputed (shared/layers/expand_layer.h)
+//   upstream of it does + forward again where it is recomputed (shared/chunk/expand_layer.h)
 // What the ranks of a layer say to each other inside it is part of the time; an op's overhead and
 // messages between stages are not.
 #pragma once
@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "shared/layers/work_size.h"
 #include "shared/model/model.h"
 #include "shared/units.h"
+#include "shared/work/work_size.h"
 
 namespace polyphony {
 

@@ -1,6 +1,6 @@
 // What a training framework adds to the device's own physics: what it fuses, how it computes
 // attention, what it sums gradients in, what its host costs. Part of a hardware profile, which
-// holds for one stack; the defaults are this project's executor, whose kernels shared/layers/expand.h
+// holds for one stack; the defaults are this project's executor, whose kernels shared/chunk/expand.h
 // counts.
 //
 // Attention, eager: the scores of whole squares are written and read kScorePasses times.
@@ -9,7 +9,7 @@
 // pair by itself and add fp32 gradients up by atomics reach little of the peak, and less where heads
 // are too wide for their registers.
 //
-// Memory: which tensors stay, by the lists of shared/plan/stack_sizes.h.
+// Memory: which tensors stay, by the lists of shared/held/stack_sizes.h.
 //
 // A compute op lasts as long as its kernels, or as its launches · host: the host runs ahead.
 //

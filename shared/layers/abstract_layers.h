@@ -4,9 +4,9 @@
 // (shared/hardware/measured_layers.h).
 #pragma once
 
-#include "shared/layers/layer_bytes.h"
-#include "shared/layers/layer_kernels.h"
-#include "shared/layers/layer_parameters.h"
+#include "shared/kernels/layer_bytes.h"
+#include "shared/kernels/layer_kernels.h"
+#include "shared/kernels/layer_parameters.h"
 
 namespace polyphony {
 

@@ -3,7 +3,7 @@
 // Source: own count of what exec/ does.
 #pragma once
 
-#include "shared/layers/layer_kernels.h"
+#include "shared/kernels/layer_kernels.h"
 
 namespace polyphony {
 

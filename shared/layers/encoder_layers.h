@@ -10,9 +10,9 @@
 // Patches and frames are the batch's. Source: own count of what exec/ does.
 #pragma once
 
-#include "shared/layers/layer_bytes.h"
-#include "shared/layers/layer_kernels.h"
-#include "shared/layers/layer_parameters.h"
+#include "shared/kernels/layer_bytes.h"
+#include "shared/kernels/layer_kernels.h"
+#include "shared/kernels/layer_parameters.h"
 
 namespace polyphony {
 

@@ -4,7 +4,7 @@
 // Lq (0: queries are made of the input) and Lk, own rows q, all rows T.
 //   scores and their product with the values over P pairs: 2·P·A·(D + R) + 2·P·A·Dv flops forward,
 //   twice that backward
-//   parameters  shared/layers/parameters.h
+//   parameters  shared/chunk/parameters.h
 //   tape        its input e·q·H (where the module trains or adapts);
 //               e·(q·(Lk + R) + T·(Lk + R)) + w·q   what the joint matrix down made, its norm's
 //                                                   statistics, and the latents of all rows
@@ -21,9 +21,9 @@
 // multi_latent_attention.py. Own count.
 #pragma once
 
-#include "shared/layers/layer_bytes.h"
-#include "shared/layers/layer_kernels.h"
-#include "shared/layers/layer_parameters.h"
+#include "shared/kernels/layer_bytes.h"
+#include "shared/kernels/layer_kernels.h"
+#include "shared/kernels/layer_parameters.h"
 
 namespace polyphony {
 

@@ -6,7 +6,7 @@
 // In chunks of C rows: inside a chunk products of C × C and a triangular system, between chunks the
 // state. Flops a row and value head: forward 8·C·D + 6·D², backward twice that, after the forward
 // again: from the matrix' rows to the output matrix' input nothing is kept between.
-//   parameters  shared/layers/parameters.h; tensor-parallel ranks have K/t key heads
+//   parameters  shared/chunk/parameters.h; tensor-parallel ranks have K/t key heads
 //   tape        its input e·q·H, what the matrix made e·T·(2(K + V)·D + 2·V)/t, and (selective
 //               recomputation without) the output matrix' input e·T·V·D/t, where these train or adapt
 //   weight part of the convolution, decays and the norm their own gradients
@@ -15,9 +15,9 @@
 // own count of the chunked form there.
 #pragma once
 
-#include "shared/layers/layer_bytes.h"
-#include "shared/layers/layer_kernels.h"
-#include "shared/layers/layer_parameters.h"
+#include "shared/kernels/layer_bytes.h"
+#include "shared/kernels/layer_kernels.h"
+#include "shared/kernels/layer_parameters.h"
 
 namespace polyphony {
 

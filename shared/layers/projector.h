@@ -5,9 +5,9 @@
 // Source: own count of what exec/ does.
 #pragma once
 
-#include "shared/layers/layer_bytes.h"
-#include "shared/layers/layer_kernels.h"
-#include "shared/layers/layer_parameters.h"
+#include "shared/kernels/layer_bytes.h"
+#include "shared/kernels/layer_kernels.h"
+#include "shared/kernels/layer_parameters.h"
 
 namespace polyphony {
 

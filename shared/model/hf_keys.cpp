@@ -137,7 +137,7 @@ constexpr HfKeys kTable[] = {
     {"*dropout* drop_path_rate resid_pdrop embd_pdrop attn_pdrop", "any", kNoted,
      "dropout is left out", "0"},
     {"initializer_range initializer_factor init_std", "any", kIgnored,
-     "initial values are this project's own (shared/layers/parameters.h)"},
+     "initial values are this project's own (shared/chunk/parameters.h)"},
     {"*_token_id *_token_ids *_token_index *_token_index_list", "any", kIgnored,
      "the data say which tokens there are, and samples have no padding"},
     {"_name_or_path name_or_path _commit_hash architectures auto_map transformers_version "

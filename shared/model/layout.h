@@ -92,7 +92,7 @@ struct StageCurves {
   WorkCurve forward, input, weight, message, kept, held, moved{}, copy{};
   bool operator==(const StageCurves&) const = default;
 };
-// By what planner dip orders the turns of a branch (shared/plan/searched_step.h).
+// By what planner dip orders the turns of a branch (shared/step/searched_step.h).
 struct StageCosts {
   struct Way {  // what a turn may recompute
     Recipe recipe = Recipe::none;
@@ -112,13 +112,13 @@ struct ModuleLayout {
   int ep = 1;
   bool sp = false;  // sequence parallelism over the tp ranks
   // Rows of a matrix product of the tp ranks, and of the collective before or after it, in so many pieces: the
-  // collective of one beside the product of the next (shared/layers/row_pieces.h).
+  // collective of one beside the product of the next (shared/work/row_pieces.h).
   int tp_pieces = 1;
   Shard shard = Shard::none;
   int shard_ranks = 0;  // HSDP: ranks a shard group spans; 0: the whole dp group
   Recompute recompute = Recompute::none;
   std::vector<int> recompute_blocks;  // first and last+1 of the blocks it holds for; empty: all
-  // Tapes wait for their backwards in the host's memory, but for those wanted soon (shared/plan/lower.h).
+  // Tapes wait for their backwards in the host's memory, but for those wanted soon (shared/lower/lower.h).
   bool offload_activations = false;
   int expert_tp = 0;  // 0: tp
   TokenAssignment tokens = TokenAssignment::contiguous;

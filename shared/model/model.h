@@ -11,8 +11,8 @@
 //   abstract   abstract_input, abstract_block × layers, abstract_output: a vision, audio or language
 //              module that is known by its measured times alone (AbstractModule)
 //   diffusion  latent_embedding, diffusion_block × layers, diffusion_head (flow-matching loss)
-// What no runner of this version plays is refused by name (shared/plan/check.cpp). Parameter
-// counts: shared/layers/parameters.h.
+// What no runner of this version plays is refused by name (shared/check/check.cpp). Parameter
+// counts: shared/chunk/parameters.h.
 #pragma once
 
 #include <cstdint>

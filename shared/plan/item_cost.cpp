@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "shared/layers/expand_layer.h"
+#include "shared/chunk/expand_layer.h"
 #include "shared/plan/work_curve.h"
 #include "shared/program/work.h"
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "shared/layers/work_size.h"
 #include "shared/scenario/scenario.h"
+#include "shared/work/work_size.h"
 
 namespace polyphony {
 

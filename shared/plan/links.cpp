@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/chunk/sizes.h"
 #include "shared/error.h"
-#include "shared/layers/rows.h"
-#include "shared/layers/sizes.h"
 #include "shared/program/sample_mask.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 namespace {

@@ -7,7 +7,7 @@
 // on their way to the context-parallel ranks that hold their tokens, conditioning of every
 // diffusion stage: all are runs.
 //   Rows of a work item are counted over its tensor-parallel ranks together; how those divide them
-//   (all hold all, or under sequence parallelism each its own): shared/plan/lower.cpp.
+//   (all hold all, or under sequence parallelism each its own): shared/lower/lower.cpp.
 #pragma once
 
 #include <vector>
@@ -51,7 +51,7 @@ struct RowRuns {
   std::vector<RowRun> runs;         // by consumer work item, then row
   std::vector<std::int64_t> taken;  // by consumer work item: rows that it takes in all
 };
-// Of a part of a table (shared/plan/step_part.h): the runs between works that it has.
+// Of a part of a table (shared/step/step_part.h): the runs between works that it has.
 RowRuns make_runs(const Model& model, const Plan& plan, const ChunkLink& link,
                   const WorkTable& table, const Batch& batch);
 

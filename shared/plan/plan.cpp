@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "shared/layers/expand_layer.h"
+#include "shared/chunk/expand_layer.h"
 #include "shared/model/chain_grid.h"
 #include "shared/plan/item_cost.h"
 #include "shared/plan/links.h"
-#include "shared/plan/planned_step.h"
 #include "shared/plan/stages.h"
+#include "shared/planner/entrain.h"
 #include "shared/program/work.h"
 #include "shared/scenario/typical_batch.h"
 

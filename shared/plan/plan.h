@@ -116,7 +116,7 @@ struct Splitting {
 // under a planner `item_cost` or `stage_costs` what it weighs by; or there is nothing to split or to weigh.
 bool is_split(const Model& model, const Layout& layout);
 // Stages that the layout does not split are split so that the dearest rank is as cheap as can be. Stage
-// costs are the layout's or none: shared/screen/balanced_plan.h fits them.
+// costs are the layout's or none: shared/split/balanced_plan.h fits them.
 Plan make_plan(const Scenario& scenario, const Layout& layout, const Splitting& by = {});
 // The layout with the plan's split as its `blocks`, and what its planner weighs by: what travels with a
 // run, so that nobody plans another.

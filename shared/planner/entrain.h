@@ -95,3 +95,12 @@ double least_spread(std::vector<double> samples, int microbatches);
 std::vector<Slot> plan_replica(const std::vector<SampleWork>& samples, int microbatches);
 
 }  // namespace polyphony::entrain
+
+namespace polyphony {
+
+// Returns how many microbatches an encoder has a lane and step when samples may be deferred.
+inline int works_with_deferred(int microbatches) { return microbatches + microbatches / 2; }
+// Returns the slot that an encoder microbatch belongs to.
+inline int slot_of_work(int work) { return work / 3 * 2 + (work % 3 == 2 ? 1 : 0); }
+
+}  // namespace polyphony

@@ -1,5 +1,5 @@
 // What copies of tapes to the host and back cost the turns of one rank beyond the room that they have
-// beside others (shared/plan/lower.h): out while the turn behind the forward runs, back while the one before
+// beside others (shared/lower/lower.h): out while the turn behind the forward runs, back while the one before
 // the backward does. Where fewer than two turns lie between, a tape stays. What a copy takes longer than
 // its room is paid: by the forward, by the backward.
 //   Not modelled: waits for other ranks, which hide more.

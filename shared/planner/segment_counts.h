@@ -3,7 +3,7 @@
 //   B  smallest size of a sub-microbatch that reaches 95 % of the best items a second seen
 //   K  segments of a module: ⌊T / T of the quickest module⌋, T at B
 //   a module of K segments has K · ranks chunks, chunk c on rank c % ranks
-// Decided where the paper is silent: layers are cut into chunks by seconds (shared/screen/balanced_plan.h),
+// Decided where the paper is silent: layers are cut into chunks by seconds (shared/split/balanced_plan.h),
 // whether their number divides or not.
 // Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2), section 4.
 #pragma once

@@ -1,11 +1,11 @@
 #include "shared/program/data_set.h"
 
-#include "shared/layers/rows.h"
+#include "shared/data/batch_json.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/sample_mask.h"
 #include "shared/program/work.h"
-#include "shared/scenario/batch_json.h"
-#include "shared/scenario/easy_vqa.h"
+#include "shared/scenario_io/easy_vqa.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "shared/scenario/easy_vqa.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/easy_vqa.h"
+#include "shared/scenario_io/scenario_json.h"
 
 namespace polyphony {
 

@@ -1,7 +1,7 @@
-// What is inside a compute op of a Program: shared/layers/expand.h.
+// What is inside a compute op of a Program: shared/chunk/expand.h.
 #pragma once
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "shared/program/program.h"
 
 namespace polyphony {

@@ -21,15 +21,15 @@
 #include <variant>
 #include <vector>
 
+#include "shared/chunk/parameters.h"
+#include "shared/data/data.h"
 #include "shared/hardware/cluster.h"
 #include "shared/ids.h"
-#include "shared/layers/parameters.h"
-#include "shared/layers/work_size.h"
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
 #include "shared/rank_list.h"
-#include "shared/scenario/data.h"
 #include "shared/units.h"
+#include "shared/work/work_size.h"
 
 namespace polyphony {
 
@@ -109,7 +109,7 @@ struct Message {
 };
 
 // The parameters of one chunk on one rank: all but the experts', or the experts'. Their names and
-// shapes: shared/layers/parameters.h.
+// shapes: shared/chunk/parameters.h.
 struct ParamGroup {
   Rank rank{};
   ModuleId module{};

@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "shared/form/module_fields.h"
 #include "shared/program/program.h"
-#include "shared/scenario/module_fields.h"
 
 namespace polyphony {
 namespace {

@@ -1,9 +1,9 @@
-// What rows of a sample see of each other: Module::mask said token by token (shared/layers/token_mask.h),
+// What rows of a sample see of each other: Module::mask said token by token (shared/work/token_mask.h),
 // and what a latent reads. Samples never see each other.
 #pragma once
 
-#include "shared/layers/token_mask.h"
 #include "shared/program/work.h"
+#include "shared/work/token_mask.h"
 
 namespace polyphony {
 

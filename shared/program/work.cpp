@@ -4,8 +4,8 @@
 #include <tuple>
 
 #include "shared/error.h"
-#include "shared/layers/rows.h"
 #include "shared/program/sample_mask.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 namespace {

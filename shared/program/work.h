@@ -7,7 +7,7 @@ namespace polyphony {
 
 // The work table of one step: the fields of Program by those names.
 //   Works of a branch are consecutive, by index, lane, context. A part of a table
-//   (shared/plan/step_part.h) has some of them.
+//   (shared/step/step_part.h) has some of them.
 struct WorkTable {
   std::vector<Work> works;
   std::vector<std::uint32_t> work_samples;

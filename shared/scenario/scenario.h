@@ -1,5 +1,5 @@
 // All that a person writes: model, cluster, data, layout or search space, schedule, training. One
-// JSON file (`//` comments allowed). Reading (shared/scenario/scenario_json.h) refuses unknown
+// JSON file (`//` comments allowed). Reading (shared/scenario_io/scenario_json.h) refuses unknown
 // keys, numbers without units and everything validate() refuses, by JSON pointer.
 #pragma once
 
@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "shared/data/data.h"
 #include "shared/error.h"
 #include "shared/goal/goal.h"
 #include "shared/hardware/cluster.h"
 #include "shared/hardware/measured_layers.h"
 #include "shared/model/layout.h"
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 
 namespace polyphony {
 
@@ -33,7 +33,7 @@ struct Training {
 };
 
 // Choices to combine in a sweep; an empty list means: all that the model and cluster allow
-// (shared/search/space.h says which those are). Keys: shared/scenario/search_fields.h.
+// (shared/search/space.h says which those are). Keys: shared/form/search_fields.h.
 struct ModuleSearch {
   std::vector<int> tp, cp, pp, vpp, dp, ep;
   std::vector<int> expert_tp;  // 0: tp

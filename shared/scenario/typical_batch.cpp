@@ -1,18 +1,9 @@
 #include "shared/scenario/typical_batch.h"
 
-#include <algorithm>
-
 #include "shared/model/data_modules.h"
-#include "shared/scenario/validate.h"
+#include "shared/scenario/image_tokens.h"
 
 namespace polyphony {
-
-ImageGrid image_grid(const Model& model) {
-  const Module* vision = vision_module(model);
-  if (!vision) return {};
-  return {static_cast<std::int32_t>(patches_per_image(model)), std::max(1, vision->patch),
-          std::max(1, merge_of(model))};
-}
 
 Batch batch_of_step(const Scenario& scenario, std::uint64_t step) {
   const Data& data = scenario.data;

@@ -5,9 +5,6 @@
 
 namespace polyphony {
 
-// Of the vision module; without one, nothing. The model need not be a valid one.
-ImageGrid image_grid(const Model& model);
-
 // The global batch of `step`: drawn from the distributions of synthetic data, or taken from the
 // samples of a data set. Errors: InputError when the data set's files have not been read
 // (Data::samples).

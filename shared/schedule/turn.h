@@ -1,6 +1,6 @@
 // A turn: what a rank computes next of its step. The order of the turns of a rank is what a schedule
 // decides (shared/schedule/schedule.h); messages, gathers, reductions and frees follow from it
-// (shared/plan/lower.h).
+// (shared/lower/lower.h).
 //   F  forward    B  backward    I  backward of the input alone, W  of the weights, later
 //   Each (branch, stage, work item) has one F and, where something is learnt, one B, or one I and
 //   after it one W. Works are never cut into parts: a planner that wants shorter backwards makes

@@ -4,15 +4,15 @@
 #include <numeric>
 #include <utility>
 
-#include "shared/layers/parameters.h"
-#include "shared/plan/assign.h"
+#include "shared/chunk/parameters.h"
 #include "shared/screen/work_kinds.h"
+#include "shared/step/assign.h"
 
 namespace polyphony {
 namespace {
 
 // Start of part `index` when `count` things are cut into `parts` contiguous runs
-// (shared/plan/assign.cpp).
+// (shared/step/assign.cpp).
 std::size_t cut_at(std::size_t count, std::size_t parts, std::size_t index) {
   return count * index / parts;
 }

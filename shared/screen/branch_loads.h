@@ -1,5 +1,5 @@
 // What the lanes and contexts of one branch have to do in a step, summed up: enough to bound times
-// and bytes without a Program. Works are shared/plan/assign.h's own; where neither contexts nor
+// and bytes without a Program. Works are shared/step/assign.h's own; where neither contexts nor
 // images are dealt, their sizes come from sums over the samples before each, so that one costs a
 // subtraction.
 //   A column is what one lane and context works on, work after work. The busiest has most tokens,

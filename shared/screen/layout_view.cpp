@@ -6,12 +6,11 @@
 #include "shared/cost/layer_costs.h"
 #include "shared/model/chain_grid.h"
 #include "shared/plan/stages.h"
-#include "shared/plan/step_plan.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/screen/hop_times.h"
+#include "shared/step/step_plan.h"
 
 namespace polyphony {
-namespace {}  // namespace
 
 bool leads(const LayoutView& view, const RankMoments& rank, std::size_t branch) {
   if (branch == view.language) return true;
@@ -180,7 +179,8 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
 
 // As much of a plan as turns need.
 Plan LayoutViews::plan_with(const Layout& layout, const std::vector<int>& works) const {
-  if (!layout.turns.empty()) return balanced_plan(scenario_, layout, profile_, typical_);
+  if (!layout.turns.empty())
+    return make_plan(scenario_, layout);  // its own turns, whatever the split
   Plan plan;
   plan.language = view_.language;
   for (std::size_t b = 0; b < view_.branches.size(); ++b)

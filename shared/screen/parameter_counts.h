@@ -1,10 +1,10 @@
 // Elements of the parameters of runs of layers on one tensor-parallel rank, and which ranks divide
-// their state. Source: shared/layers/parameters.h, summed by kinds of layers.
+// their state. Source: shared/chunk/parameters.h, summed by kinds of layers.
 #pragma once
 
 #include <vector>
 
-#include "shared/layers/held_sizes.h"
+#include "shared/chunk/held_sizes.h"
 #include "shared/screen/known.h"
 #include "shared/screen/stack_layers.h"
 
@@ -33,7 +33,7 @@ class ParameterCounts {
 };
 
 // Ranks that divide the state of a module's parameters, dense or experts', on a rank of its stages;
-// and how far apart they are (shared/plan/lower_groups.cpp).
+// and how far apart they are (shared/lower/lower_groups.cpp).
 struct Division {
   int stride = 1, shards = 1, replicas = 1;
 };

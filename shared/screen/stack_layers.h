@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario.h"
 #include "shared/screen/known.h"

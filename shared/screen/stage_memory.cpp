@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "shared/chunk/sizes.h"
 #include "shared/layers/layer_table.h"
-#include "shared/layers/row_shares.h"
-#include "shared/layers/rows.h"
-#include "shared/layers/sizes.h"
 #include "shared/plan/cut_by_blocks.h"
+#include "shared/work/row_shares.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 

@@ -1,15 +1,15 @@
 // Bytes on one rank of a pipeline stage, in closed form: the same layers' tapes, parameters and
-// buffers that lowering counts (shared/plan/rank_lowering.cpp), summed by kinds of layers. Never more
+// buffers that lowering counts (shared/lower/rank_lowering.cpp), summed by kinds of layers. Never more
 // than the Program's peak: what depends on when transfers run is left out (rows received ahead or
 // not yet sent; tapes that the host takes; parameters gathered and gradients scattered beside ops, where lanes may differ), as
 // is what a bridge's leader collects and what edges bring inner layers. Of another software stack as
-// shared/plan/stack_sizes.h counts it. Source: own count.
+// shared/held/stack_sizes.h counts it. Source: own count.
 #pragma once
 
 #include <vector>
 
-#include "shared/layers/held_sizes.h"
-#include "shared/plan/stack_sizes.h"
+#include "shared/chunk/held_sizes.h"
+#include "shared/held/stack_sizes.h"
 #include "shared/screen/layout_view.h"
 #include "shared/screen/parameter_counts.h"
 #include "shared/screen/stack_layers.h"

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "shared/layers/layer_table.h"
-#include "shared/layers/rows.h"
 #include "shared/plan/cut_by_blocks.h"
 #include "shared/plan/links.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 StagePrices::StagePrices(const StackLayers& layers, const HardwareProfile& profile)

@@ -1,6 +1,6 @@
 // What a rank holds while its turns run: of every stage that it has, of all branches, how many works
 // are in flight. Only moments that no other of the same running turn exceeds. Own count, of
-// shared/plan/step_plan.h's orders.
+// shared/step/step_plan.h's orders.
 #pragma once
 
 #include <vector>

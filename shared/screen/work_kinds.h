@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shared/layers/work_size.h"
+#include "shared/work/work_size.h"
 
 namespace polyphony {
 

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "shared/plan/checks.h"
+#include "shared/check/checks.h"
 #include "shared/search/choices.h"
 
 namespace polyphony {

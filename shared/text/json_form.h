@@ -1,5 +1,5 @@
 // What a JSON value may be, as a value: the reader (shared/text/strict_json.h) refuses the rest, the
-// JSON Schema (shared/scenario/schema_json.h) is printed from it. Integers are inclusive ranges;
+// JSON Schema (shared/form/schema_json.h) is printed from it. Integers are inclusive ranges;
 // quantities are texts with a unit (shared/text/quantity_text.h), in a range where one is named; an
 // object names its keys.
 #pragma once

@@ -1,5 +1,5 @@
 // Reading JSON strictly: a Form says what a value may be, check() refuses the rest with file and
-// JSON pointer, and the JSON Schema (shared/scenario/schema_json.h) is printed from the same Forms,
+// JSON pointer, and the JSON Schema (shared/form/schema_json.h) is printed from the same Forms,
 // so that reader and schema cannot disagree.
 //   Refused: unknown keys ("did you mean"), duplicate keys, missing required keys, wrong types,
 //   numbers out of range, numbers without units where a quantity is meant, more than 64 levels,

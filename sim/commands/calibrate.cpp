@@ -2,10 +2,10 @@
 #include <iostream>
 
 #include "shared/hardware/hardware_json.h"
-#include "sim/answers/answers_json.h"
-#include "sim/commands/command.h"
-#include "sim/commands/evidence_files.h"
-#include "sim/commands/measurements.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/cli/command.h"
+#include "sim/cli/evidence_files.h"
+#include "sim/cli/measurements.h"
 #include "sim/console/console.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/shown/calibration_text.h"

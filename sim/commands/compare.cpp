@@ -1,9 +1,9 @@
 // polyphony compare: recorded runs beside their predictions.
 #include <iostream>
 
-#include "sim/answers/answers_json.h"
-#include "sim/commands/command.h"
-#include "sim/commands/measurements.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/cli/command.h"
+#include "sim/cli/measurements.h"
 #include "sim/shown/comparison_table.h"
 
 namespace polyphony::sim {

@@ -8,11 +8,11 @@
 
 #include "shared/error.h"
 #include "shared/files/whole.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/commands/replay.h"
 #include "sim/commands/watch.h"
+#include "sim/console/failure.h"
 #include "sim/runner/allocator.h"
-#include "sim/shown/failure.h"
 
 namespace {
 

@@ -1,12 +1,12 @@
 // polyphony plan: what a layout means, without running anything.
 #include <iostream>
 
-#include "shared/scenario/scenario_json.h"
-#include "sim/answers/answers_json.h"
-#include "sim/commands/command.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/cli/command.h"
 #include "sim/console/console.h"
-#include "sim/shown/failure.h"
-#include "sim/shown/plan_page.h"
+#include "sim/console/failure.h"
+#include "sim/pages/plan_page.h"
 #include "sim/shown/plan_text.h"
 
 namespace polyphony::sim {

@@ -3,7 +3,7 @@
 
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/commands/profile_verbs.h"
 #include "sim/console/console.h"
 #include "sim/launching/launch.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "traces/replay/measured_step.h"
 
 namespace polyphony::sim {

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "shared/scenario/degraded_ranks.h"
+#include "shared/form/degraded_ranks.h"
 #include "shared/text/number_text.h"
-#include "sim/commands/measurements.h"
+#include "sim/cli/measurements.h"
 #include "sim/commands/replay.h"
 #include "sim/console/console.h"
 #include "sim/replay/kernel_replay_json.h"

@@ -2,8 +2,8 @@
 #include <iostream>
 
 #include "shared/plan/plan.h"
-#include "sim/commands/command.h"
-#include "sim/commands/worker_options.h"
+#include "sim/cli/command.h"
+#include "sim/cli/worker_options.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
 #include "sim/sweep/sweep.h"

@@ -3,10 +3,10 @@
 #include <iostream>
 #include <map>
 
+#include "shared/data/batch_json.h"
 #include "shared/model/data_modules.h"
 #include "shared/program/work.h"
-#include "shared/scenario/batch_json.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/datasets/count.h"
 #include "sim/datasets/pack.h"

@@ -5,7 +5,7 @@
 
 #include "shared/schedule/turn_text.h"
 #include "shared/text/quantity_text.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/commands/schedule_times.h"
 #include "sim/console/console.h"
 #include "sim/schedules/module_turns.h"

@@ -1,7 +1,7 @@
 // polyphony schedules --times: what the options of `schedules` say is compared and printed.
 #pragma once
 
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 
 namespace polyphony::sim {
 

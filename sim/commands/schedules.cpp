@@ -3,16 +3,16 @@
 #include <cmath>
 #include <iostream>
 
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/planner/equal_costs.h"
 #include "shared/planner/timetable.h"
-#include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/orders.h"
 #include "shared/schedule/turn_text.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "shared/text/json_form.h"
-#include "sim/commands/command.h"
+#include "shared/verify/verify.h"
+#include "sim/cli/command.h"
 #include "sim/commands/schedule_times.h"
 #include "sim/console/console.h"
 #include "sim/prediction/figures.h"

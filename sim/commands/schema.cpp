@@ -1,12 +1,12 @@
 #include <iostream>
 
-#include "shared/scenario/schema_json.h"
-#include "sim/answers/answer_schema.h"
-#include "sim/commands/command.h"
+#include "shared/form/schema_json.h"
+#include "sim/answer_json/answer_schema.h"
+#include "sim/cli/command.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/evidence/profile_tables.h"
 #include "sim/evidence/watch.h"
-#include "sim/published/validation_json.h"
+#include "sim/judged/validation_json.h"
 #include "sim/replay/kernel_replay_json.h"
 #include "sim/replay/replay_json.h"
 #include "sim/schedules/compared_schedules.h"

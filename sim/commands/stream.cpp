@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iostream>
 
-#include "shared/scenario/batch_json.h"
+#include "shared/data/batch_json.h"
 #include "shared/statistics.h"
-#include "sim/answers/answers_json.h"
+#include "sim/answer_json/answers_json.h"
 #include "sim/console/console.h"
 #include "sim/shown/profile_text.h"
 

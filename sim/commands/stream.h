@@ -4,7 +4,7 @@
 
 #include "shared/hardware/hardware.h"
 #include "shared/scenario/scenario.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 
 namespace polyphony::sim {
 

@@ -4,19 +4,19 @@
 #include <iostream>
 #include <set>
 
-#include "shared/scenario/scenario_json.h"
-#include "shared/screen/balanced_plan.h"
-#include "sim/answers/answers_json.h"
-#include "sim/commands/command.h"
-#include "sim/commands/journal.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/split/balanced_plan.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/cli/command.h"
+#include "sim/cli/journal.h"
+#include "sim/cli/what_if.h"
 #include "sim/commands/vary.h"
-#include "sim/commands/what_if.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
 #include "sim/console/signal_counter.h"
+#include "sim/pages/sweep_page.h"
 #include "sim/shown/goal_text.h"
 #include "sim/shown/sweep_csv.h"
-#include "sim/shown/sweep_page.h"
 #include "sim/shown/sweep_text.h"
 #include "sim/sweep/written_layout.h"
 

@@ -2,12 +2,12 @@
 #include <iostream>
 
 #include "shared/text/number_text.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/console/console.h"
-#include "sim/published/held_out.h"
+#include "sim/judged/held_out.h"
+#include "sim/judged/summary.h"
+#include "sim/judged/validation_json.h"
 #include "sim/published/scenarios.h"
-#include "sim/published/summary.h"
-#include "sim/published/validation_json.h"
 #include "sim/shown/coverage_text.h"
 
 namespace polyphony::sim {

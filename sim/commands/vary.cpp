@@ -5,10 +5,10 @@
 #include <iostream>
 #include <limits>
 
-#include "sim/answers/answers_json.h"
+#include "sim/answer_json/answers_json.h"
 #include "sim/console/console.h"
+#include "sim/pages/sweep_page.h"
 #include "sim/shown/sweep_csv.h"
-#include "sim/shown/sweep_page.h"
 
 namespace polyphony::sim {
 namespace {

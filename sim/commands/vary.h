@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/sweep/goal_sweep.h"
 #include "sim/sweep/vary.h"
 

@@ -9,7 +9,7 @@
 #include "shared/text/quantity_text.h"
 #include "sim/commands/watch.h"
 
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/console/signal_counter.h"
 #include "sim/evidence/watch.h"

@@ -4,8 +4,8 @@
 
 #include "shared/plan/plan.h"
 #include "shared/scenario/typical_batch.h"
-#include "sim/answers/answers_json.h"
-#include "sim/commands/command.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/cli/command.h"
 #include "sim/console/console.h"
 #include "sim/console/free_memory.h"
 #include "sim/shown/profile_text.h"

@@ -5,8 +5,8 @@
 //   text       prompt and answer, in one item behind all others; labels of the answer
 #pragma once
 
+#include "shared/data/data.h"
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 #include "sim/datasets/found.h"
 #include "sim/datasets/tokenizer.h"
 

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "shared/data/data.h"
 #include "shared/model/model.h"
-#include "shared/scenario/data.h"
 
 namespace polyphony::sim {
 

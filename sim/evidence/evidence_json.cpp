@@ -1,8 +1,8 @@
 #include "sim/evidence/evidence_json.h"
 
 #include "shared/hardware/hardware_json.h"
-#include "sim/answers/answer_schema.h"
-#include "sim/answers/json_keys.h"
+#include "sim/answer_json/answer_schema.h"
+#include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
 namespace {

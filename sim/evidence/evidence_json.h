@@ -1,5 +1,5 @@
 // Answers about evidence as JSON, and their JSON Schemas, from one table of keys each
-// (sim/answers/json_keys.h).
+// (sim/text/json_keys.h).
 #pragma once
 
 #include <nlohmann/json.hpp>

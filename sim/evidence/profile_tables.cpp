@@ -8,9 +8,9 @@
 #include "shared/hardware/hardware_json.h"
 #include "shared/hardware/parameter.h"
 #include "shared/text/figure_text.h"
-#include "sim/answers/answer_schema.h"
-#include "sim/answers/json_keys.h"
+#include "sim/answer_json/answer_schema.h"
 #include "sim/evidence/step_fit.h"
+#include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
 namespace {

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sim/answers/answer_schema.h"
-#include "sim/answers/json_keys.h"
+#include "sim/answer_json/answer_schema.h"
 #include "sim/evidence/watch.h"
+#include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
 namespace {

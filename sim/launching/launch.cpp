@@ -118,7 +118,7 @@ class Watch {
 
   // After one refused its input, for the others to do so too: they may wait for it instead.
   static constexpr Seconds kToRefuse{3};
-  // For those who notice a loss; 3.5 s are usual (exec/network/liveness.h).
+  // For those who notice a loss; 3.5 s are usual (exec/wire/liveness.h).
   static constexpr Seconds kToLeave{8};
 
   const LaunchOptions& options_;

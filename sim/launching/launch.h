@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "shared/units.h"
+#include "sim/console/failure.h"
 #include "sim/launching/rank_process.h"
-#include "sim/shown/failure.h"
 
 namespace polyphony::sim {
 

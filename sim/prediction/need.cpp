@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "shared/plan/links.h"
-#include "shared/plan/step_plan.h"
+#include "shared/step/step_plan.h"
 #include "shared/text/figure_text.h"
 
 namespace polyphony::sim {

@@ -7,9 +7,9 @@
 #include "shared/cost/layer_costs.h"
 #include "shared/cost/paced_costs.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "sim/runner/simulate.h"
 
 namespace polyphony::sim {

@@ -8,10 +8,10 @@
 
 #include "shared/cost/cost.h"
 #include "shared/error.h"
+#include "shared/graph/memory.h"
 #include "shared/hardware/hardware.h"
 #include "shared/hardware/pace.h"
 #include "shared/plan/plan.h"
-#include "shared/program/memory.h"
 #include "shared/program/program.h"
 #include "shared/scenario/scenario.h"
 

@@ -4,7 +4,7 @@
 //   heads, vpp, cp and ep 1, shard none in rows of time (a sharded sum moves the same bytes),
 //   inter_node the device's usual NICs, LoRA rank 16. Width of a head where it is not hidden /
 //   heads: public architecture of the named model.
-// Memory is the row's software's (shared/plan/stack_sizes.h); of its `variant` ce-fusion, cp-a2a
+// Memory is the row's software's (shared/held/stack_sizes.h); of its `variant` ce-fusion, cp-a2a
 // and compile count.
 // Contradictions: gpus = tp·cp·pp·dp; microbatch·dp divides global_batch; shard_ranks divide dp·cp;
 // duplicate_of of a row itself.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/plan/stack_sizes.h"
+#include "shared/held/stack_sizes.h"
 
 namespace polyphony::sim {
 namespace {

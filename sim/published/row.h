@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/published/csv.h"
+#include "sim/text/csv.h"
 
 namespace polyphony::sim {
 

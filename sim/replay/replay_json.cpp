@@ -1,7 +1,7 @@
 #include "sim/replay/replay_json.h"
 
-#include "sim/answers/answer_schema.h"
-#include "sim/answers/json_keys.h"
+#include "sim/answer_json/answer_schema.h"
+#include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
 namespace {

@@ -1,4 +1,4 @@
-// `polyphony replay --format json` and its schema (sim/answers/json_keys.h).
+// `polyphony replay --format json` and its schema (sim/text/json_keys.h).
 #pragma once
 
 #include <nlohmann/json.hpp>

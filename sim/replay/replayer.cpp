@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "shared/program/memory.h"
+#include "shared/graph/memory.h"
 #include "shared/scenario/typical_batch.h"
 #include "sim/runner/simulate.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "shared/cost/cost.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "sim/runner/platform.h"
 
 namespace polyphony::sim {

@@ -19,7 +19,7 @@
 
 #include "shared/cost/cost.h"
 #include "shared/error.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "shared/program/timeline.h"
 
 namespace polyphony::sim {

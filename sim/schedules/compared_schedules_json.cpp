@@ -1,6 +1,6 @@
-#include "sim/answers/answer_schema.h"
-#include "sim/answers/json_keys.h"
+#include "sim/answer_json/answer_schema.h"
 #include "sim/schedules/compared_schedules.h"
+#include "sim/text/json_keys.h"
 
 namespace polyphony::sim {
 namespace {

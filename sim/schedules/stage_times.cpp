@@ -5,7 +5,7 @@
 #include <set>
 
 #include "shared/text/quantity_text.h"
-#include "sim/published/csv.h"
+#include "sim/text/csv.h"
 
 namespace polyphony::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/answers/comparison.h"
+#include "sim/step_answers/comparison.h"
 
 namespace polyphony::sim {
 

@@ -1,9 +1,9 @@
 // Intervals and probabilities held against what happened, as tables of `polyphony validate`.
 #pragma once
 
-#include "sim/published/coverage.h"
-#include "sim/published/reliability.h"
-#include "sim/published/smallest.h"
+#include "sim/judged/coverage.h"
+#include "sim/judged/reliability.h"
+#include "sim/judged/smallest.h"
 
 namespace polyphony::sim {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/answers/joint_answer.h"
-#include "sim/answers/plan_answer.h"
-#include "sim/answers/segments_answer.h"
+#include "sim/plan_answers/joint_answer.h"
+#include "sim/plan_answers/plan_answer.h"
+#include "sim/plan_answers/segments_answer.h"
 
 namespace polyphony::sim {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "shared/text/json_form.h"
-#include "sim/answers/answers_json.h"
+#include "sim/answer_json/answers_json.h"
 
 namespace polyphony::sim {
 namespace {

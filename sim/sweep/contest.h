@@ -6,7 +6,7 @@
 //                   (shared/search/least_recompute.h). Where it ends before all that wait are beaten, the best
 //                   known may be missed by the gap, which is said.
 //   split_misfits   what is too large split by time, tried with the split that fits
-//                   (shared/screen/balanced_plan.h), as long as its bound promises more than the best
+//                   (shared/split/balanced_plan.h), as long as its bound promises more than the best
 //   climb           from a candidate to the best of its neighbours (shared/search/neighbours.h) as
 //                   long as there is a better one: what a space left to be varied, and stages'
 //                   blocks.

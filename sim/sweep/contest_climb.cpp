@@ -1,8 +1,8 @@
 // Of a contest: its climbs.
 #include <set>
 
-#include "shared/screen/balanced_plan.h"
 #include "shared/search/neighbours.h"
+#include "shared/split/balanced_plan.h"
 #include "sim/sweep/contest.h"
 
 namespace polyphony::sim {

@@ -1,5 +1,5 @@
-#include "shared/screen/balanced_plan.h"
 #include "shared/search/least_recompute.h"
+#include "shared/split/balanced_plan.h"
 #include "sim/sweep/contest.h"
 
 namespace polyphony::sim {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 
 namespace polyphony::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/fnv.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "shared/text/figure_text.h"
 #include "sim/sweep/layout_numbers.h"
 

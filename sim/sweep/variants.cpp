@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "shared/scenario/validate.h"
 #include "shared/search/space.h"
+#include "shared/validate/validate.h"
 
 namespace polyphony::sim {
 namespace {

@@ -1,10 +1,10 @@
 // Readers of what is decided about steps, as in tests/fuzz/fuzz_test.cpp: plans, turns of a person's own.
-#include "shared/plan/step_record.h"
 #include "shared/program/data_set.h"
-#include "shared/scenario/scenario_profile.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/scenario_io/scenario_profile.h"
 #include "shared/schedule/turn_text.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/step/step_record.h"
 #include "sim/schedules/module_turns.h"
 #include "sim/schedules/stage_times.h"
 #include "tests/fuzz/fuzz.h"

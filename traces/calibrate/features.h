@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "shared/cost/cost_model.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "traces/calibrate/fit.h"
 
 namespace polyphony::traces {

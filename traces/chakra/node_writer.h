@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "shared/error.h"
-#include "shared/layers/work_size.h"
 #include "shared/units.h"
+#include "shared/work/work_size.h"
 #include "traces/chakra/wire.h"
 
 namespace polyphony::traces {

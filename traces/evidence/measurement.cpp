@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "shared/error.h"
-#include "shared/plan/lower.h"
-#include "shared/plan/step_plan.h"
-#include "shared/plan/step_record.h"
+#include "shared/lower/lower.h"
+#include "shared/step/step_plan.h"
+#include "shared/step/step_record.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::traces {

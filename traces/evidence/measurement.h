@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "shared/hardware/pace.h"
-#include "shared/plan/step_plan.h"
 #include "shared/program/program.h"
 #include "shared/program/timeline.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/step/step_plan.h"
 #include "traces/format/op_journal.h"
 
 namespace polyphony::traces {

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "shared/data/batch_json.h"
 #include "shared/files/run_paths.h"
 #include "shared/hardware/hardware_json.h"
-#include "shared/plan/step_record.h"
-#include "shared/scenario/batch_json.h"
+#include "shared/step/step_record.h"
 
 namespace polyphony::traces {
 namespace {

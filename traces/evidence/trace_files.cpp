@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "shared/data/batch_json.h"
 #include "shared/error.h"
 #include "shared/plan/plan.h"
-#include "shared/scenario/batch_json.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "traces/format/chrome_json.h"
 
 namespace polyphony::traces {

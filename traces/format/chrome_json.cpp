@@ -7,7 +7,7 @@
 #include <set>
 
 #include "shared/error.h"
-#include "shared/program/memory_curves.h"
+#include "shared/graph/memory_curves.h"
 #include "traces/format/op_args.h"
 
 namespace polyphony::traces {

@@ -3,7 +3,7 @@
 //   A process per rank (pid = rank + 1), a thread per stream (tid = ranks + 1 + stream: unique in
 //   the world, never a pid), one "X" event per op, named as op_args.h
 //   says, a flow ("s" to "f") per message, a counter ("C") of the rank's memory, and of the host's where something goes there
-//   (shared/program/memory_curves.h: the Program's sizes at the Timeline's times); in a file of one rank its step as torch.profiler marks it; in a measured file of one rank also its wait for the step's data ("X" without an op, on
+//   (shared/graph/memory_curves.h: the Program's sizes at the Timeline's times); in a file of one rank its step as torch.profiler marks it; in a measured file of one rank also its wait for the step's data ("X" without an op, on
 //   the track after all streams' of the world). Times are whole nanoseconds, written in microseconds, so that ops of one stream never
 //   overlap by rounding; what is read back is therefore within half a nanosecond of what was
 //   written. A file of one rank carries "rank": N with the blank that HolisticTraceAnalysis looks

@@ -2,7 +2,7 @@
 //   {"step": 3, "loss": 2.1, "gradient_norm": 0.8, "skipped": false, "learning_rate": 1e-3,
 //    "seconds": 0.12, "samples_per_second": 530, "check": "9f…"}     the step that began as the 4th
 //   {"step": 50, "accuracy": 0.71, "held_out": 512, "check": "9f…"}   after 50 steps
-// Of runs that plan while they train (exec/runner/live_plans.h) a step has "late_plan" and "waited", too.
+// Of runs that plan while they train (exec/planning/live_plans.h) a step has "late_plan" and "waited", too.
 // JSON has no NaN: such losses and norms are null. "check", the last key, is the FNV-1a of the line
 // without it.
 #pragma once

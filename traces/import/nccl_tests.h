@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "shared/layers/work_size.h"
 #include "shared/units.h"
+#include "shared/work/work_size.h"
 
 namespace polyphony::traces {
 

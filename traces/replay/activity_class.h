@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "shared/graph/compile.h"
 #include "shared/hardware/network.h"
-#include "shared/program/compile.h"
 
 namespace polyphony::traces {
 

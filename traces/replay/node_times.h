@@ -1,4 +1,4 @@
-// A measured step as durations of the activities of its Program's graph (shared/program/compile.h): what
+// A measured step as durations of the activities of its Program's graph (shared/graph/compile.h): what
 // estimate() and the simulator need to play the step again.
 //   ready  all that the activity follows has ended; for what follows nothing, when its op was recorded
 //   time   compute with collectives inside, collective: from the last member's ready to the last end
@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "shared/program/timeline.h"
 
 namespace polyphony::traces {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "shared/program/memory.h"
+#include "shared/graph/memory.h"
 #include "shared/text/quantity_text.h"
 #include "traces/report/svg.h"
 #include "traces/report/svg_canvas.h"

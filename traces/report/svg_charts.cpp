@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "shared/program/memory.h"
+#include "shared/graph/memory.h"
 #include "shared/text/quantity_text.h"
 #include "traces/report/svg.h"
 #include "traces/report/svg_frame.h"

@@ -11,10 +11,10 @@
 #include <string>
 
 #include "exec/checkpoint/checkpoint.h"
-#include "exec/runner/step_data.h"
+#include "exec/planning/step_data.h"
 #include "exec/transport/in_process.h"
-#include "shared/scenario/run_record_json.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/run_record_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/temp_folder.h"
 

@@ -10,8 +10,8 @@
 #include "exec/autograd/glu.h"
 #include "exec/cuda/adamw.h"
 #include "exec/cuda/cross_entropy.h"
+#include "exec/device/device.h"
 #include "exec/layers/expert_products.h"
-#include "exec/network/device.h"
 #include "exec/on_device.h"
 #include "tests/exec/cuda/operation.h"
 

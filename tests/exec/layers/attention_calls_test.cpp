@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <numeric>
 
-#include "shared/plan/tokens.h"
+#include "shared/step/tokens.h"
 #include "tests/exec/support/dense_mask.h"
 #include "tests/shared/support/random_masks.h"
 

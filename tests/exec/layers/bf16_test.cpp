@@ -11,7 +11,7 @@
 #include "exec/autograd/linear.h"
 #include "exec/parameters/held_parameters.h"
 #include "exec/transport/in_process.h"
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/tiny_model.h"
 #include "tests/exec/support/update_terms.h"

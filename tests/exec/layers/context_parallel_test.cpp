@@ -3,7 +3,7 @@
 
 #include "exec/layers/chunk.h"
 #include "exec/transport/in_process.h"
-#include "shared/layers/row_shares.h"
+#include "shared/work/row_shares.h"
 #include "tests/exec/reference/plain_model.h"
 #include "tests/exec/support/context_shares.h"
 #include "tests/exec/support/expected.h"

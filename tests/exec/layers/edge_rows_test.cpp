@@ -2,9 +2,9 @@
 
 #include "exec/layers/blocks.h"
 #include "exec/transport/in_process.h"
+#include "shared/chunk/expand.h"
 #include "shared/error.h"
-#include "shared/layers/expand.h"
-#include "shared/layers/row_shares.h"
+#include "shared/work/row_shares.h"
 #include "tests/exec/support/tiny_model.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "exec/transport/in_process.h"
-#include "shared/layers/expand.h"
-#include "shared/layers/row_shares.h"
+#include "shared/chunk/expand.h"
+#include "shared/work/row_shares.h"
 #include "tests/exec/reference/plain_model.h"
 #include "tests/exec/support/context_shares.h"
 #include "tests/exec/support/sparse_layer.h"

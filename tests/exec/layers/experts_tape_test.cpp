@@ -1,8 +1,8 @@
 // What a chunk with experts keeps, and how often it multiplies.
 #include <functional>
 
-#include "shared/layers/expand.h"
-#include "shared/layers/sizes.h"
+#include "shared/chunk/expand.h"
+#include "shared/chunk/sizes.h"
 #include "tests/exec/support/sparse_layer.h"
 
 #include <c10/core/Allocator.h>

@@ -4,8 +4,8 @@
 
 #include "exec/parameters/held_parameters.h"
 #include "exec/transport/in_process.h"
-#include "shared/layers/held_sizes.h"
-#include "shared/layers/lora.h"
+#include "shared/chunk/held_sizes.h"
+#include "shared/kernels/lora.h"
 #include "tests/exec/support/expected.h"
 #include "tests/exec/support/shards.h"
 #include "tests/exec/support/tiny_model.h"

@@ -6,7 +6,7 @@
 
 #include "exec/layers/chunk.h"
 #include "exec/transport/in_process.h"
-#include "shared/layers/sizes.h"
+#include "shared/chunk/sizes.h"
 #include "tests/exec/support/expected.h"
 #include "tests/exec/support/tiny_model.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "tests/exec/support/sparse_layer.h"
 #include "tests/exec/support/tiny_diffusion.h"
 #include "tests/exec/support/variants.h"

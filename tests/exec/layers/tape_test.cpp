@@ -1,4 +1,4 @@
-// What a chunk holds between its forward and its backward: tape_bytes() (shared/layers/sizes.h), its
+// What a chunk holds between its forward and its backward: tape_bytes() (shared/chunk/sizes.h), its
 // inputs, and the indices and tables of tests/exec/support/row_plans.h; and from its backward's input part to
 // the weight part: held_for_weights(). To the byte, for every kind of layer, what trains, what is recomputed,
 // number format and cut over ranks.
@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "exec/transport/in_process.h"
-#include "shared/layers/sizes.h"
+#include "shared/chunk/sizes.h"
 #include "tests/exec/layers/tape_setups.h"
 #include "tests/exec/support/context_shares.h"
 #include "tests/exec/support/counted_transport.h"

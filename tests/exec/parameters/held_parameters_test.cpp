@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "exec/transport/in_process.h"
-#include "shared/layers/held_sizes.h"
+#include "shared/chunk/held_sizes.h"
 #include "tests/exec/parameters/held_parameters.h"
 #include "tests/exec/support/update_terms.h"
 

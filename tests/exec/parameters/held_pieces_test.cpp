@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "exec/transport/in_process.h"
-#include "shared/layers/held_sizes.h"
+#include "shared/chunk/held_sizes.h"
 #include "tests/exec/parameters/held_parameters.h"
 #include "tests/exec/support/fused_adamw.h"
 #include "tests/exec/support/update_terms.h"

@@ -4,15 +4,15 @@
 #include <cmath>
 #include <map>
 
+#include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
-#include "exec/runner/step_data.h"
 #include "exec/transport/in_process.h"
 #include "shared/error.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/program/message_order.h"
+#include "tests/exec/device_double/queued_transport.h"
 #include "tests/exec/parity/parity_judge.h"
 #include "tests/exec/parity/parity_memory.h"
-#include "tests/exec/queued/queued_transport.h"
 #include "tests/exec/support/counted_transport.h"
 #include "tests/exec/support/tensor_ledger.h"
 

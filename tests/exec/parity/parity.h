@@ -18,7 +18,7 @@
 #include "exec/data/dataset.h"
 #include "exec/transport/communicator.h"
 #include "shared/scenario/scenario.h"
-#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/device_double/queued_device.h"
 
 namespace polyphony::exec::testing {
 
@@ -99,7 +99,7 @@ struct Outcome {
 // Collective over the layout's ranks; the outcome is rank 0's.
 Outcome run_case(Transport& transport, const Case& c, torch::Device device = torch::kCPU);
 Outcome run_in_process(const Case& c);
-// Each rank on a queued device of its own (tests/exec/queued/queued_device.h), whose exchanges are queued, too.
+// Each rank on a queued device of its own (tests/exec/device_double/queued_device.h), whose exchanges are queued, too.
 // What its memory holds is not compared.
 Outcome run_queued(const Case& c);
 

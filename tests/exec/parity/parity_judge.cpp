@@ -5,9 +5,9 @@
 #include <set>
 
 #include "shared/plan/plan.h"
-#include "shared/program/verify.h"
 #include "shared/program/work.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/verify/verify.h"
 #include "tests/exec/parity/parity_order.h"
 #include "tests/exec/support/shards.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/reference/reference.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "shared/program/expand_op.h"
 #include "tests/exec/support/row_plans.h"
 

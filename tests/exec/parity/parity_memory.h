@@ -1,4 +1,4 @@
-// Tensor memory of one rank over a step beside the Program's (shared/program/memory.h): the largest
+// Tensor memory of one rank over a step beside the Program's (shared/graph/memory.h): the largest
 // sum of what lives between ops.
 //   Measured: every block of tensor memory that the rank's threads ask for (tests/exec/
 //   tensor_ledger.h), from the start of the op that makes it to the end of the op that frees it.

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <set>
 
-#include "shared/layers/parameters.h"
-#include "shared/plan/lower.h"
-#include "shared/plan/planned_step.h"
+#include "shared/chunk/parameters.h"
+#include "shared/lower/lower.h"
+#include "shared/step/planned_step.h"
 #include "tests/exec/parity/parity.h"
 #include "tests/exec/parity/parity_order.h"
 #include "tests/exec/reference/reference.h"

@@ -5,9 +5,9 @@
 
 #include "exec/attention/head_groups.h"
 #include "exec/attention/ring_attention.h"
-#include "tests/exec/queued/device_world.h"
-#include "tests/exec/queued/late_rank.h"
-#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/device_double/device_world.h"
+#include "tests/exec/device_double/late_rank.h"
+#include "tests/exec/device_double/queued_device.h"
 #include "tests/exec/support/dense_mask.h"
 #include "tests/shared/support/random_masks.h"
 

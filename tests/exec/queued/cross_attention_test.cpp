@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "exec/attention/attention_kernel.h"
-#include "tests/exec/queued/attention_kernels.h"
-#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/device_double/attention_kernels.h"
+#include "tests/exec/device_double/queued_device.h"
 #include "tests/exec/support/dense_mask.h"
 
 #include <doctest/doctest.h>  // after LibTorch, which has a CHECK of its own

@@ -3,9 +3,9 @@
 
 #include "exec/attention/attention_kernel.h"
 #include "exec/attention/heads_attention.h"
-#include "exec/network/device.h"
-#include "tests/exec/queued/attention_kernels.h"
-#include "tests/exec/queued/queued_device.h"
+#include "exec/device/device.h"
+#include "tests/exec/device_double/attention_kernels.h"
+#include "tests/exec/device_double/queued_device.h"
 #include "tests/exec/support/dense_mask.h"
 #include "tests/shared/support/random_masks.h"
 

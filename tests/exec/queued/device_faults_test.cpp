@@ -6,9 +6,9 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/exec/queued/faulty_world.h"
-#include "tests/exec/queued/queued_backend.h"
-#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/device_double/faulty_world.h"
+#include "tests/exec/device_double/queued_backend.h"
+#include "tests/exec/device_double/queued_device.h"
 
 namespace polyphony::exec::testing {
 

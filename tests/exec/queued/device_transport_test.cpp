@@ -1,5 +1,5 @@
 // The transport of ranks with a GPU each, on queued devices and with a double of NCCL's groups.
-#include "exec/network/device_transport.h"
+#include "exec/device/device_transport.h"
 
 #include <doctest/doctest.h>
 
@@ -7,15 +7,15 @@
 #include <chrono>
 #include <thread>
 
-#include "exec/network/device.h"
+#include "exec/device/device.h"
 #include "exec/transport/forwarding.h"
 #include "exec/transport/in_process.h"
 #include "exec/transport/staged.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/program/message_order.h"
+#include "tests/exec/device_double/device_world.h"
+#include "tests/exec/device_double/slots.h"
 #include "tests/exec/parity/parity.h"
-#include "tests/exec/queued/device_world.h"
-#include "tests/exec/queued/slots.h"
 #include "tests/exec/transport/on_device.h"
 #include "tests/exec/transport/transport_behaviour.h"
 

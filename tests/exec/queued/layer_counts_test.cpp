@@ -1,5 +1,5 @@
 // What an op queues on a GPU, held against what expand() says of it: its products in number and FLOPs, and all of its
-// kernels and collectives in number as expand_own() has them (shared/layers/kernel_form.h). Its collectives' bytes are
+// kernels and collectives in number as expand_own() has them (shared/kernels/kernel_form.h). Its collectives' bytes are
 // compared wherever the parity set runs (RunnerOptions::check_collectives).
 //   A kernel is what LibTorch, a library or exec/cuda/ is called for once, whatever that launches inside: a product,
 //   attention of all sequences, a sum, a copy. Forms are those of GPUs: our kernels' bodies, flash attention.
@@ -9,15 +9,15 @@
 //   Of tensor-parallel ranks the first is compared: others may have rows to pad.
 #include <doctest/doctest.h>
 
+#include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
-#include "exec/runner/step_data.h"
-#include "shared/layers/kernel_form.h"
-#include "shared/plan/lower.h"
+#include "shared/kernels/kernel_form.h"
+#include "shared/lower/lower.h"
 #include "shared/program/expand_op.h"
 #include "tests/exec/cuda/operation.h"
+#include "tests/exec/device_double/attention_kernels.h"
+#include "tests/exec/device_double/device_world.h"
 #include "tests/exec/parity/parity_layouts.h"
-#include "tests/exec/queued/attention_kernels.h"
-#include "tests/exec/queued/device_world.h"
 
 namespace polyphony::exec::testing {
 
@@ -52,7 +52,7 @@ std::int64_t beside_layers(const Program& program, const Op& op, const Compute& 
 }
 
 // Rows with a label, of which each rank has another number: every gather and sum of them is made of messages and
-// reductions, beside a copy of the rank's own (exec/network/device_group.h).
+// reductions, beside a copy of the rank's own (exec/device/device_group.h).
 std::int64_t unequal_parts(const QueuedCounts& counts) {
   std::int64_t moved = 0;
   for (const char* name : {"messages", "reductions"})

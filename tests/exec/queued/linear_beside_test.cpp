@@ -1,7 +1,7 @@
 // On devices the collectives of a column-parallel layer's backward wait for others beside its products.
 #include "exec/transport/in_process.h"
-#include "tests/exec/queued/device_world.h"
-#include "tests/exec/queued/late_rank.h"  // with doctest, after LibTorch, which has a CHECK of its own
+#include "tests/exec/device_double/device_world.h"
+#include "tests/exec/device_double/late_rank.h"  // with doctest, after LibTorch, which has a CHECK of its own
 #include "tests/exec/support/linear_layer.h"
 
 namespace polyphony::exec::testing {

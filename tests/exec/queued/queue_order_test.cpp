@@ -9,7 +9,7 @@
 #include <set>
 
 #include "exec/runner/run_ahead.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "tests/exec/parity/parity.h"
 
 namespace polyphony::exec::testing {

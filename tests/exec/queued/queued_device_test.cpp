@@ -1,5 +1,5 @@
 // The double of a GPU is late, counts waits, and shows what is not ordered.
-#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/device_double/queued_device.h"
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "exec/transport/in_process.h"
+#include "tests/exec/device_double/queued_transport.h"
 #include "tests/exec/parity/parity.h"
-#include "tests/exec/queued/queued_transport.h"
 
 namespace polyphony::exec::testing {
 

@@ -6,11 +6,11 @@
 #include <future>
 #include <sstream>
 
+#include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
-#include "exec/runner/step_data.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
+#include "tests/exec/device_double/queued_transport.h"
 #include "tests/exec/parity/parity.h"
-#include "tests/exec/queued/queued_transport.h"
 #include "tests/exec/support/live_runs.h"
 
 namespace polyphony::exec::testing {

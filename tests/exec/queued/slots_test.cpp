@@ -11,10 +11,10 @@
 #include <mutex>
 #include <thread>
 
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
+#include "tests/exec/device_double/device_world.h"
+#include "tests/exec/device_double/slots.h"
 #include "tests/exec/parity/parity.h"
-#include "tests/exec/queued/device_world.h"
-#include "tests/exec/queued/slots.h"
 
 namespace polyphony::exec::testing {
 

@@ -5,16 +5,16 @@
 #include <iostream>
 #include <thread>
 
-#include "exec/network/announced_groups.h"
-#include "exec/network/device_calls.h"
-#include "exec/network/gloo.h"
-#include "exec/network/sockets.h"
+#include "exec/device/announced_groups.h"
+#include "exec/device/device_calls.h"
+#include "exec/gloo/gloo.h"
 #include "exec/system/process.h"
 #include "exec/transport/in_process.h"
+#include "exec/wire/sockets.h"
 #include "shared/error.h"
 #include "shared/program/group_rounds.h"
-#include "tests/exec/queued/device_world.h"
-#include "tests/exec/queued/queued_device.h"
+#include "tests/exec/device_double/device_world.h"
+#include "tests/exec/device_double/queued_device.h"
 
 namespace polyphony::exec::testing {
 

@@ -5,7 +5,7 @@
 
 #include "exec/data/latents.h"
 #include "exec/parameters/init.h"
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 #include "shared/program/work.h"
 #include "tests/exec/reference/reference_diffusion.h"
 #include "tests/exec/reference/reference_model.h"

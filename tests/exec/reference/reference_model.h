@@ -1,6 +1,6 @@
 // The forward pass of tests/exec/reference/reference.h: one sample through whole weights by name.
 //   The plainest operators: torch::linear, torch::conv1d, torch::softmax over a dense mask, head by
-//   head. Weights are named as in shared/layers/parameters.h; qkv rows are laid out per key/value
+//   head. Weights are named as in shared/chunk/parameters.h; qkv rows are laid out per key/value
 //   head.
 #pragma once
 

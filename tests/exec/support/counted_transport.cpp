@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/runner/agreed_names.h"
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "shared/program/expand_op.h"
 #include "tests/exec/support/tensor_ledger.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 #include "tests/exec/support/tiny_model.h"
 
 namespace polyphony::exec::testing {

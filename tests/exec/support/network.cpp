@@ -2,8 +2,8 @@
 
 #include "exec/data/positions.h"
 #include "shared/error.h"
-#include "shared/layers/row_shares.h"
-#include "shared/layers/rows.h"
+#include "shared/work/row_shares.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec::testing {
 

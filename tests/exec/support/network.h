@@ -10,7 +10,7 @@
 
 #include "exec/data/dataset.h"
 #include "exec/layers/chunk.h"
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 
 namespace polyphony::exec::testing {
 

@@ -6,8 +6,8 @@
 #include "exec/attention/context_attention.h"
 #include "exec/attention/head_exchange.h"
 #include "exec/layers/blocks.h"
-#include "shared/layers/row_shares.h"
-#include "shared/layers/rows.h"
+#include "shared/work/row_shares.h"
+#include "shared/work/rows.h"
 
 namespace polyphony::exec::testing {
 namespace {

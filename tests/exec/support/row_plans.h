@@ -1,5 +1,5 @@
 // Indices and tables by row that a chunk keeps from its forward to its backward. They are once per
-// chunk and work item, not per layer, and not in the Program's memory (shared/layers/sizes.h):
+// chunk and work item, not per layer, and not in the Program's memory (shared/chunk/sizes.h):
 // counted here from what the work item brings, by the functions that make them.
 //   blocks            rotary tables, rows of buckets and where padding is, orders of rows, masks of
 //                     a context group; with a balance term the sample of each row
@@ -13,7 +13,7 @@
 #pragma once
 
 #include "exec/work_input.h"
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
 
 namespace polyphony::exec::testing {
 

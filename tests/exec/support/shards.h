@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "exec/torch_pch.h"
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 
 namespace polyphony::exec::testing {
 

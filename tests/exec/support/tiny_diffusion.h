@@ -7,8 +7,8 @@
 
 #include "exec/data/latents.h"
 #include "exec/layers/chunk.h"
-#include "shared/layers/row_shares.h"
 #include "shared/program/program.h"
+#include "shared/work/row_shares.h"
 
 namespace polyphony::exec::testing {
 

@@ -1,4 +1,4 @@
-#include "exec/network/device.h"
+#include "exec/device/device.h"
 
 #include <torch/cuda.h>
 

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "exec/network/gloo.h"
-#include "exec/network/peer_links.h"
-#include "exec/network/sockets.h"
-#include "exec/network/store.h"
+#include "exec/gloo/gloo.h"
+#include "exec/wire/peer_links.h"
+#include "exec/wire/sockets.h"
+#include "exec/wire/store.h"
 #include "shared/error.h"
 
 namespace polyphony::exec {

@@ -15,9 +15,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "exec/network/device.h"
-#include "exec/network/sockets.h"
+#include "exec/device/device.h"
 #include "exec/system/process.h"
+#include "exec/wire/sockets.h"
 
 namespace polyphony::exec {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/network/gloo.h"
+#include "exec/gloo/gloo.h"
 #include "exec/transport/communicator.h"
 #include "shared/units.h"
 
@@ -16,7 +16,7 @@ using Role = std::function<void(Transport&)>;
 // At namespace scope: const bool known = add_role("name", function);
 bool add_role(const std::string& name, const Role& role, const GlooOptions& options = {});
 
-// On connect()'s transport (exec/network/device.h) for the device that the machine has, instead of Gloo's.
+// On connect()'s transport (exec/device/device.h) for the device that the machine has, instead of Gloo's.
 bool add_device_role(const std::string& name,
                      const std::function<void(Transport&, torch::Device)>& role);
 // Collectives over Gloo's messages even in small groups, as in large ones.

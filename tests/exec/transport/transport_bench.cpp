@@ -1,5 +1,5 @@
-// Not a test: the measurements behind the size limits in exec/transport/in_process.cpp, exec/network/peer_links.cpp
-// and exec/network/gloo.h. On an idle machine:
+// Not a test: the measurements behind the size limits in exec/transport/in_process.cpp, exec/wire/peer_links.cpp
+// and exec/gloo/gloo.h. On an idle machine:
 //   exec_test --test-case="transport bench" --no-skip
 // and for scripts/bench_executor: --test-case="small all-reduce bench"
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "exec/network/gloo_context.h"
+#include "exec/gloo/gloo_context.h"
 #include "exec/transport/in_process.h"
 #include "tests/exec/transport/rank_processes.h"
 #include "tests/exec/transport/transport_behaviour.h"

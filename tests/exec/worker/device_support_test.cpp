@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "exec/cuda/forms.h"
-#include "exec/network/device.h"
+#include "exec/device/device.h"
 
 namespace polyphony::exec {
 

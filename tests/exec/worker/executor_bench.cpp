@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <string_view>
 
+#include "exec/planning/step_data.h"
 #include "exec/runner/runner.h"
-#include "exec/runner/step_data.h"
 #include "exec/system/process.h"
 #include "exec/transport/in_process.h"
 #include "exec/worker/prepare.h"
-#include "shared/layers/expand.h"
-#include "shared/plan/lower.h"
+#include "shared/chunk/expand.h"
+#include "shared/lower/lower.h"
 #include "shared/program/expand_op.h"
 #include "tests/shared/support/mutate.h"
 

@@ -2,9 +2,9 @@
 // alike, nothing is left behind.
 #include <doctest/doctest.h>
 
-#include "exec/runner/plan_ring.h"
+#include "exec/planning/plan_ring.h"
 #include "shared/hardware/devices.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "tests/exec/support/live_runs.h"
 #include "traces/evidence/run_folder.h"
 

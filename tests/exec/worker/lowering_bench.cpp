@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "shared/plan/lower.h"
-#include "shared/plan/step_part.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/step/step_part.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony::exec::testing {

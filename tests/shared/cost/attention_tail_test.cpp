@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "shared/cost/attention_tail.h"
-#include "shared/plan/tokens.h"
+#include "shared/step/tokens.h"
 #include "tests/shared/support/random_masks.h"
 
 namespace polyphony {

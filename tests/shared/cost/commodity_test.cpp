@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "shared/cost/compute_time.h"
+#include "shared/graph/compile.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
-#include "shared/program/compile.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/round_machine.h"

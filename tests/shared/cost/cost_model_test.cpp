@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/program/expand_op.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/example_models.h"

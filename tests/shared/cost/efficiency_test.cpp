@@ -2,9 +2,9 @@
 // products, host launches, optimizer bytes, power.
 #include <doctest/doctest.h>
 
+#include "shared/chunk/held_sizes.h"
 #include "shared/cost/cost_model.h"
 #include "shared/hardware/devices.h"
-#include "shared/layers/held_sizes.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/round_machine.h"
 

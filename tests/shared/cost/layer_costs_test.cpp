@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/example_models.h"
 

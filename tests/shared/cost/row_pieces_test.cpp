@@ -1,13 +1,13 @@
 // Tensor-parallel products in pieces of rows (ModuleLayout::tp_pieces): which pieces, what they move and
 // compute, what they cost, what is refused.
-#include "shared/layers/row_pieces.h"
+#include "shared/work/row_pieces.h"
 
 #include <doctest/doctest.h>
 
 #include <array>
 
+#include "shared/chunk/expand.h"
 #include "shared/cost/cost_model.h"
-#include "shared/layers/expand.h"
 #include "shared/plan/plan.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/scenario_files.h"

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "tests/shared/support/scenario_files.h"
 
 using namespace polyphony;

@@ -7,7 +7,7 @@
 #include "shared/cost/degraded.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/network.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/hand_made.h"

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "shared/layers/expand.h"
-#include "shared/layers/sizes.h"
+#include "shared/chunk/expand.h"
+#include "shared/chunk/sizes.h"
 #include "shared/model/presets.h"
 #include "tests/shared/support/small_diffusion.h"
 

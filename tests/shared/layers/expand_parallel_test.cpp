@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "shared/layers/expand.h"
-#include "shared/layers/sizes.h"
+#include "shared/chunk/expand.h"
+#include "shared/chunk/sizes.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <functional>
 
-#include "shared/layers/expand.h"
-#include "shared/layers/parameters.h"
-#include "shared/layers/sizes.h"
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
+#include "shared/chunk/sizes.h"
 #include "shared/model/hf_config.h"
 #include "shared/model/presets.h"
-#include "shared/scenario/scenario_json.h"
-#include "shared/scenario/validate.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/validate/validate.h"
 #include "tests/shared/support/scenario_files.h"
 
 using namespace polyphony;

@@ -1,13 +1,13 @@
 // Stacks of unlike blocks: which block is what, and the parameters, kernels and tapes that follow.
 #include <doctest/doctest.h>
 
+#include "shared/chunk/expand.h"
+#include "shared/chunk/parameters.h"
+#include "shared/chunk/sizes.h"
 #include "shared/layers/block.h"
-#include "shared/layers/expand.h"
-#include "shared/layers/parameters.h"
-#include "shared/layers/rows.h"
-#include "shared/layers/sizes.h"
 #include "shared/model/presets.h"
 #include "shared/program/work.h"
+#include "shared/work/rows.h"
 
 namespace polyphony {
 namespace {

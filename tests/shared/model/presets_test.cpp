@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "shared/layers/parameters.h"
+#include "shared/chunk/parameters.h"
 #include "shared/plan/plan.h"
 
 using namespace polyphony;

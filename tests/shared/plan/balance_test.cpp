@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "shared/plan/assign.h"
 #include "shared/plan/plan.h"
 #include "shared/plan/stages.h"
+#include "shared/step/assign.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

@@ -5,9 +5,9 @@
 
 #include <map>
 
-#include "shared/layers/row_shares.h"
-#include "shared/plan/lower.h"
-#include "shared/program/verify.h"
+#include "shared/lower/lower.h"
+#include "shared/verify/verify.h"
+#include "shared/work/row_shares.h"
 #include "tests/shared/support/example_models.h"
 
 using namespace polyphony;

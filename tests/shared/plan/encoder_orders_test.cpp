@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <string>
 
-#include "shared/plan/lower.h"
-#include "shared/plan/step_plan.h"
-#include "shared/program/verify.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/schedule/turn_text.h"
+#include "shared/step/step_plan.h"
+#include "shared/verify/verify.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

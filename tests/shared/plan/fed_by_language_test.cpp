@@ -4,14 +4,14 @@
 #include <algorithm>
 
 #include "shared/cost/cost_model.h"
+#include "shared/graph/compile.h"
+#include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
-#include "shared/plan/step_plan.h"
-#include "shared/program/compile.h"
-#include "shared/program/memory.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
 #include "shared/screen/bound.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/step/step_plan.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {

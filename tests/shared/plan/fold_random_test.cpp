@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "shared/cost/cost_model.h"
+#include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
-#include "shared/program/memory.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/random_layout.h"
 #include "tests/shared/support/scenario_files.h"

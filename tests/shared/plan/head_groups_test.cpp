@@ -4,11 +4,11 @@
 
 #include "shared/cost/attention_tail.h"
 #include "shared/cost/cost_model.h"
+#include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
-#include "shared/program/memory.h"
-#include "shared/program/verify.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/verify/verify.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {

@@ -1,7 +1,7 @@
 // How much work items ask of modules: query-key pairs by mask, tokens and labels, by hand.
 #include <doctest/doctest.h>
 
-#include "shared/plan/assign.h"
+#include "shared/step/assign.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/small_diffusion.h"
 

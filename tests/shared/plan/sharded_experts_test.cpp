@@ -2,10 +2,10 @@
 // a rank's experts, so that only the rest is sharded and gathered.
 #include <doctest/doctest.h>
 
-#include "shared/plan/lower.h"
-#include "shared/program/compile.h"
-#include "shared/program/verify.h"
+#include "shared/graph/compile.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/verify/verify.h"
 #include "tests/shared/support/example_models.h"
 
 namespace polyphony {

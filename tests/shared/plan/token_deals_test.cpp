@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "shared/plan/assign.h"
+#include "shared/step/assign.h"
 #include "tests/shared/support/example_models.h"
 #include "tests/shared/support/random_masks.h"
 

@@ -4,15 +4,15 @@
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
-#include "shared/plan/lower.h"
+#include "shared/graph/compile.h"
+#include "shared/lower/lower.h"
 #include "shared/planner/placed_orders.h"
 #include "shared/planner/timetable.h"
-#include "shared/program/compile.h"
-#include "shared/program/verify.h"
-#include "shared/scenario/scenario_json.h"
-#include "shared/scenario/scenario_profile.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/scenario_io/scenario_profile.h"
 #include "shared/schedule/schedule.h"
+#include "shared/verify/verify.h"
 #include "tests/shared/support/random_step_costs.h"
 #include "tests/shared/support/scenario_files.h"
 

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <functional>
 
-#include "shared/layers/expand.h"
+#include "shared/chunk/expand.h"
+#include "shared/data/batch_json.h"
+#include "shared/data/distribution_text.h"
 #include "shared/program/data_set.h"
 #include "shared/program/sample_mask.h"
-#include "shared/scenario/batch_json.h"
-#include "shared/scenario/distribution_text.h"
-#include "shared/scenario/scenario_parts.h"
-#include "shared/scenario/validate.h"
+#include "shared/scenario_io/scenario_parts.h"
+#include "shared/validate/validate.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/small_diffusion.h"
 

@@ -3,10 +3,11 @@
 
 #include <cstdlib>
 
-#include "shared/scenario/distribution_text.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/data/distribution_text.h"
+#include "shared/scenario/image_tokens.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/scenario/validate.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/validate/validate.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {

@@ -4,7 +4,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
 #include "shared/plan/plan.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "shared/text/quantity_text.h"
 #include "tests/shared/support/scenario_files.h"
 

@@ -1,4 +1,4 @@
-#include "shared/scenario/overrides_json.h"
+#include "shared/scenario_io/overrides_json.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "shared/scenario/run_record_json.h"
+#include "shared/scenario_io/run_record_json.h"
 
 #include <doctest/doctest.h>
 

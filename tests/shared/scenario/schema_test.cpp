@@ -1,11 +1,11 @@
-#include "shared/scenario/schema_json.h"
+#include "shared/form/schema_json.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "shared/scenario/scenario_form.h"
+#include "shared/form/scenario_form.h"
 #include "tests/shared/support/scenario_files.h"
 #include "tests/shared/support/schema_validator.h"
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "shared/plan/plan.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "tests/shared/support/scenario_files.h"
 
 using namespace polyphony;

@@ -5,7 +5,7 @@
 
 #include "shared/plan/plan.h"
 #include "shared/program/data_set.h"
-#include "shared/scenario/validate.h"
+#include "shared/validate/validate.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "shared/plan/plan.h"
-#include "shared/scenario/scenario_json.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "shared/search/shortlist.h"
 #include "shared/search/space.h"
 #include "tests/shared/support/example_models.h"

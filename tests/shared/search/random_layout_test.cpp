@@ -7,7 +7,7 @@
 #include <string>
 
 #include "shared/plan/plan.h"
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 #include "shared/search/neighbours.h"
 #include "shared/search/random_layout.h"
 #include "tests/shared/support/example_models.h"

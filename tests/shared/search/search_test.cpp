@@ -1,7 +1,7 @@
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
 #include "shared/screen/bound.h"
 #include "shared/search/space.h"
+#include "shared/split/balanced_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -10,10 +10,10 @@
 #include <optional>
 #include <set>
 
+#include "shared/chunk/parameters.h"
 #include "shared/cost/cost_model.h"
-#include "shared/layers/parameters.h"
-#include "shared/plan/lower.h"
-#include "shared/program/memory.h"
+#include "shared/graph/memory.h"
+#include "shared/lower/lower.h"
 #include "shared/random.h"
 #include "tests/shared/support/example_models.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "shared/cost/cost.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "shared/program/program.h"
 
 namespace polyphony::hand_made {

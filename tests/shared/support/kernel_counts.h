@@ -6,7 +6,7 @@
 
 #include <ostream>
 
-#include "shared/layers/kernel_form.h"
+#include "shared/kernels/kernel_form.h"
 
 namespace polyphony::test {
 

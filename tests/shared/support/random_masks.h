@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <random>
 
-#include "shared/layers/token_mask.h"
+#include "shared/work/token_mask.h"
 
 namespace polyphony::test {
 

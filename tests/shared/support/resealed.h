@@ -1,5 +1,5 @@
 // Bytes of a step plan with one to three of them changed and their checksum made again
-// (shared/plan/step_part.h): what a checksum would stop gets to the reader behind it.
+// (shared/step/step_part.h): what a checksum would stop gets to the reader behind it.
 #pragma once
 
 #include <cstdint>

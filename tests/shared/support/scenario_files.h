@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 
 namespace polyphony::test {
 

@@ -8,7 +8,7 @@
 #include "shared/chance/belief.h"
 #include "shared/hardware/devices.h"
 #include "shared/hardware/hardware_json.h"
-#include "shared/scenario/scenario_profile.h"
+#include "shared/scenario_io/scenario_profile.h"
 #include "shared/statistics.h"
 #include "sim/evidence/evidence_json.h"
 #include "sim/evidence/quick_step.h"

@@ -3,9 +3,9 @@
 
 #include "shared/cost/model_flops.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "sim/prediction/figures.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/scenario_files.h"

@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "shared/hardware/devices.h"
-#include "shared/scenario/scenario_profile.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/scenario_io/scenario_profile.h"
 #include "shared/screen/bound.h"
 #include "shared/search/random_layout.h"
 #include "sim/prediction/need.h"
@@ -94,7 +94,7 @@ TEST_CASE("the screen agrees with the Program, whatever the layout") {
         continue;
       }
       const Bytes most = peak(*prediction);
-      // Else the Program's stages are split otherwise, so that they fit (shared/screen/balanced_plan.h).
+      // Else the Program's stages are split otherwise, so that they fit (shared/split/balanced_plan.h).
       const bool fits = bound.footprint.memory <= scenario.cluster.device.memory;
       if (fits) CHECK(bound.footprint.memory <= most);
       CHECK(bound.step <= prediction->estimate.step());

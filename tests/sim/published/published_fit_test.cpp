@@ -5,7 +5,7 @@
 #include <string>
 
 #include "sim/console/console.h"
-#include "sim/published/summary.h"
+#include "sim/judged/summary.h"
 
 namespace polyphony::sim {
 namespace {

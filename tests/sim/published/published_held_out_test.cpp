@@ -7,8 +7,8 @@
 #include "shared/hardware/devices.h"
 #include "shared/hardware/shipped_certainty.h"
 #include "sim/console/console.h"
-#include "sim/published/held_out.h"
-#include "sim/published/summary.h"
+#include "sim/judged/held_out.h"
+#include "sim/judged/summary.h"
 
 namespace polyphony::sim {
 namespace {

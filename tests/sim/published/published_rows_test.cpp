@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "sim/judged/summary.h"
 #include "sim/published/case_parts.h"
-#include "sim/published/summary.h"
 
 namespace polyphony::sim {
 namespace {

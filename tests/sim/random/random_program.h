@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "shared/cost/cost.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "shared/program/program.h"
 
 namespace polyphony::tests {

@@ -9,7 +9,7 @@
 #include "shared/chance/jitter.h"
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
 #include "sim/replay/replay_json.h"
 #include "sim/shown/replay_text.h"
 #include "tests/shared/support/scenario_files.h"

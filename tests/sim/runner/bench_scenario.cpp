@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "shared/scenario/scenario_json.h"
+#include "shared/scenario_io/scenario_json.h"
 
 namespace polyphony::tests {
 namespace {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "shared/cost/cost.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 #include "shared/program/timeline.h"
 
 namespace polyphony::tests {

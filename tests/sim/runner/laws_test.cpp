@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "shared/cost/cost.h"
-#include "shared/program/verify.h"
+#include "shared/verify/verify.h"
 #include "sim/runner/simulate.h"
 #include "tests/sim/random/dice.h"
 #include "tests/sim/random/random_program.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "shared/cost/cost.h"
-#include "shared/program/compile.h"
+#include "shared/graph/compile.h"
 
 namespace polyphony::tests {
 

@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "shared/cost/cost_model.h"
-#include "shared/plan/lower.h"
-#include "shared/program/verify.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/screen/bound.h"
+#include "shared/verify/verify.h"
 #include "sim/runner/simulate.h"
 #include "tests/shared/support/example_models.h"
 

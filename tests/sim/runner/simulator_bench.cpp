@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "shared/cost/cost_model.h"
+#include "shared/graph/memory.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
-#include "shared/program/memory.h"
+#include "shared/lower/lower.h"
 #include "shared/program/stage_name.h"
-#include "shared/program/verify.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/verify/verify.h"
 #include "sim/runner/allocator.h"
 #include "sim/runner/simulate.h"
 #include "tests/sim/runner/bench_scenario.h"

@@ -13,7 +13,7 @@
 #include "shared/hardware/devices.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/search/space.h"
-#include "sim/answers/answers_json.h"
+#include "sim/answer_json/answers_json.h"
 #include "sim/runner/worker_pool.h"
 #include "sim/sweep/sweep.h"
 #include "tests/shared/support/scenario_files.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "shared/hardware/devices.h"
-#include "sim/answers/answers_json.h"
+#include "sim/answer_json/answers_json.h"
 #include "tests/shared/support/scenario_files.h"
 
 namespace polyphony::tests {

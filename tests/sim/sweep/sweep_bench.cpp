@@ -17,7 +17,7 @@
 #include "shared/search/neighbours.h"
 #include "shared/search/random_layout.h"
 #include "shared/search/space.h"
-#include "sim/commands/command.h"
+#include "sim/cli/command.h"
 #include "sim/prediction/need.h"
 #include "sim/runner/worker_pool.h"
 #include "sim/sweep/layout_numbers.h"

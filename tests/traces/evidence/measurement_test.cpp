@@ -5,13 +5,13 @@
 
 #include <map>
 
+#include "shared/data/batch_json.h"
 #include "shared/hardware/devices.h"
-#include "shared/plan/lower.h"
-#include "shared/plan/step_part.h"
-#include "shared/plan/step_plan.h"
-#include "shared/scenario/batch_json.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/screen/balanced_plan.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/step/step_part.h"
+#include "shared/step/step_plan.h"
 #include "tests/shared/support/scenario_files.h"
 #include "traces/calibrate/calibrate.h"
 #include "traces/evidence/run_folder.h"

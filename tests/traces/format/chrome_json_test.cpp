@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "shared/program/memory.h"
+#include "shared/graph/memory.h"
 #include "tests/traces/format/played_pipeline.h"
 
 using namespace polyphony;

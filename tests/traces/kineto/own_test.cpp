@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "shared/error.h"
-#include "shared/plan/lower.h"
+#include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
 #include "tests/shared/support/hand_made.h"
 #include "tests/shared/support/scenario_files.h"

@@ -1,0 +1,127 @@
+#include "exec/device/device_family.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "shared/program/group_rounds.h"
+
+namespace polyphony::exec {
+
+namespace {
+
+// Until all are ready.
+void await(const std::vector<DeviceFamily*>& families) {
+  constexpr std::chrono::milliseconds kLook{1};
+  std::vector<DeviceFamily*> left = families;
+  for (;;) {
+    std::erase_if(left, [](DeviceFamily* family) { return family->ready(); });
+    if (left.empty()) return;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+int index_in(const NamedGroup& group, Rank self) {
+  const auto found = std::find(group.members.begin(), group.members.end(), self);
+  return found == group.members.end() ? -1 : static_cast<int>(found - group.members.begin());
+}
+
+DevicePart part_of(const NamedGroup& group, Rank self, int color) {
+  return {color, group.name, index_in(group, self), static_cast<int>(group.members.size()),
+          group.members};
+}
+
+// NCCL connects pairs at their first call, where the host waits for the other end (src/group.cc of NCCL 2.28): so that
+// is part of making a group, and comes when no more is made, for kernels that wait for peers can hold up what NCCL does
+// on a device to make one (NVIDIA/nccl#581). One element to each other member, or from the first to the second alone; on
+// the current stream, where the kernels of all groups come in one order on all ranks.
+void first_call(DeviceBackend& backend, torch::Device device, bool one_way) {
+  const int size = backend->getSize(), self = backend->getRank();
+  std::vector<std::int64_t> sent(static_cast<std::size_t>(size), 1), received = sent;
+  if (one_way) {
+    sent = self == 0 ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0, 0};
+    received = self == 0 ? std::vector<std::int64_t>{0, 0} : std::vector<std::int64_t>{1, 0};
+  }
+  const auto zeros = [&](const std::vector<std::int64_t>& counts) {
+    return torch::zeros({std::accumulate(counts.begin(), counts.end(), std::int64_t{0})}, device);
+  };
+  torch::Tensor send = zeros(sent), receive = zeros(received);
+  c10d::AllToAllOptions options;
+  options.asyncOp = false;
+  if (const auto work = backend->alltoall_base(receive, send, received, sent, options))
+    work->wait();
+}
+
+void first_calls(const DeviceMaking& making, std::vector<MadeGroup>& groups, bool one_way) {
+  if (groups.empty()) return;
+  making.guarded("the first calls of " + std::to_string(groups.size()) + " groups, " +
+                     groups.front().name + " the first",
+                 [&] {
+                   making.together([&] {
+                     for (MadeGroup& group : groups)
+                       first_call(group.backend, making.device, one_way);
+                   });
+                 });
+}
+
+}  // namespace
+
+std::vector<MadeGroup> split_in_rounds(const DeviceMaking& making, DeviceFamily& world, Rank self,
+                                       const std::vector<NamedGroup>& all) {
+  making.guarded("joining the other ranks' GPUs", [&] { await({&world}); });
+  std::vector<std::vector<Rank>> members;
+  for (const NamedGroup& group : all) members.push_back(group.members);
+  const std::vector<std::uint32_t> round_of = group_rounds(members);
+  std::vector<std::vector<std::size_t>> rounds;
+  for (std::size_t g = 0; g < all.size(); ++g) {
+    if (round_of[g] >= rounds.size()) rounds.resize(round_of[g] + std::size_t{1});
+    rounds[round_of[g]].push_back(g);
+  }
+  std::vector<MadeGroup> made;
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    DevicePart mine;
+    for (std::size_t color = 0; color < rounds[round].size(); ++color)
+      if (const NamedGroup& group = all[rounds[round][color]]; index_in(group, self) >= 0)
+        mine = part_of(group, self, static_cast<int>(color));
+    const std::string what = "round " + std::to_string(round + 1) + " of " +
+                             std::to_string(rounds.size()) + " of making groups";
+    making.guarded(mine.color < 0 ? what : "joining group " + mine.name + ", in " + what, [&] {
+      world.split(mine);
+      await({&world});
+      if (mine.color >= 0) made.push_back({mine.name, world.part()});
+    });
+  }
+  first_calls(making, made, false);
+  return made;
+}
+
+std::vector<MadeGroup> make_apart(const DeviceMaking& making, Rank self,
+                                  const std::vector<NamedGroup>& groups, bool one_way) {
+  const std::string where = groups.size() == 1
+                                ? "joining " + groups.front().name
+                                : "joining " + std::to_string(groups.size()) + " groups, " +
+                                      groups.front().name + " the first";
+  std::vector<MadeGroup> made;
+  making.guarded(where, [&] {
+    std::vector<FamilyPointer> families;
+    std::vector<DeviceFamily*> waited;
+    for (const NamedGroup& group : groups) {
+      families.push_back(making.begin(group.name, group.members, index_in(group, self)));
+      waited.push_back(families.back().get());
+    }
+    await(waited);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      DevicePart part = part_of(groups[g], self, 0);
+      if (one_way) part.members.clear();
+      families[g]->split(part);
+    }
+    await(waited);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      made.push_back({groups[g].name, families[g]->part()});
+  });
+  first_calls(making, made, one_way);
+  return made;
+}
+
+}  // namespace polyphony::exec

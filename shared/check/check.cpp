@@ -1,0 +1,98 @@
+// check_layout and check_runnable; the rules by subject: check_model.cpp, check_grid.cpp,
+// check_placement.cpp, check_work.cpp.
+#include <algorithm>
+
+#include "shared/check/checks.h"
+
+namespace polyphony {
+
+using checks::refuse;
+using checks::Verdict;
+
+std::string checks::nearest_divisors(std::int64_t value, std::int64_t asked) {
+  std::int64_t below = 1, above = 0;
+  for (std::int64_t d = 1; d <= value; ++d) {
+    if (value % d != 0) continue;
+    if (d <= asked) below = d;
+    if (d > asked && above == 0) above = d;
+  }
+  return std::to_string(below) + (above ? " or " + std::to_string(above) : "");
+}
+
+namespace {
+
+Verdict check_offload(const Scenario& scenario, const Layout& layout) {
+  const Model& model = scenario.model;
+  bool moves = false;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (!layout.modules[m].offload_activations) continue;
+    moves = true;
+    const bool own = layout.placement != Placement::homogeneous &&
+                     model.modules[m].kind != ModuleKind::projector;
+    if (own && !needs_backward(model, ModuleId(m)))
+      return refuse(model.modules[m].name +
+                    ": offload_activations, but it has no backward to keep any for; leave it out");
+  }
+  for (const Turns& turns : layout.turns)
+    for (const Turn& turn : turns) moves = moves || turn.recipe == Recipe::offload;
+  if (!moves || scenario.cluster.host_link.rate.value > 0 || scenario.cluster.free_links) return {};
+  return refuse(
+      "offload_activations: the cluster does not say how fast an accelerator reaches its host's "
+      "memory; give it \"host_link\", such as \"63GBps\"");
+}
+
+}  // namespace
+
+std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& layout) {
+  const Model& model = scenario.model;
+  if (layout.modules.size() != model.modules.size())
+    return refuse("the layout names " + std::to_string(layout.modules.size()) +
+                  " modules, the model has " + std::to_string(model.modules.size()));
+  if (Verdict verdict = checks::check_model(model)) return verdict;
+  int chain_blocks = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    if (Verdict verdict = checks::check_grid(module, layout.modules[m])) return verdict;
+    chain_blocks += module.layers;
+    if (layout.placement == Placement::homogeneous || module.kind == ModuleKind::projector)
+      continue;
+    if (Verdict verdict = checks::check_language_alone(module, layout.modules[m])) return verdict;
+    if (Verdict verdict = checks::check_blocks(module.name, module.layers, layout.modules[m]))
+      return verdict;
+  }
+  if (layout.placement == Placement::homogeneous)
+    if (Verdict verdict =
+            checks::check_blocks("the chain of modules", chain_blocks, layout.modules.back()))
+      return verdict;
+  if (Verdict verdict = checks::check_placement(model, layout, scenario.cluster.ranks()))
+    return verdict;
+  if (Verdict verdict = checks::check_work(scenario, layout)) return verdict;
+  if (Verdict verdict = check_offload(scenario, layout)) return verdict;
+  return checks::check_own_turns(scenario, layout);
+}
+
+std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {
+  const NumberFormat precision = scenario.training.precision;
+  if (precision != NumberFormat::fp32 && precision != NumberFormat::fp64 &&
+      precision != NumberFormat::bf16)
+    return refuse(std::string("precision ") + name(precision) +
+                  " is simulation only; the executor runs fp64, fp32 and bf16");
+  for (const Module& module : scenario.model.modules)
+    if (module.abstract.is)
+      return refuse(module.name +
+                    " is known by its layer_times alone: simulation only; the executor needs its "
+                    "dimensions (a preset, or hidden, heads, …)");
+  return {};
+}
+
+const Layout& require_layout(const Scenario& scenario) {
+  if (!scenario.layout)
+    throw InputError(scenario.file, "/layout", "is missing",
+                     "`polyphony sweep --save DIR` writes scenarios with the best layouts");
+  if (const auto no = check_layout(scenario, *scenario.layout))
+    throw InputError(scenario.file, "/layout", no->reason,
+                     "`polyphony sweep` lists the legal layouts");
+  return *scenario.layout;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,136 @@
+#include "shared/data/data.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "shared/data/distribution_text.h"
+#include "shared/error.h"
+#include "shared/random.h"
+
+namespace polyphony {
+namespace {
+
+std::int32_t draw(const Distribution& distribution, std::uint64_t seed, std::uint64_t index) {
+  double value = distribution.a;
+  switch (distribution.kind) {
+    case Distribution::Kind::constant:
+      break;
+    case Distribution::Kind::uniform:
+      value = std::floor(distribution.a +
+                         random_uniform(seed, index) * (distribution.b - distribution.a + 1));
+      break;
+    case Distribution::Kind::lognormal:
+      value = std::round(std::exp(distribution.a + distribution.b * random_normal(seed, index)));
+      break;
+  }
+  return static_cast<std::int32_t>(std::clamp(value, static_cast<double>(distribution.low),
+                                              static_cast<double>(distribution.high)));
+}
+
+// Of an image of `side` pixels each way.
+std::int32_t patches_at(std::int32_t side, const ImageGrid& grid) {
+  const double cell = static_cast<double>(grid.patch) * grid.merge;
+  const auto most = std::llround(std::sqrt(static_cast<double>(grid.patches))) / grid.merge;
+  const auto patches =
+      std::clamp<std::int64_t>(std::llround(side / cell), 1, std::max(1LL, most)) * grid.merge;
+  return static_cast<std::int32_t>(patches * patches);
+}
+
+bool are_full(const Distribution& sides) { return sides == Distribution{}; }
+
+// Position `index` of a random permutation of [0, size): a four-round Feistel network over the next
+// power of four, walked until it falls inside. No table, any position in constant expected time.
+// Source: Black and Rogaway, CT-RSA 2002 (cycle walking).
+std::uint64_t permuted(std::uint64_t index, std::uint64_t size, std::uint64_t key) {
+  int half_bits = 1;
+  while ((std::uint64_t{1} << (2 * half_bits)) < size) ++half_bits;
+  const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+  do {
+    std::uint64_t left = index >> half_bits, right = index & mask;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+      const std::uint64_t next = left ^ (random_bits(key + round, right) & mask);
+      left = right;
+      right = next;
+    }
+    index = (left << half_bits) | right;
+  } while (index >= size);
+  return index;
+}
+
+}  // namespace
+
+bool constant_sizes(const Data& data) {
+  const auto* source = std::get_if<SyntheticData>(&data.source);
+  if (source == nullptr) return false;
+  for (const Distribution* each : {&source->images, &source->text_tokens, &source->latents,
+                                   &source->clips, &source->image_sides})
+    if (each->kind != Distribution::Kind::constant) return false;
+  return true;
+}
+
+BatchTotals totals_of(const Batch& batch) {
+  BatchTotals totals;
+  totals.samples = static_cast<std::int64_t>(batch.samples.size());
+  for (const Sample& sample : batch.samples)
+    for (const Item& item : sample.items) {
+      totals.loss_tokens += item.loss_tokens;
+      if (item.modality == Modality::latent) totals.latent_tokens += item.tokens;
+    }
+  return totals;
+}
+
+std::int32_t most_patches(const Distribution& sides, const ImageGrid& grid) {
+  if (are_full(sides)) return grid.patches;
+  return patches_at(static_cast<std::int32_t>(largest(sides)), grid);
+}
+
+Batch draw_batch(const SyntheticData& data, int global_batch, const ImageGrid& grid,
+                 std::uint64_t seed, std::uint64_t step) {
+  constexpr std::uint64_t kSpacing = 1 << 12;  // a sample's most images (validate.cpp)
+  Batch batch;
+  batch.samples.reserve(static_cast<std::size_t>(global_batch));
+  for (int i = 0; i < global_batch; ++i) {
+    const std::uint64_t draw_number =
+        step * static_cast<std::uint64_t>(global_batch) + static_cast<std::uint64_t>(i);
+    Sample sample;
+    sample.id = static_cast<std::uint32_t>(draw_number);
+    const std::int32_t images = draw(data.images, mix64(seed) + 1, draw_number);
+    const std::int32_t text = std::max(1, draw(data.text_tokens, mix64(seed) + 2, draw_number));
+    const std::int32_t loss =
+        std::clamp(draw(data.loss_tokens, mix64(seed) + 3, draw_number), 0, text);
+    for (std::int32_t k = 0; k < images; ++k)
+      sample.items.push_back(
+          {Modality::image,
+           are_full(data.image_sides)
+               ? grid.patches
+               : patches_at(draw(data.image_sides, mix64(seed) + 6,
+                                 draw_number * kSpacing + static_cast<std::uint64_t>(k)),
+                            grid),
+           0});
+    const std::int32_t clips = draw(data.clips, mix64(seed) + 5, draw_number);
+    for (std::int32_t k = 0; k < clips; ++k)
+      sample.items.push_back({Modality::audio, data.clip_tokens, 0});
+    sample.items.push_back({Modality::text, text, loss});
+    const std::int32_t latents = draw(data.latents, mix64(seed) + 4, draw_number);
+    for (std::int32_t k = 0; k < latents; ++k)
+      sample.items.push_back({Modality::latent, data.latent_tokens, 0});
+    batch.samples.push_back(std::move(sample));
+  }
+  return batch;
+}
+
+Batch take_batch(const std::vector<Sample>& samples, const Data& data, std::uint64_t step) {
+  POLYPHONY_CHECK(!samples.empty(), "the data set is empty");
+  Batch batch;
+  for (int i = 0; i < data.global_batch; ++i) {
+    const std::uint64_t position =
+        step * static_cast<std::uint64_t>(data.global_batch) + static_cast<std::uint64_t>(i);
+    const std::uint64_t epoch = position / samples.size();
+    const std::uint64_t key = mix64(data.seed ^ mix64(epoch));
+    const std::uint64_t at = position % samples.size();
+    batch.samples.push_back(samples[data.shuffle ? permuted(at, samples.size(), key) : at]);
+  }
+  return batch;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,122 @@
+#include "shared/form/schema_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "shared/form/scenario_form.h"
+
+namespace polyphony {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Which files a definition is for: whole ones, or those that change another by "extends".
+enum class Use : std::uint8_t { whole, change };
+
+class SchemaWriter {
+ public:
+  // The definition's reference; writes it, and all it contains, on first sight.
+  Json reference(const ObjectForm& object, Use use) {
+    const std::string key = object.name + (use == Use::change ? " (change)" : "");
+    if (!definitions.contains(key)) {
+      definitions[key] = Json::object();  // marks it as begun, should a form contain itself
+      definitions[key] = definition(object, use);
+    }
+    return {{"$ref", "#/$defs/" + key}};
+  }
+
+  Json definitions = Json::object();
+
+ private:
+  Json definition(const ObjectForm& object, Use use) {
+    Json json = {{"type", "object"}, {"description", object.about}};
+    json["properties"] = Json::object();
+    Json required = Json::array();
+    for (const Field& field : object.fields) {
+      Json property = of(field.form, use);
+      if (use == Use::change) property = {{"anyOf", {property, {{"type", "null"}}}}};
+      property["description"] = field.about;
+      json["properties"][field.key] = property;
+      if (field.required && use == Use::whole) required.push_back(field.key);
+    }
+    if (!required.empty()) json["required"] = required;
+    json["additionalProperties"] = false;
+    if (!object.others.empty()) {
+      json["additionalProperties"] = of(object.others.front(), use);
+      if (use == Use::change)
+        json["additionalProperties"] = {
+            {"anyOf", {json["additionalProperties"], {{"type", "null"}}}}};
+    }
+    return json;
+  }
+
+  Json of(const Form& form, Use use) {
+    switch (form.kind) {
+      case Form::Kind::integer:
+        return {{"type", "integer"}, {"minimum", form.least}, {"maximum", form.most}};
+      case Form::Kind::number:
+        return {{"type", "number"}, {"minimum", form.low}, {"maximum", form.high}};
+      case Form::Kind::boolean:
+        return {{"type", "boolean"}};
+      case Form::Kind::text:
+        return {{"type", "string"}, {"examples", {form.example}}};
+      case Form::Kind::quantity:
+        return quantity(form);
+      case Form::Kind::choice:
+        return {{"enum", form.choices}};
+      case Form::Kind::list:
+        return {{"type", "array"},
+                {"items", of(form.of.front(), Use::whole)},
+                {"minItems", form.least},
+                {"maxItems", form.most}};
+      case Form::Kind::object:
+        return reference(*form.object, use);
+      case Form::Kind::any_of:
+        break;
+    }
+    Json alternatives = Json::array();
+    for (const Form& one : form.of) alternatives.push_back(of(one, use));
+    return {{"anyOf", alternatives}};
+  }
+
+  // Schemas have no ranges of texts: a comment says it.
+  static Json quantity(const Form& form) {
+    Json json = {
+        {"type", "string"}, {"pattern", quantity_pattern(form.unit)}, {"examples", {form.example}}};
+    if (!form.from.empty() || !form.to.empty())
+      json["$comment"] = "from " + (form.from.empty() ? "0" : form.from) + " to " + form.to;
+    return json;
+  }
+
+  static std::string quantity_pattern(UnitKind unit) {
+    std::string units;
+    for (const std::string& unit_name : unit_names(unit))
+      units += (units.empty() ? "" : "|") + unit_name;
+    return "^[0-9]+(\\.[0-9]*)?([eE][+-]?[0-9]+)? ?(" + units + ")$";
+  }
+};
+
+Json head(const std::string& title) {
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", title}};
+}
+
+}  // namespace
+
+std::string schema_text(const ObjectForm& form, const std::string& title) {
+  SchemaWriter writer;
+  Json schema = head(title);
+  schema.update(writer.reference(form, Use::whole));
+  schema["$defs"] = writer.definitions;
+  return schema.dump(2) + "\n";
+}
+
+std::string scenario_schema() {
+  SchemaWriter writer;
+  Json schema = head("Polyphony scenario, form 1");
+  schema["if"] = {{"required", {"extends"}}};
+  schema["then"] = writer.reference(scenario_form(), Use::change);
+  schema["else"] = writer.reference(scenario_form(), Use::whole);
+  schema["$defs"] = writer.definitions;
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace polyphony

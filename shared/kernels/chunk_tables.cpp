@@ -1,0 +1,33 @@
+#include "shared/kernels/chunk_tables.h"
+
+namespace polyphony {
+
+// Starts of sequences, and their rows, copied as one list each; of routers that are balanced samples and their tokens, too.
+void ChunkTables::forward() {
+  const bool balanced = module_.experts > 0 && module_.balance_weight > 0;
+  add(KernelKind::embedding, 0, (balanced ? 2 : 1) * size_.tokens * kIndex, balanced ? 4 : 2);
+  if (module_.kind == ModuleKind::language)
+    rotation(size_.tokens, module_.rope_sections.empty() ? 1 : 3);
+  if (module_.kind == ModuleKind::vision && module_.rotary) {
+    add(KernelKind::embedding, 0, 2 * size_.tokens * kIndex, 2);  // rows and columns of patches
+    rotation(size_.tokens, 2);
+  }
+}
+
+// Frequencies (3: counted, divided, raised). Of each axis angles: positions as fp64, where they are numbers of a text,
+// times the frequencies; joined where there are several. Of them, half a head wide, in fp64: cosine (2), sine (2), the
+// sine negated (2), both halves joined (4 and 4). Then in the tables' format.
+void ChunkTables::rotation(std::int64_t rows, int axes) {
+  constexpr std::int64_t kWide = 8;
+  const int turned = module_.rotary_dim > 0 ? module_.rotary_dim : module_.head_dim;
+  const std::int64_t half = rows * turned / 2;
+  const bool text = module_.kind == ModuleKind::language, joined = axes > 1;
+  add(KernelKind::elementwise, 0,
+      (text ? axes * rows * 2 : 0) * kIndex + half * (joined ? 3 : 1) * kWide,
+      3 + (text ? 2 : 1) * axes + (joined ? 1 : 0));
+  add(KernelKind::elementwise, 0, half * 14 * kWide, 5);
+  const std::int64_t table = wide_element();
+  if (table != kWide) add(KernelKind::elementwise, 0, 2 * 2 * half * (kWide + table), 2);
+}
+
+}  // namespace polyphony

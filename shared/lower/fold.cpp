@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "shared/plan/plan.h"
+#include "shared/step/assign.h"
+
+namespace polyphony {
+namespace {
+
+Infeasible refuse(const std::string& why) {
+  return {"the layout does not fold: " + why + "; predict it unfolded"};
+}
+
+// Consecutive ranks of a lane.
+int cell(const ModuleLayout& grid) { return grid.tp * grid.cp; }
+
+class Folding {
+ public:
+  Folding(const Scenario& scenario, const Layout& layout, Plan& plan, const Batch& batch,
+          bool varied)
+      : scenario_(scenario),
+        layout_(layout),
+        plan_(plan),
+        language_(plan.branches[plan.language]),
+        batch_(batch),
+        samples_(static_cast<int>(batch.samples.size())),
+        varied_(varied) {}
+
+  // Empty: it folds.
+  std::optional<std::string> run() {
+    for (const Branch& branch : plan_.branches) {
+      if (spans_stages(branch) && stage_width() % cell(branch.grid) != 0)
+        return "lanes of an encoder lie across pipeline stages";
+      if (!spans_stages(branch) && same_ranks(branch.grid, language_.grid) &&
+          branch.grid.pp != language_.grid.pp)
+        return "pipelines of unlike depths share their ranks";
+      // Its lanes hold runs of several microbatches, which are of several lanes of each.
+      const bool whole = same_ranks(branch.grid, language_.grid) && branch.grid.pp == 1;
+      if (branch.microbatches < language_.microbatches && !whole &&
+          std::max(branch.grid.dp(), language_.grid.dp()) > 1)
+        return "works of an encoder feed several microbatches of several lanes";
+    }
+    aligned_ = std::all_of(plan_.branches.begin(), plan_.branches.end(),
+                           [&](const Branch& branch) { return is_aligned(branch); });
+    const bool dealt =
+        std::any_of(plan_.branches.begin(), plan_.branches.end(), &Folding::deals_items);
+    if (varied_) find_loads();
+    const bool even = !varied_ && samples_ % (language_.grid.dp() * layout_.microbatches) == 0;
+    if (even && aligned_ && !dealt) find_sets();
+    even_ = even && !dealt &&
+            std::all_of(plan_.branches.begin(), plan_.branches.end(),
+                        [&](const Branch& branch) { return is_even(branch); });
+    bool folds = plan_.alike > 1;
+    std::vector<Kept> kept;
+    for (const Branch& branch : plan_.branches) {
+      kept.push_back(kept_of(branch));
+      const Kept& of = kept.back();
+      folds = folds || of.span < of.lanes || of.stride > 1 || of.contexts < branch.grid.cp;
+    }
+    if (!folds) return "no two of its ranks do the same";
+    for (std::size_t b = 0; b < kept.size(); ++b) plan_.branches[b].kept = kept[b];
+    return {};
+  }
+
+ private:
+  // Of the language module's pipeline.
+  int stage_width() const { return language_.stage_ranks(); }
+  // An encoder that runs on every rank of a pipeline.
+  bool spans_stages(const Branch& branch) const {
+    return language_.grid.pp > 1 && branch.grid.pp == 1 && same_ranks(branch.grid, language_.grid);
+  }
+  // The first lanes have the most items, not the last.
+  static bool deals_items(const Branch& branch) {
+    return branch.grid.spread == Spread::images && branch.grid.cp * branch.grid.dp() > 1;
+  }
+  // Whether all lanes have equal numbers of samples.
+  bool is_even(const Branch& branch) const {
+    return samples_ / std::min(branch.microbatches, language_.microbatches) % branch.grid.dp() == 0;
+  }
+
+  // Where the ranks of a lane's cells lie in several domains: how often, in all stages.
+  int crossings(const Branch& branch, int lane) const {
+    const int width = cell_ranks(branch.grid);
+    int count = 0;
+    for (int p = 0; p < branch.grid.pp && width > 1; ++p) {
+      const int first = branch.grid.first_rank + p * branch.stage_ranks() +
+                        lane * cell(branch.grid) / width * width;
+      for (int rank = first + 1; rank < first + width; ++rank)
+        count += domain(rank) == domain(rank - 1) ? 0 : 1;
+    }
+    return count;
+  }
+  int domain(int rank) const {
+    return scenario_.cluster.domain_of(Rank(static_cast<std::size_t>(rank)));
+  }
+  bool is_aligned(const Branch& branch) const {
+    for (int lane = 1; lane < branch.grid.dp(); ++lane)
+      if (crossings(branch, lane) != crossings(branch, 0)) return false;
+    return true;
+  }
+
+  // What each lane has to do, in FLOPs of transformer blocks: of a token 24·H², of a pair 4·H.
+  void find_loads() {
+    const WorkTable table = assign_work(scenario_.model, plan_, batch_);
+    for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
+      const Branch& branch = plan_.branches[b];
+      const ModuleId id = branch.stages.back().chunks.back().module;
+      const ModuleId owner = grid_owner(scenario_.model, id);
+      const Module& module = scenario_.model.modules[owner.value];
+      const double hidden = module.hidden;
+      std::vector<double>& loads = loads_.emplace_back(static_cast<std::size_t>(branch.grid.dp()));
+      const Range works = table.of_branch(b);
+      for (std::uint32_t w = works.begin; w < works.end; ++w) {
+        const WorkSize size = work_size(scenario_.model, owner, batch_, table, table.works[w]);
+        loads[table.works[w].lane] +=
+            module.layers *
+            (24 * hidden * static_cast<double>(size.tokens) + 4 * static_cast<double>(size.pairs)) *
+            hidden;
+      }
+    }
+  }
+
+  // The most equal sets that lanes fall into.
+  void find_sets() {
+    const auto divides = [&](int alike) {
+      return std::all_of(plan_.branches.begin(), plan_.branches.end(), [&](const Branch& branch) {
+        if (!spans_stages(branch)) return branch.grid.dp() % alike == 0;
+        return stage_width() / alike % cell(branch.grid) == 0 && is_even(branch);
+      });
+    };
+    plan_.alike = language_.grid.dp();
+    while (plan_.alike > 1 && (language_.grid.dp() % plan_.alike != 0 || !divides(plan_.alike)))
+      --plan_.alike;
+  }
+
+  Kept kept_of(const Branch& branch) const {
+    const ModuleLayout& grid = branch.grid;
+    Kept kept;
+    kept.stride = 0;
+    kept.period = spans_stages(branch) ? grid.dp() / language_.grid.pp : grid.dp();
+    kept.lanes = kept.period / plan_.alike;
+    kept.contexts = contexts_alike() ? 1 : grid.cp;
+    bool same_cells = true, contexts = false, last = !even_;
+    int width = 1;  // ranks that begin and end a lane of every branch on them
+    for (const Branch& other : plan_.branches) {
+      if (!same_ranks(grid, other.grid)) continue;
+      same_cells = same_cells && other.grid.tp == grid.tp && other.grid.cp == grid.cp;
+      contexts = contexts || other.grid.cp > 1;
+      last = last && !varied_ && !deals_items(other);
+      width = std::lcm(width, cell(other.grid));
+      kept.stride = std::gcd(kept.stride, other.grid.tp);
+    }
+    // Of grids that differ the first rank of all, or the last.
+    const bool one_rank = aligned_ && !contexts && (even_ || (last && !leads()));
+    if (same_cells || one_rank) {
+      kept.stride = grid.tp;
+      width = cell(grid);
+      if (!same_cells && last) kept.offset = grid.tp - 1;
+    }
+    kept.span = width / cell(grid);
+    kept.first = aligned_ && !varied_
+                     ? (last ? kept.lanes - kept.span : 0)
+                     : worst_block(grid, width, kept.lanes * cell(grid) / width, last) * kept.span;
+    return kept;
+  }
+  // Of blocks of `width` ranks, that whose cells cross domains most often; of such that with the most to
+  // do, or the last.
+  int worst_block(const ModuleLayout& grid, int width, int blocks, bool last) const {
+    int worst = 0;
+    double most = -1;
+    for (int block = 0; block < blocks; ++block) {
+      double count = 0;
+      for (std::size_t b = 0; b < plan_.branches.size(); ++b) {
+        const Branch& other = plan_.branches[b];
+        if (!same_ranks(grid, other.grid)) continue;
+        const int span = width / cell(other.grid), period = blocks * span;
+        for (int lane = block * span; lane < other.grid.dp(); lane += period)
+          for (int i = lane; i < lane + span; ++i) {
+            constexpr double kFirst = 1e40;  // of two orders the first
+            if (!aligned_) count += kFirst * crossings(other, i);
+            if (varied_) count += loads_[b][static_cast<std::size_t>(i)];
+          }
+      }
+      if (count > most || (last && count == most)) worst = block, most = count;
+    }
+    return worst;
+  }
+  bool leads() const { return layout_.bridge == Bridge::leader; }
+  bool contexts_alike() const {
+    const std::vector<Module>& modules = scenario_.model.modules;
+    const TokenAssignment tokens = language_.grid.tokens;
+    return modules.size() == 1 &&
+           (tokens == TokenAssignment::balanced ||
+            (tokens == TokenAssignment::zigzag && modules[0].mask == Mask::causal));
+  }
+
+  const Scenario& scenario_;
+  const Layout& layout_;
+  Plan& plan_;
+  const Branch& language_;
+  const Batch& batch_;
+  const int samples_;
+  const bool varied_;
+  std::vector<std::vector<double>> loads_;  // by branch, lane
+  bool even_ = false, aligned_ = false;
+};
+
+}  // namespace
+
+std::variant<Folded, Infeasible> fold(const Scenario& scenario, const Layout& layout, Plan plan,
+                                      const Batch& batch, Lanes lanes) {
+  if (!scenario.cluster.degraded.empty()) return refuse("some of its ranks are degraded");
+  if (layout.planner == Planning::entrain)
+    return refuse("planner entrain deals every lane samples of its own");
+  const std::vector<Sample>& samples = batch.samples;
+  const bool varied = std::any_of(samples.begin(), samples.end(), [&](const Sample& s) {
+    return s.items != samples.front().items;
+  });
+  if (varied && lanes == Lanes::alike) return refuse("samples differ, and with them what lanes do");
+  if (const auto why = Folding(scenario, layout, plan, batch, varied).run()) return refuse(*why);
+  const auto of_a_set = samples.size() / static_cast<std::size_t>(plan.alike);
+  Batch kept{{samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(of_a_set)}};
+  return Folded{std::move(plan), std::move(kept)};
+}
+
+}  // namespace polyphony

@@ -1,0 +1,43 @@
+// What can be wrong with a Program, by name (shared/verify/verify.h finds it).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace polyphony {
+
+enum class FaultKind : std::uint8_t {
+  bad_index,            // an id or range points outside its table
+  missing_send,         // a message that no op sends
+  missing_receive,      // a message that no op receives
+  duplicate_send,       // sent twice
+  duplicate_receive,    // received twice
+  shape_mismatch,       // rows do not fit a buffer, or the widths or bytes of both ends differ
+  overlapping_rows,     // two messages write the same row
+  uncovered_rows,       // a boundary buffer is read with rows nobody wrote
+  unequal_collectives,  // members of a group run different lists (kind, bytes or order), inner ones
+                        // included
+  cycle,                // streams, waits, messages and collectives wait for each other
+  read_before_write,    // a buffer is read, or accumulated into, before it is written
+  use_after_free,       // used after it was freed
+  double_free,          // freed twice
+  double_allocate,      // allocated twice
+  leaked_buffer,        // allocated and never freed: memory does not return to its start
+  lost_gradient,      // a work item that reaches a trainable parameter group has no backward there
+  doubled_gradient,   // … has more than one
+  missing_reduction,  // a replicated trainable parameter group is never reduced
+  doubled_reduction,  // … reduced twice
+  early_reduction,    // … reduced before its last backward
+  missing_update,     // a trainable parameter group is never updated, or before its reduction
+  doubled_update,     // … updated twice
+  unused_sample,      // a sample of the batch reaches no work of a module that consumes it
+  doubled_sample,     // … reaches two
+};
+const char* name(FaultKind kind);
+
+struct Fault {
+  FaultKind kind{};
+  std::string text;  // one line: rank, op, buffer …
+};
+
+}  // namespace polyphony

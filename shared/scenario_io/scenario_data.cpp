@@ -1,0 +1,146 @@
+#include <algorithm>
+
+#include "shared/data/distribution_text.h"
+#include "shared/scenario/image_tokens.h"
+#include "shared/scenario_io/scenario_parts.h"
+#include "shared/validate/validate.h"
+
+namespace polyphony {
+namespace {
+
+Distribution read_distribution(const JsonValue& value) {
+  if (!value.is_text()) return constant(value.integer());
+  try {
+    return parse_distribution(value.text());
+  } catch (const InputError& error) {
+    value.refuse(error.what_is_wrong, error.hint);
+  }
+}
+
+// A lognormal without ends ends where the sequence does, of images' sides where the largest image
+// does. Two open ones would have to share it:
+// refused.
+void close_ends(const JsonValue& value, SyntheticData& data, std::int64_t sequence,
+                const Model& model) {
+  if (is_open(data.image_sides)) {
+    data.image_sides.low = 1;
+    for (const Module& module : model.modules)
+      if (module.kind == ModuleKind::vision) data.image_sides.high = std::max(1, module.image_size);
+  }
+  const std::int64_t image_tokens = tokens_per_image(model, data);
+  constexpr const char* kHow = "write lognormal(mu,sigma,low,high)";
+  const bool open_images = is_open(data.images), open_text = is_open(data.text_tokens);
+  if (!open_images && !open_text) return;
+  const JsonValue place =
+      open_images ? value.at("images").at("per_sample") : value.at("text").at("tokens");
+  const std::int64_t left = sequence - largest(data.clips) * tokens_per_clip(model);
+  if (sequence == 0) place.refuse("a lognormal without ends needs a \"sequence\" to end at", kHow);
+  if (open_images && open_text)
+    place.refuse("images and text both have no upper end: which gives way?", kHow);
+  if (open_images) {
+    const std::int64_t room = std::max<std::int64_t>(0, left - largest(data.text_tokens));
+    data.images.high = static_cast<std::int32_t>(image_tokens > 0 ? room / image_tokens : 0);
+  } else {
+    const std::int64_t room = left - largest(data.images) * image_tokens;
+    data.text_tokens.low = 1;
+    data.text_tokens.high = static_cast<std::int32_t>(std::max<std::int64_t>(1, room));
+  }
+}
+
+SyntheticData read_synthetic(const JsonValue& value, const Model& model, std::int64_t sequence) {
+  SyntheticData data;
+  const bool sees_images =
+      std::any_of(model.modules.begin(), model.modules.end(),
+                  [](const Module& m) { return m.kind == ModuleKind::vision; });
+  data.images = constant(sees_images ? 1 : 0);
+  if (value.has("images")) {
+    const JsonValue images = value.at("images");
+    data.images = read_distribution(images.at("per_sample"));
+    if (images.has("side")) data.image_sides = read_distribution(images.at("side"));
+    if (images.has("side") && largest(data.image_sides) < 1)
+      images.at("side").refuse("an image of no pixels", "1 or more; leave it out for full size");
+  }
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::diffusion) data.latent_tokens = module.latent_tokens;
+  data.latents = constant(data.latent_tokens > 0 ? 1 : 0);
+  if (value.has("latents")) data.latents = read_distribution(value.at("latents").at("per_sample"));
+  for (const Module& module : model.modules)
+    if (module.kind == ModuleKind::audio) data.clip_tokens = module.audio_tokens;
+  data.clips = constant(data.clip_tokens > 0 ? 1 : 0);
+  if (value.has("audio")) data.clips = read_distribution(value.at("audio").at("per_sample"));
+  data.loss_tokens = constant(kAllTokens);
+  const bool abstract_language =
+      std::any_of(model.modules.begin(), model.modules.end(),
+                  [](const Module& m) { return m.kind == ModuleKind::language && m.abstract.is; });
+  if (!value.has("text") && abstract_language) {
+    data.text_tokens = constant(1);  // its times are by sample
+    return data;
+  }
+  if (!value.has("text"))
+    value.refuse("key \"text\" is missing", "synthetic samples have text: {\"tokens\": 256}");
+  const JsonValue text = value.at("text");
+  data.text_tokens = read_distribution(text.at("tokens"));
+  if (text.has("loss_tokens")) {
+    const JsonValue loss = text.at("loss_tokens");
+    const bool all = loss.is_text() && loss.text() == "all";
+    if (!all) data.loss_tokens = read_distribution(loss);
+    if (is_open(data.loss_tokens))
+      data.loss_tokens.high = kAllTokens - 1;  // cut to the text anyway
+  }
+  close_ends(value, data, sequence, model);
+  return data;
+}
+
+}  // namespace
+
+Data read_data(const JsonValue& value, const Model& model, const OtherFiles& files) {
+  Data data;
+  value.read("sequence", data.sequence);
+  value.read("global_batch", data.global_batch);
+  value.read("seed", data.seed);
+  if (!value.has("source") ||
+      (value.at("source").is_text() && value.at("source").text() == "synthetic")) {
+    if (value.has("shuffle"))
+      value.refuse_at("shuffle", "synthetic samples have no order",
+                      "leave it out; a data set's may be kept");
+    data.source = read_synthetic(value, model, data.sequence);
+    return data;
+  }
+  value.read("shuffle", data.shuffle);
+  for (const char* key : {"images", "audio", "text", "latents"})
+    if (value.has(key))
+      value.refuse_at(key, "the data come from files",
+                      "leave it out, or \"source\": \"synthetic\"");
+  const JsonValue source = value.at("source");
+  if (source.is_text()) {
+    data.source = EasyVqaData{};
+    return data;
+  }
+  if (source.keys().size() != 1)
+    source.refuse("one source is needed", "write {\"recorded\": \"mix.jsonl\"}");
+  if (source.has("recorded")) {
+    data.source = RecordedData{files.place(source.at("recorded"))};
+  } else {
+    data.source = EasyVqaData{files.place(source.at("easy-vqa"))};
+  }
+  return data;
+}
+
+Training read_training(const JsonValue& value) {
+  Training training;
+  if (value.has("precision"))
+    training.precision = enum_named<NumberFormat>(value.at("precision").text());
+  value.read("learning_rate", training.learning_rate);
+  value.read("weight_decay", training.weight_decay);
+  value.read("beta1", training.beta1);
+  value.read("beta2", training.beta2);
+  value.read("epsilon", training.epsilon);
+  value.read("clip_norm", training.clip_norm);
+  value.read("warmup_steps", training.warmup_steps);
+  value.read("steps", training.steps);
+  value.read("seed", training.seed);
+  value.read("software", training.software);
+  return training;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,124 @@
+#include "shared/scenario_io/scenario_json.h"
+
+#include "shared/form/scenario_form.h"
+#include "shared/goal/goal_json.h"
+#include "shared/scenario_io/scenario_parts.h"
+#include "shared/text/strict_json.h"
+#include "shared/validate/validate.h"
+
+namespace polyphony {
+namespace {
+
+constexpr std::size_t kMostExtends = 8;
+
+// The chain of "extends": the file asked for first, what it extends after it.
+using Documents = std::vector<JsonValue>;
+
+// The file in which the value at `pointer` stands: the nearest document of the chain that has it.
+const std::string& file_of(const Documents& documents, const std::string& pointer) {
+  for (const JsonValue& document : documents)
+    if (document.points_to_something(pointer)) return document.file();
+  return documents.front().file();
+}
+
+// The text of a file that `place` names; when it cannot be had, the message names both.
+std::string load_from(const LoadText& load, const std::string& path, const std::string& file,
+                      const std::string& pointer) {
+  try {
+    return load(path);
+  } catch (const InputError& error) {
+    const std::string what =
+        error.file.empty() ? error.what_is_wrong : error.file + ": " + error.what_is_wrong;
+    throw InputError(file, pointer, what, error.hint);
+  }
+}
+
+Documents load_chain(const std::string& text, const std::string& file, const LoadText& load) {
+  Documents documents = {JsonValue::parse(text, file)};
+  while (documents.back().is_object() && documents.back().has("extends")) {
+    const JsonValue extends = documents.back().at("extends");
+    extends.check(text_form("base.json"));
+    const std::string path = beside(extends.file(), extends.text());
+    if (documents.size() == kMostExtends)
+      extends.refuse("the chain of \"extends\" is longer than " + std::to_string(kMostExtends),
+                     "does it come back to itself?");
+    documents.push_back(
+        JsonValue::parse(load_from(load, path, extends.file(), extends.pointer()), path));
+  }
+  return documents;
+}
+
+Scenario read_merged(const JsonValue& root, const OtherFiles& files) {
+  root.check(object_form(scenario_form()));
+  Scenario scenario;
+  scenario.file = root.file();
+  root.read("about", scenario.about);
+  if (root.has("notes"))
+    for (std::size_t i = 0; i < root.at("notes").size(); ++i)
+      scenario.notes.push_back(root.at("notes").at(i).text());
+  if (root.has("training")) scenario.training = read_training(root.at("training"));
+  scenario.model = read_model(root.at("model"), files, scenario.training.precision, scenario.notes);
+  scenario.layer_times = read_layer_times(root.at("model"), scenario.model);
+  scenario.cluster = read_cluster(root.at("cluster"), files);
+  scenario.data = read_data(root.at("data"), scenario.model, files);
+  if (root.has("goal")) scenario.goal = read_goal(root.at("goal"));
+  validate(scenario);
+  if (root.has("layout"))
+    scenario.layout = read_layout(root.at("layout"), scenario.model, scenario.cluster);
+  if (root.has("search")) scenario.search = read_search(root.at("search"), scenario.model);
+  if (!scenario.layout &&
+      !scenario.search) {  // absent means: everything that the model and cluster allow
+    scenario.search.emplace();
+    scenario.search->modules.resize(scenario.model.modules.size());
+  }
+  return scenario;
+}
+
+// A key below the root without presets; as written when the scenario has no such key.
+JsonValue spelled_out(const Scenario& scenario, const std::string& key, const JsonValue& written) {
+  JsonValue resolved = JsonValue::parse(resolved_text(scenario), written.file());
+  const std::string device =
+      R"({"cluster": {"node": {"device": )" + resolved_text(scenario.cluster.device) + "}}}";
+  resolved = JsonValue::merge(resolved, JsonValue::parse(device, written.file()));
+  return resolved.has(key) ? resolved.at(key) : written.at(key);
+}
+
+}  // namespace
+
+std::string beside(const std::string& file, const std::string& path) {
+  const auto slash = file.rfind('/');
+  if (path.starts_with('/') || slash == std::string::npos) return path;
+  return file.substr(0, slash + 1) + path;
+}
+
+Scenario read_scenario(const std::string& text, const std::string& file, const LoadText& load,
+                       const std::vector<Override>& overrides) {
+  const Documents documents = load_chain(text, file, load);
+  JsonValue written = documents.back();
+  for (std::size_t i = documents.size() - 1; i-- > 0;)
+    written = JsonValue::merge(written, documents[i]);
+  OtherFiles files;
+  files.place = [&](const JsonValue& path) {
+    return beside(file_of(documents, path.pointer()), path.text());
+  };
+  files.text = [&](const JsonValue& path) {
+    return load_from(load, files.place(path), file_of(documents, path.pointer()), path.pointer());
+  };
+  try {
+    return read_merged(apply(written, overrides,
+                             [&](const std::string& key) {
+                               return spelled_out(read_merged(written, files), key, written);
+                             }),
+                       files);
+  } catch (const InputError& error) {
+    // Errors of other files (a model's config.json) already name their own.
+    if (error.file != file) throw;
+    for (const Override& override : overrides)
+      if (is_about(override, error.pointer, written))
+        throw InputError("--set " + override.text, error.pointer, error.what_is_wrong, error.hint);
+    throw InputError(file_of(documents, error.pointer), error.pointer, error.what_is_wrong,
+                     error.hint);
+  }
+}
+
+}  // namespace polyphony

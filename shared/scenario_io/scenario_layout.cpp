@@ -1,0 +1,324 @@
+#include <algorithm>
+#include <optional>
+
+#include "shared/form/scenario_form.h"
+#include "shared/form/search_fields.h"
+#include "shared/model/chain_grid.h"
+#include "shared/scenario_io/scenario_parts.h"
+#include "shared/schedule/turn_text.h"
+
+namespace polyphony {
+namespace {
+
+bool is_projector(const Model& model, ModuleId id) {
+  return model.modules[id.value].kind == ModuleKind::projector;
+}
+
+// The module whose grid a projector shares: the first thing upstream that is none itself.
+std::size_t grid_owner(const Model& model, std::size_t m) {
+  for (std::size_t steps = 0; steps < model.modules.size() && is_projector(model, ModuleId(m));
+       ++steps)
+    for (const Edge& edge : model.edges)
+      if (edge.to == ModuleId(m)) {
+        m = edge.from.value;
+        break;
+      }
+  return m;
+}
+
+// Keys of a layout or search that are not words of the form: module names.
+std::vector<std::string> module_words(const JsonValue& value) {
+  const auto& reserved = reserved_module_names();
+  std::vector<std::string> keys = value.keys();
+  std::erase_if(keys, [&](const std::string& key) {
+    return key != "all" && std::find(reserved.begin(), reserved.end(), key) != reserved.end();
+  });
+  return keys;
+}
+
+std::vector<StageCurves> read_stage_curves(const JsonValue& value) {
+  std::vector<StageCurves> stages;
+  for (std::size_t s = 0; s < value.size(); ++s) {
+    const JsonValue numbers = value.at(s);
+    StageCurves& stage = stages.emplace_back();
+    std::size_t next = 0;
+    for (WorkCurve* curve : {&stage.forward, &stage.input, &stage.weight, &stage.message,
+                             &stage.kept, &stage.held, &stage.moved, &stage.copy})
+      for (double* number : {&curve->square, &curve->linear, &curve->constant})
+        if (next < numbers.size()) *number = numbers.at(next++).number();
+  }
+  return stages;
+}
+
+StageCosts read_stage_costs(const JsonValue& value) {
+  StageCosts costs;
+  for (const Recipe recipe :
+       {Recipe::layout, Recipe::none, Recipe::selective, Recipe::full, Recipe::offload})
+    if (value.has(name(recipe)))
+      costs.ways.push_back({recipe, read_stage_curves(value.at(name(recipe)))});
+  if (costs.ways.empty())
+    value.refuse(
+        "no times are given",
+        "name those of at least one of layout, none, selective, full and offload, or leave it out");
+  for (const StageCosts::Way& way : costs.ways)
+    if (way.stages.size() != costs.ways.front().stages.size())
+      value.refuse_at(name(way.recipe), "has another number of stages",
+                      "give every stage of the module a line");
+  if (value.has("room"))
+    for (std::size_t r = 0; r < value.at("room").size(); ++r)
+      costs.room.push_back(value.at("room").at(r).number());
+  return costs;
+}
+
+ModuleLayout read_grid(const JsonValue& value) {
+  ModuleLayout grid;
+  grid.ranks = 0;  // not said
+  value.read("tp", grid.tp);
+  value.read("cp", grid.cp);
+  value.read("pp", grid.pp);
+  value.read("vpp", grid.vpp);
+  value.read("ep", grid.ep);
+  value.read("sp", grid.sp);
+  value.read("tp_pieces", grid.tp_pieces);
+  if (value.has("shard")) grid.shard = enum_named<Shard>(value.at("shard").text());
+  value.read("shard_ranks", grid.shard_ranks);
+  if (value.has("recompute")) grid.recompute = enum_named<Recompute>(value.at("recompute").text());
+  value.read("recompute_blocks", grid.recompute_blocks);
+  value.read("offload_activations", grid.offload_activations);
+  value.read("expert_tp", grid.expert_tp);
+  if (value.has("tokens")) grid.tokens = enum_named<TokenAssignment>(value.at("tokens").text());
+  if (value.has("cp_attention"))
+    grid.cp_attention = enum_named<ContextAttention>(value.at("cp_attention").text());
+  value.read("cp_heads", grid.cp_heads);
+  value.read("row_split", grid.row_split);
+  if (value.has("spread")) grid.spread = enum_named<Spread>(value.at("spread").text());
+  value.read("blocks", grid.blocks);
+  value.read("ahead", grid.ahead);
+  if (value.has("item_cost")) {
+    const JsonValue cost = value.at("item_cost");
+    grid.item_cost = ItemCost{cost.at(0).number(), cost.at(1).number(), cost.at(2).number()};
+  }
+  value.read("sub_microbatch", grid.sub_microbatch);
+  if (value.has("stage_costs")) grid.stage_costs = read_stage_costs(value.at("stage_costs"));
+  if (!value.has("ranks")) return grid;
+  const JsonValue ranks = value.at("ranks");
+  if (ranks.is_object()) {
+    ranks.read("first", grid.first_rank);
+    ranks.read("count", grid.ranks);
+  } else {
+    value.read("ranks", grid.ranks);
+  }
+  return grid;
+}
+
+bool says_first(const JsonValue& layout, const std::string& module) {
+  return layout.has(module) && layout.at(module).has("ranks") &&
+         layout.at(module).at("ranks").is_object();
+}
+
+// Of one module of a homogeneous layout: what need not be the same for all.
+void read_own_part(const JsonValue& value, const std::string& key, const Model& model,
+                   Layout& layout) {
+  const JsonValue part = value.at(key);
+  for (const std::string& said : part.keys())
+    if (said != "recompute" && said != "recompute_blocks" && said != "offload_activations" &&
+        said != "shard")
+      value.refuse_at(
+          key, "a homogeneous layout has one grid for all modules",
+          "say it once, under \"all\"; recompute, offload_activations and shard may differ");
+  const ModuleLayout own = read_grid(part);
+  const std::size_t module = module_named(value, key, model).value;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (m != module && (!is_projector(model, ModuleId(m)) || grid_owner(model, m) != module))
+      continue;
+    ModuleLayout& grid = layout.modules[m];
+    if (part.has("recompute")) {
+      grid.recompute = own.recompute;
+      grid.recompute_blocks = own.recompute_blocks;
+    }
+    if (part.has("offload_activations")) grid.offload_activations = own.offload_activations;
+    if (part.has("shard")) grid.shard = own.shard;
+  }
+}
+
+void read_homogeneous(const JsonValue& value, const Model& model, const Cluster& cluster,
+                      Layout& layout) {
+  const std::string& language = model.modules[language_module(model).value].name;
+  std::vector<std::string> words = module_words(value), parts;
+  const bool all = std::find(words.begin(), words.end(), "all") != words.end();
+  if (all && std::find(words.begin(), words.end(), language) != words.end())
+    value.refuse_at(language, "the grid is said twice", "keep \"all\"");
+  std::erase_if(words, [&](const std::string& key) {
+    if (key == "all" || key == language) return false;
+    parts.push_back(key);
+    return true;
+  });
+  ModuleLayout grid;
+  grid.ranks = 0;
+  if (!words.empty()) grid = read_grid(value.at(words.front()));
+  if (grid.ranks == 0) grid.ranks = cluster.ranks();
+  layout.modules.assign(model.modules.size(), grid);
+  // The list of blocks counts the whole chain and stands with the last module
+  // (shared/model/layout.h).
+  for (std::size_t m = 0; m + 1 < layout.modules.size(); ++m) {
+    layout.modules[m].blocks.clear();
+    layout.modules[m].stage_costs.reset();
+  }
+  leave_to_language(model, layout);
+  for (const std::string& key : parts) read_own_part(value, key, model, layout);
+}
+
+// Whoever does not say how many ranks it has gets what the others leave; whoever does not say where
+// it starts follows the one before.
+void place_disjoint(const JsonValue& value, const Model& model, const Cluster& cluster,
+                    Layout& layout) {
+  std::optional<std::size_t> silent;
+  std::int64_t taken = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (is_projector(model, ModuleId(m))) continue;
+    const std::string& module = model.modules[m].name;
+    if (layout.modules[m].ranks == 0) {
+      if (silent)
+        value.refuse("neither " + model.modules[*silent].name + " nor " + module +
+                         " says how many ranks it has",
+                     "give one of them \"ranks\"");
+      silent = m;
+    }
+    taken += layout.modules[m].ranks;
+  }
+  if (silent) {
+    if (taken >= cluster.ranks())
+      value.refuse("no ranks are left for " + model.modules[*silent].name,
+                   "the others take " + std::to_string(taken) + " of the cluster's " +
+                       std::to_string(cluster.ranks()));
+    layout.modules[*silent].ranks = static_cast<int>(cluster.ranks() - taken);
+  }
+  std::int64_t next = 0;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (is_projector(model, ModuleId(m))) continue;
+    ModuleLayout& grid = layout.modules[m];
+    if (!says_first(value, model.modules[m].name))
+      grid.first_rank = static_cast<int>(std::min(next, kMostRanks));
+    next = std::int64_t{grid.first_rank} + grid.ranks;
+  }
+}
+
+void read_own_grids(const JsonValue& value, const Model& model, const Cluster& cluster,
+                    Layout& layout) {
+  ModuleLayout untold;
+  untold.ranks = 0;
+  layout.modules.assign(model.modules.size(), untold);
+  for (const std::string& key : module_words(value)) {
+    if (key == "all")
+      value.refuse_at(key, "modules have grids of their own here",
+                      "\"all\" is for \"placement\": \"homogeneous\"");
+    layout.modules[module_named(value, key, model).value] = read_grid(value.at(key));
+  }
+  if (layout.placement == Placement::non_colocated) {
+    place_disjoint(value, model, cluster, layout);
+  } else {
+    for (ModuleLayout& grid : layout.modules)
+      if (grid.ranks == 0) grid.ranks = cluster.ranks();
+  }
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (!is_projector(model, ModuleId(m))) continue;
+    layout.modules[m] = layout.modules[grid_owner(model, m)];
+    layout.modules[m].blocks.clear();
+    layout.modules[m].item_cost.reset();
+    layout.modules[m].stage_costs.reset();
+  }
+}
+
+// The values of one key of a search: one, a list, or none when "auto".
+std::vector<std::string> texts(const JsonValue& value, const std::string& key) {
+  std::vector<std::string> all;
+  if (!value.has(key)) return all;
+  const JsonValue choices = value.at(key);
+  if (choices.is_list()) {
+    for (std::size_t i = 0; i < choices.size(); ++i) all.push_back(choices.at(i).text());
+  } else if (choices.text() != "auto") {
+    all.push_back(choices.text());
+  }
+  return all;
+}
+template <class Enum>
+void read_choices(const JsonValue& value, const std::string& key, std::vector<Enum>& out) {
+  Enum last;
+  if constexpr (std::is_same_v<Enum, ScheduleKind>)
+    last = kLastSchedule;
+  else
+    last = last_of(Enum{});
+  for (const std::string& text : texts(value, key)) out.push_back(enum_named(text, last));
+}
+void read_choices(const JsonValue& value, const std::string& key, std::vector<int>& out) {
+  if (value.has(key) && !value.at(key).is_text()) value.read(key, out);
+}
+void read_choices(const JsonValue& value, const std::string& key, std::vector<bool>& out) {
+  if (!value.has(key) || value.at(key).is_text()) return;
+  const JsonValue choices = value.at(key);
+  if (!choices.is_list()) return out.push_back(choices.boolean());
+  for (std::size_t i = 0; i < choices.size(); ++i) out.push_back(choices.at(i).boolean());
+}
+
+}  // namespace
+
+ModuleId module_named(const JsonValue& value, const std::string& key, const Model& model) {
+  std::vector<std::string> names;
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    if (model.modules[m].name != key) {
+      if (!is_projector(model, ModuleId(m))) names.push_back(model.modules[m].name);
+      continue;
+    }
+    if (is_projector(model, ModuleId(m)))
+      value.refuse_at(key, "a projector has no grid of its own",
+                      "it shares that of the module it reads from; remove the key");
+    return ModuleId(m);
+  }
+  value.refuse_at(key, "unknown key \"" + key + "\", and no module is called so",
+                  suggest(key, names));
+}
+
+Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cluster) {
+  Layout layout;
+  layout.placement = enum_named<Placement>(value.at("placement").text());
+  if (value.has("schedule"))
+    layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
+  if (value.has("turns"))
+    for (std::size_t rank = 0; rank < value.at("turns").size(); ++rank) {
+      const JsonValue text = value.at("turns").at(rank);
+      layout.turns.push_back(read_turns(text.text(), text.file(), text.pointer()));
+    }
+  value.read("microbatches", layout.microbatches);
+  value.read("encoder_microbatches", layout.encoder_microbatches);
+  if (value.has("encoder_order"))
+    layout.encoder_order = enum_named<EncoderOrder>(value.at("encoder_order").text());
+  if (value.has("bridge")) layout.bridge = enum_named<Bridge>(value.at("bridge").text());
+  if (value.has("balance")) layout.balance = enum_named<Balance>(value.at("balance").text());
+  if (value.has("planner")) layout.planner = enum_named<Planning>(value.at("planner").text());
+  value.read("placements", layout.placements);
+  if (layout.placement == Placement::homogeneous) {
+    read_homogeneous(value, model, cluster, layout);
+  } else {
+    read_own_grids(value, model, cluster, layout);
+  }
+  return layout;
+}
+
+Search read_search(const JsonValue& value, const Model& model) {
+  Search search;
+  search.modules.resize(model.modules.size());
+  visit_choices(search, [&](const char* key, auto& choices, const char*) {
+    read_choices(value, key, choices);
+  });
+  for (const std::string& key : module_words(value)) {
+    if (key == "all")
+      value.refuse_at(key, "a search names modules one by one", "write it under each module");
+    const JsonValue choices = value.at(key);
+    ModuleSearch& module = search.modules[module_named(value, key, model).value];
+    visit_module_choices(
+        module, [&](const char* of, auto& list, const char*) { read_choices(choices, of, list); });
+  }
+  return search;
+}
+
+}  // namespace polyphony

@@ -1,0 +1,53 @@
+#include "shared/scenario_io/scenario_profile.h"
+
+#include "shared/hardware/devices.h"
+#include "shared/hardware/hardware_json.h"
+#include "shared/hardware/shipped_certainty.h"
+#include "shared/hardware/software.h"
+#include "shared/text/json_form.h"
+
+namespace polyphony {
+namespace {
+
+HardwareProfile named_profile(const Scenario& scenario, const LoadText& load,
+                              const std::string& name) {
+  const std::string wanted = name.empty() ? scenario.cluster.profile : name;
+  if (wanted.empty() || (wanted == scenario.cluster.profile && !is_profile_file(wanted))) {
+    if (const auto shipped = shipped_profile(scenario.cluster)) return *shipped;
+    throw InputError(scenario.file, "/cluster/profile",
+                     "device \"" + scenario.cluster.device.name + "\" has no shipped profile",
+                     "name a profile file, made by polyphony profile or calibrate");
+  }
+  if (const HardwareProfile* shipped = find_profile(wanted)) return *shipped;
+  return parse_profile(load(wanted), wanted);
+}
+
+}  // namespace
+
+void take_layer_times(const Scenario& scenario, HardwareProfile& profile) {
+  for (const auto& [module, entries] : scenario.layer_times) profile.layer_times[module] = entries;
+}
+
+HardwareProfile scenario_profile(const Scenario& scenario, const LoadText& load,
+                                 const std::string& name, const std::string& stack) {
+  HardwareProfile profile = named_profile(scenario, load, name);
+  const std::string& source = name.empty() ? scenario.cluster.profile : name;
+  if (!stack.empty() && find_stack(stack) == nullptr)
+    throw InputError("--stack", "", "no software stack \"" + stack + "\" ships with the program",
+                     suggest(stack, stack_names()));
+  const std::string& wanted = stack.empty() ? scenario.training.software : stack;
+  if (const SoftwareStack* shipped = find_stack(wanted);
+      shipped != nullptr && profile.stack.name != wanted)
+    profile.stack = *shipped;
+  if (!is_profile_file(source)) state_certainty(profile);
+  take_layer_times(scenario, profile);
+  const NumberFormat precision = scenario.training.precision;
+  if (!(peak(profile.device, precision).value > 0))
+    throw InputError(name.empty() ? scenario.cluster.profile : name, "/device",
+                     profile.device.name + " has no peak in " + polyphony::name(precision) +
+                         ", which the scenario trains in",
+                     "give the device's \"bf16\", or train in fp32");
+  return profile;
+}
+
+}  // namespace polyphony

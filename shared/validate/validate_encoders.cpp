@@ -1,0 +1,67 @@
+// The sizes of vision and audio modules (shared/validate/refusal.h).
+#include "shared/form/scenario_form.h"
+#include "shared/validate/refusal.h"
+
+namespace polyphony {
+namespace {
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+void check_encoder_heads(const Refusal& refuse, const Module& m, const std::string& where) {
+  if (m.kv_heads != m.heads)
+    refuse(where, std::string(name(m.kind)) + " modules have as many key/value heads as heads",
+           "remove \"kv_heads\"");
+}
+
+void check_windows(const Refusal& refuse, const Module& m, const std::string& where) {
+  if (m.window < 0) refuse(where + "/window", "negative", "0: blocks attend over whole images");
+  if (m.window == 0 && !m.full_attention_blocks.empty())
+    refuse(where + "/full_attention_blocks", "without a window all blocks attend over whole images",
+           "remove the key, or give a \"window\"");
+  for (const int block : m.full_attention_blocks)
+    if (block < 0 || block >= m.layers)
+      refuse(where + "/full_attention_blocks", "there is no block " + number(block),
+             "blocks are 0 to " + number(m.layers - 1));
+  if (m.window > 0 && m.class_token)
+    refuse(where + "/class_token", "a class token belongs to no window",
+           "use \"class_token\": false or \"window\": 0");
+}
+
+}  // namespace
+
+void check_vision(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_stack(refuse, m, where);
+  check_sizes(refuse, where,
+              {{"image_size", m.image_size, 1 << 16},
+               {"patch", m.patch, 1 << 16},
+               {"channels", m.channels, 64}});
+  check_encoder_heads(refuse, m, where);
+  if (std::int64_t{m.image_size} / m.patch > 1024)
+    refuse(where + "/image_size",
+           number(m.image_size / m.patch) + " patches on a side are out of range", "at most 1024");
+  check_windows(refuse, m, where);
+  if (m.rotary && m.head_dim % 4 != 0)
+    refuse(where + "/head_dim",
+           "a head of width " + number(m.head_dim) + " has no rotary pairs for rows and columns",
+           "use a multiple of 4");
+  if (m.image_size % m.patch != 0)
+    refuse(where + "/image_size",
+           number(m.image_size) + " pixels are not a multiple of patches of " + number(m.patch),
+           "nearest: " +
+               (m.image_size > m.patch ? number(m.image_size / m.patch * m.patch) + " or "
+                                       : std::string()) +
+               number((m.image_size / m.patch + 1) * m.patch));
+}
+
+void check_audio(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_stack(refuse, m, where);
+  check_encoder_heads(refuse, m, where);
+  check_sizes(refuse, where,
+              {{"mel_bins", m.mel_bins, 1 << 16}, {"audio_tokens", m.audio_tokens, kMostWidth}});
+  if (m.hidden % 2 != 0)
+    refuse(where + "/hidden",
+           "an odd width " + number(m.hidden) + " has no pairs of sine and cosine",
+           "use an even width");
+}
+
+}  // namespace polyphony

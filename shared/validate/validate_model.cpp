@@ -1,0 +1,199 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "shared/form/scenario_form.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/validate/refusal.h"
+#include "shared/validate/validate.h"
+
+namespace polyphony {
+namespace {
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+void check_low_rank(const Refusal& refuse, const Module& m, const std::string& where) {
+  const bool lora = m.trainable == Trainable::lora;
+  if (lora && m.kind == ModuleKind::projector)
+    refuse(where + "/train", "a projector has no transformer blocks for lora to adapt",
+           "use \"full\" or \"frozen\"");
+  if (lora && m.lora_rank < 1)
+    refuse(where, "key \"lora_rank\" is missing", "write the rank of the update, such as 16");
+  if (!lora && (m.lora_rank != 0 || m.lora_alpha != 0))
+    refuse(where + (m.lora_rank != 0 ? "/lora_rank" : "/lora_alpha"),
+           std::string("does nothing where train is ") + name(m.trainable),
+           "use \"train\": \"lora\", or remove the key");
+  if (lora && m.lora_rank > m.hidden)
+    refuse(where + "/lora_rank", number(m.lora_rank) + " is more than hidden " + number(m.hidden),
+           "an update of full rank is what \"train\": \"full\" gives");
+}
+
+void check_language(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_stack(refuse, m, where);
+  check_sizes(refuse, where, {{"vocab", m.vocab, 1 << 24}});
+  if (m.heads % m.kv_heads != 0)
+    refuse(where + "/kv_heads",
+           number(m.kv_heads) + " key/value heads do not divide " + number(m.heads) + " heads",
+           "each serves an equal group of heads");
+  if (m.head_dim % 2 != 0)
+    refuse(where + "/head_dim",
+           "a head of odd width " + number(m.head_dim) + " has no rotary pairs",
+           "use an even width");
+  if (!(m.rope_theta >= 1))
+    refuse(where + "/rope_theta", "it must be at least 1", "10000 is usual");
+  check_mixers(refuse, m, where);
+  const int turned = m.rotary_dim > 0 ? m.rotary_dim : m.head_dim;
+  const std::vector<int>& sections = m.rope_sections;
+  if (sections.empty()) return;
+  if (sections.size() != 3 || *std::min_element(sections.begin(), sections.end()) < 0 ||
+      std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) != turned / 2)
+    refuse(where + "/rope_sections",
+           "frequencies for time, row and column must make up the " + number(turned / 2) +
+               " of a head",
+           "Qwen2-VL has [16, 24, 24] for heads of 128");
+}
+
+const Module* source_of(const Model& model, ModuleId to) {
+  for (const Edge& edge : model.edges)
+    if (edge.to == to) return &model.modules[edge.from.value];
+  return nullptr;
+}
+
+void check_projector(const Refusal& refuse, const Model& model, std::size_t id,
+                     const std::string& where) {
+  const Module& m = model.modules[id];
+  const Module* source = source_of(model, ModuleId(id));
+  if (source == nullptr)
+    refuse(where, "key \"from\" is missing", "name the module whose output it projects");
+  if (source->kind != ModuleKind::vision && source->kind != ModuleKind::audio)
+    refuse(where + "/from",
+           "a projector reads from a vision or audio module, not from " + source->name,
+           "chains of projectors are not supported");
+  if (m.projector_hidden < 0 || m.projector_hidden > kMostWidth)
+    refuse(where + "/hidden", number(m.projector_hidden) + " is out of range",
+           "write a whole number from 0 to " + number(kMostWidth));
+  if (source->kind == ModuleKind::audio) {
+    if (m.merge < 1 || source->audio_tokens % m.merge != 0)
+      refuse(
+          where + "/merge",
+          number(source->audio_tokens) + " tokens of a clip cannot be merged by " + number(m.merge),
+          "use a divisor");
+    return;
+  }
+  if (source->abstract.is) {
+    if (source->abstract.tokens % merged_rows(m) != 0)
+      refuse(where + "/merge",
+             number(source->abstract.tokens) + " tokens of an image cannot be merged by " +
+                 number(merged_rows(m)),
+             "use a divisor, or another number of \"tokens\" of " + source->name);
+    return;
+  }
+  const int side = source->image_size / source->patch;
+  if (m.merge < 1 || side % m.merge != 0)
+    refuse(where + "/merge",
+           number(side) + "×" + number(side) + " patches cannot be merged " + number(m.merge) +
+               "×" + number(m.merge),
+           "use \"1x1\", or an image size of a multiple of " +
+               number(std::int64_t{m.merge} * source->patch) + " pixels");
+}
+
+// Any graph whose edges go from encoders through projectors into one language module, and from
+// there into a diffusion module. What a layout makes of it: shared/check/check_model.cpp.
+void check_graph(const Refusal& refuse, const Model& model) {
+  const auto count = [&](ModuleKind kind) {
+    return std::count_if(model.modules.begin(), model.modules.end(),
+                         [&](const Module& m) { return m.kind == kind; });
+  };
+  if (count(ModuleKind::language) == 0)
+    refuse("/model", "there is no language module", "add \"language\": {…}");
+  if (count(ModuleKind::language) > 1)
+    refuse("/model", "there are several language modules", "keep one");
+  for (const ModuleKind kind : {ModuleKind::vision, ModuleKind::audio, ModuleKind::diffusion})
+    if (count(kind) > 1)
+      refuse("/model", std::string("several ") + name(kind) + " modules are not supported yet",
+             "keep one");
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    const std::string where = "/model/" + module.name;
+    std::int64_t inputs = 0, outputs = 0;
+    for (const Edge& edge : model.edges) {
+      inputs += edge.to == ModuleId(m) ? 1 : 0;
+      outputs += edge.from == ModuleId(m) ? 1 : 0;
+      if (edge.to != ModuleId(m) || module.kind != ModuleKind::language) continue;
+      const Module& source = model.modules[edge.from.value];
+      // Between times alone a projector's may be part of its neighbour's.
+      if (source.kind != ModuleKind::projector && !(module.abstract.is && source.abstract.is))
+        refuse(where + "/from", "a language module reads from a projector, not from " + source.name,
+               "put a projector between");
+    }
+    const bool encoder = module.kind == ModuleKind::vision || module.kind == ModuleKind::audio;
+    if (module.kind == ModuleKind::projector && inputs > 1)
+      refuse(where + "/from", "a projector has one input", "name one module");
+    if (encoder && inputs > 0)
+      refuse(where + "/from",
+             std::string("the module reads ") +
+                 (module.kind == ModuleKind::vision ? "images" : "audio") + " only",
+             "remove the key");
+    if ((encoder || module.kind == ModuleKind::projector) && outputs == 0)
+      refuse(where, "nothing reads its output", "name it in another module's \"from\"");
+  }
+}
+
+}  // namespace
+
+void check_sizes(const Refusal& refuse, const std::string& where,
+                 const std::vector<ModuleSize>& sizes) {
+  for (const ModuleSize& size : sizes)
+    if (size.value < 1 || size.value > size.most)
+      refuse(where + "/" + size.key, number(size.value) + " is out of range",
+             "write a whole number from 1 to " + number(size.most));
+}
+
+void check_stack(const Refusal& refuse, const Module& m, const std::string& where) {
+  check_sizes(refuse, where,
+              {{"layers", m.layers, kMostLayers},
+               {"hidden", m.hidden, kMostWidth},
+               {"heads", m.heads, kMostWidth},
+               {"kv_heads", m.kv_heads, kMostWidth},
+               {"head_dim", m.head_dim, kMostWidth}});
+  if (m.experts == 0 || m.dense_blocks > 0)
+    check_sizes(refuse, where, {{"ffn", m.ffn, 64 * kMostWidth}});
+  if (std::int64_t{m.heads} * m.head_dim > kMostWidth)
+    refuse(where + "/head_dim",
+           number(m.heads) + " heads of " + number(m.head_dim) + " are wider than " +
+               number(kMostWidth),
+           "heads · head_dim is usually the hidden size");
+}
+
+void validate_model(const Refusal& refuse, const Model& model) {
+  for (std::size_t m = 0; m < model.modules.size(); ++m) {
+    const Module& module = model.modules[m];
+    const std::string where = "/model/" + module.name;
+    if (module.kind == ModuleKind::diffusion) {
+      check_stack(refuse, module, where);
+      check_diffusion(refuse, model, ModuleId(m));
+    }
+    if (module.abstract.is) {
+      if (module.trainable == Trainable::lora)
+        refuse(where + "/train", "lora needs the module's dimensions",
+               "use \"full\", with the update's own backward_weight and parameters");
+      continue;
+    }
+    check_low_rank(refuse, module, where);
+    check_experts(refuse, module, where);
+    if (module.kind == ModuleKind::vision) check_vision(refuse, module, where);
+    if (module.kind == ModuleKind::audio) check_audio(refuse, module, where);
+    if (module.kind == ModuleKind::language) check_language(refuse, module, where);
+  }
+  check_edge_layers(refuse, model);
+  check_graph(refuse, model);
+  for (std::size_t m = 0; m < model.modules.size(); ++m)
+    if (model.modules[m].kind == ModuleKind::projector)
+      check_projector(refuse, model, m, "/model/" + model.modules[m].name);
+  if (std::none_of(model.modules.begin(), model.modules.end(),
+                   [](const Module& m) { return m.trainable != Trainable::frozen; }))
+    refuse("/model", "every module is frozen: nothing would be trained",
+           "set \"train\": \"full\" in one of them");
+}
+
+}  // namespace polyphony

@@ -1,0 +1,137 @@
+// Every sample is used once by each branch that consumes it: the language module's branch takes all
+// samples, and with context parallelism its works divide their tokens; every other takes each of
+// its items once. A work counts as used by a module when a forward op runs it.
+#include <algorithm>
+#include <map>
+
+#include "shared/program/work.h"
+#include "shared/verify/verify_checks.h"
+
+namespace polyphony {
+namespace {
+
+bool is_language(const Program& program, std::size_t module) {
+  return program.model.modules[module].kind == ModuleKind::language;
+}
+
+// What a module of a work's branch has to do with the work: nothing, or something.
+bool has_part(const Program& program, std::size_t module, const Work& work) {
+  if (is_language(program, module)) return work.samples.size() > 0;
+  return std::any_of(program.work_items.begin() + work.items.begin,
+                     program.work_items.begin() + work.items.end, [&](const WorkItem& place) {
+                       return takes(program.model, ModuleId(module),
+                                    program.batch.samples[place.sample].items[place.item].modality);
+                     });
+}
+
+// Samples of the language module's branch: in one lane each, their tokens in one context each.
+void check_language(const Program& program, std::uint32_t branch, Faults& faults) {
+  std::vector<std::uint32_t> uses(program.batch.samples.size(), 0);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Interval>> rows;  // by index, lane
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> totals;
+  for (const Work& work : program.works) {
+    if (work.branch != branch) continue;
+    std::vector<Interval>& held = rows[{work.index, work.lane}];
+    held.insert(held.end(), program.work_rows.begin() + work.rows.begin,
+                program.work_rows.begin() + work.rows.end);
+    if (work.context > 0) continue;
+    for (std::uint32_t i = work.samples.begin; i < work.samples.end; ++i) {
+      ++uses[program.work_samples[i]];
+      totals[{work.index, work.lane}] +=
+          language_rows(program.model, program.batch.samples[program.work_samples[i]]);
+    }
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const std::string text =
+        "sample " + std::to_string(i) + " of the batch, branch " + std::to_string(branch);
+    if (uses[i] > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one work");
+    if (uses[i] == 0) faults.add(FaultKind::unused_sample, text + ": in no work");
+  }
+  for (auto& [work, held] : rows) {
+    std::sort(held.begin(), held.end());
+    std::int64_t reached = 0;
+    for (const Interval& interval : held) {
+      const std::string text = "microbatch " + std::to_string(work.first) + ", lane " +
+                               std::to_string(work.second) + ", token " + std::to_string(reached);
+      if (interval.begin > reached) faults.add(FaultKind::unused_sample, text + ": in no context");
+      if (interval.begin < reached)
+        faults.add(FaultKind::doubled_sample, text + ": in more than one context");
+      reached = std::max(reached, interval.end);
+    }
+    if (reached != totals[work])
+      faults.add(FaultKind::unused_sample,
+                 "microbatch " + std::to_string(work.first) + ", lane " +
+                     std::to_string(work.second) + ": " + std::to_string(reached) + " of " +
+                     std::to_string(totals[work]) + " tokens are in its works");
+  }
+}
+
+// Items that some module of the branch takes: in one work each.
+void check_items(const Program& program, std::uint32_t branch, const std::vector<char>& member,
+                 Faults& faults) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, int> uses;
+  for (const Work& work : program.works)
+    if (work.branch == branch)
+      for (std::uint32_t i = work.items.begin; i < work.items.end; ++i)
+        ++uses[{program.work_items[i].sample, program.work_items[i].item}];
+  for (std::uint32_t s = 0; s < program.batch.samples.size(); ++s) {
+    const std::vector<Item>& items = program.batch.samples[s].items;
+    for (std::uint32_t k = 0; k < items.size(); ++k) {
+      bool wanted = false;
+      for (std::size_t m = 0; m < program.model.modules.size(); ++m)
+        wanted = wanted || (member[m] && takes(program.model, ModuleId(m), items[k].modality));
+      const int count = uses[{s, k}];
+      const std::string text = "sample " + std::to_string(s) + ", item " + std::to_string(k) +
+                               " of the batch, branch " + std::to_string(branch);
+      if (count > 1) faults.add(FaultKind::doubled_sample, text + ": in more than one work");
+      if (wanted && count == 0) faults.add(FaultKind::unused_sample, text + ": in no work");
+    }
+  }
+}
+
+// A module belongs to the branches whose works it ever runs; it must run all of their works that
+// hold something for it.
+void check_runs(const Program& program, std::size_t branches, Faults& faults) {
+  const std::size_t modules = program.model.modules.size();
+  std::vector<char> ran(program.works.size() * modules, 0), member(branches * modules, 0);
+  for (const Op& op : program.ops) {
+    const auto* compute = std::get_if<Compute>(&op.what);
+    if (compute == nullptr || compute->phase != Phase::forward) continue;
+    ran[compute->work.value * modules + compute->module.value] = 1;
+    member[program.works[compute->work.value].branch * modules + compute->module.value] = 1;
+  }
+  for (std::size_t i = 0; i < program.works.size(); ++i) {
+    const Work& work = program.works[i];
+    for (std::size_t module = 0; module < modules; ++module) {
+      if (ran[i * modules + module] || !member[work.branch * modules + module]) continue;
+      if (!has_part(program, module, work)) continue;
+      faults.add(FaultKind::unused_sample, "work " + std::to_string(i) +
+                                               " never runs through module " +
+                                               program.model.modules[module].name);
+    }
+  }
+  for (std::size_t branch = 0; branch < branches; ++branch) {
+    const std::vector<char> of(
+        member.begin() + static_cast<std::ptrdiff_t>(branch * modules),
+        member.begin() + static_cast<std::ptrdiff_t>((branch + 1) * modules));
+    bool language = false;
+    for (std::size_t m = 0; m < modules; ++m)
+      language = language || (of[m] && is_language(program, m));
+    if (language) check_language(program, static_cast<std::uint32_t>(branch), faults);
+    check_items(program, static_cast<std::uint32_t>(branch), of, faults);
+  }
+}
+
+}  // namespace
+
+void check_samples(const Program& program, Faults& faults) {
+  std::size_t branches = 0;
+  for (const Work& work : program.works)
+    branches = std::max<std::size_t>(branches, work.branch + 1u);
+  if (branches == 0 && !program.batch.samples.empty()) {
+    faults.add(FaultKind::unused_sample, "the batch has samples, but there is no work");
+  }
+  check_runs(program, branches, faults);
+}
+
+}  // namespace polyphony

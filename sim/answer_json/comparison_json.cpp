@@ -1,0 +1,88 @@
+#include "sim/answer_json/answer_schema.h"
+#include "sim/answer_json/answers_json.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+
+const JsonKeys<traces::CoreShare>& core_keys() {
+  using Of = traces::CoreShare;
+  static const JsonKeys<Of> keys{
+      {"rank", a("integer"), "that had to share", [](const Of& of) { return of.rank.value; }},
+      {"recorded_over_processor", a("number"), "its compute's time over its processor time",
+       [](const Of& of) { return of.ratio(); }}};
+  return keys;
+}
+
+const JsonKeys<traces::PartComparison>& part_keys() {
+  using Of = traces::PartComparison;
+  static const JsonKeys<Of> keys{
+      {"predicted_seconds", a("number"), "mean of ranks",
+       [](const Of& of) { return of.predicted.count(); }},
+      {"measured_seconds", a("number"), "mean of ranks",
+       [](const Of& of) { return of.measured.count(); }},
+      {"share_error", a("number"), "(predicted - measured) / measured step",
+       [](const Of& of) { return of.share_error; }}};
+  return keys;
+}
+
+struct Judged {
+  const RunComparison& run;
+  double bar = 0;
+};
+const JsonKeys<Judged>& run_keys() {
+  using Of = Judged;
+  static const JsonKeys<Of> keys{
+      {"run", a("string"), "its folder or trace files", [](const Of& of) { return of.run.source; }},
+      {"layout", a("string"), "in words", [](const Of& of) { return of.run.layout; }},
+      {"profile", a("string"), "that it was predicted with",
+       [](const Of& of) { return of.run.profile; }},
+      {"stack", a("string"), "of the prediction", [](const Of& of) { return of.run.stack; }},
+      {"predicted_seconds", a("number"), "of a step, median",
+       [](const Of& of) { return of.run.comparison.predicted_step.count(); }},
+      {"measured_seconds", a("number"), "of a step, median",
+       [](const Of& of) { return of.run.comparison.measured_step.median.count(); }},
+      {"steps", a("integer"), "measured",
+       [](const Of& of) { return of.run.comparison.measured_step.count; }},
+      {"error", a("number"), "predicted over measured, less 1",
+       [](const Of& of) { return of.run.comparison.step_error; }},
+      {"repeatability", a("number"), "half the interquartile range, relative, batches apart",
+       [](const Of& of) { return of.run.comparison.repeatability(); }},
+      {"bar", a("number"), "that the error is judged by", [](const Of& of) { return of.bar; }},
+      {"within", or_null(a("boolean")),
+       "the bar, or twice the repeatability; null: repeats differ by more than the bar",
+       [](const Of& of) {
+         const traces::Verdict verdict = of.run.comparison.verdict(of.bar);
+         return verdict == traces::Verdict::unknown ? json()
+                                                    : json(verdict == traces::Verdict::within);
+       }},
+      {"shared_cores", shared_cores_schema(), "ranks that did not have their core to themselves",
+       [](const Of& of) { return shared_cores_json(of.run.comparison.shared_cores); }},
+      {"parts", map_of(schema_of(part_keys(), "a part of the step")), "by name", [](const Of& of) {
+         json parts;
+         for (const traces::PartComparison& part : of.run.comparison.average)
+           parts[traces::name(part.part)] = object_of(part_keys(), part);
+         return parts;
+       }}};
+  return keys;
+}
+
+}  // namespace
+
+json shared_cores_json(const std::vector<traces::CoreShare>& shared) {
+  return array_of(core_keys(), shared);
+}
+json shared_cores_schema() { return list_of(schema_of(core_keys(), "one rank")); }
+
+json to_json(const std::vector<RunComparison>& runs, double bar) {
+  return array_of(run_keys(), runs, [bar](const RunComparison& run) { return Judged{run, bar}; });
+}
+
+std::string comparison_schema() {
+  return schema_document("polyphony compare --format json",
+                         list_of(schema_of(run_keys(), "a run beside its prediction")),
+                         json::object());
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,255 @@
+#include <cmath>
+
+#include "shared/scenario_io/scenario_json.h"
+#include "sim/answer_json/answer_schema.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/sweep/leading.h"
+#include "sim/text/json_keys.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+using Maybe = std::optional<json>;
+
+json both(double low, double high) { return {low, high}; }
+json both(const SecondsInterval& seconds) {
+  return both(seconds.low.count(), seconds.high.count());
+}
+
+struct CandidateOf {
+  const Candidate& c;
+  const Model& model;
+  std::string name = {};  // of a baseline
+  bool leading = true;
+};
+
+// Of the critical rank; they add up to the step.
+json breakdown(const Candidate& c) {
+  json parts;
+  for (const traces::Part part : {traces::Part::forward, traces::Part::backward,
+                                  traces::Part::recompute, traces::Part::optimizer})
+    parts[traces::name(part)] = c.parts[static_cast<std::size_t>(part)].count();
+  for (std::size_t i = 0; i < traces::kIdles; ++i)
+    parts[traces::name(static_cast<traces::Idle>(i))] = (*c.idle)[i].count();
+  return parts;
+}
+
+const JsonKeys<CandidateOf>& candidate_keys() {
+  using Of = CandidateOf;
+  static const JsonKeys<Of> keys = [] {
+    JsonKeys<Of> made{
+        {"name", a("string"), "of a baseline",
+         [](const Of& of) { return of.name.empty() ? Maybe() : Maybe(of.name); }, false},
+        {"layout", a("string"), "in words", [](const Of& of) { return of.c.text; }},
+        {"layout_form", reference_to("layout"), "as a scenario's /layout says it",
+         [](const Of& of) { return json::parse(resolved_text(of.c.layout, of.model)); }},
+        {"brief", a("string"), "in few words, those of the table",
+         [](const Of& of) { return brief(of.model, of.c.layout); }},
+        {"simulated", a("boolean"), "false: estimated",
+         [](const Of& of) { return of.c.simulated; }},
+        {"placement",
+         {{"enum", enum_names<Placement>()}},
+         "how the modules share the ranks",
+         [](const Of& of) { return name(of.c.layout.placement); }},
+        {"step_seconds", a("number"), "of the sharpest predictor that was asked",
+         [](const Of& of) { return of.c.figures.step.count(); }},
+        {"estimate_seconds", a("number"), "the longest path",
+         [](const Of& of) { return of.c.estimate.count(); }},
+        {"bound_seconds", a("number"), "closed form, from below",
+         [](const Of& of) { return of.c.bound.step.count(); }},
+        {"step_change", a("number"),
+         "(step - that of the first baseline) / that of the first baseline",
+         [](const Of& of) { return of.c.change ? Maybe(of.c.change->ratio) : Maybe(); }, false},
+        {"step_change90", low_and_high(), "its 90 % interval",
+         [](const Of& of) {
+           return of.c.change && of.c.change->interval
+                      ? Maybe(both(of.c.change->interval->first, of.c.change->interval->second))
+                      : Maybe();
+         },
+         false},
+        {"breakdown_seconds", map_of(a("number")),
+         "the step of the rank that idles least, at work and idle by what ended it; of rows that "
+         "are set beside the first",
+         [](const Of& of) { return of.c.idle ? Maybe(breakdown(of.c)) : Maybe(); }, false},
+        {"tokens_per_second_per_rank", a("number"), "language tokens",
+         [](const Of& of) { return of.c.figures.tokens_per_second_per_rank; }},
+        {"mfu", a("number"), "model FLOPs utilization; 0: the device has no such peak",
+         [](const Of& of) { return of.c.figures.model_flops_utilization; }},
+        {"peak_memory_bytes", a("integer"), "of the worst rank",
+         [](const Of& of) { return of.c.figures.peak_memory.value; }},
+        {"worst_stage", a("string"), "where that is",
+         [](const Of& of) { return of.c.figures.worst_stage; }},
+        {"leading", a("boolean"),
+         "no row before it divides the ranks and cuts the language module as it does",
+         [](const Of& of) { return of.leading; }},
+        {"tied", a("boolean"), "what the profile does not know could put it first",
+         [](const Of& of) { return of.c.tied; }},
+        {"p95_seconds", or_null(a("number")),
+         "95th percentile of the step over varying batches, of the first few where that is the "
+         "goal; null: one of them does not fit",
+         [](const Of& of) {
+           if (!of.c.p95) return Maybe();
+           return Maybe(std::isfinite(of.c.p95->count()) ? json(of.c.p95->count()) : json());
+         },
+         false},
+        {"interval90_seconds", low_and_high(), "90 % interval of the step",
+         [](const Of& of) { return of.c.belief ? Maybe(both(interval(*of.c.belief))) : Maybe(); },
+         false},
+        {"beats_best", a("number"), "P(faster than the first row)",
+         [](const Of& of) {
+           return of.c.difference ? Maybe(of.c.difference->second_wins) : Maybe();
+         },
+         false},
+        {"difference90_seconds", low_and_high(), "90 % interval of its step less the first row's",
+         [](const Of& of) {
+           return of.c.difference ? Maybe(both(of.c.difference->seconds)) : Maybe();
+         },
+         false},
+    };
+    const json spent = spent_json({});
+    for (const auto& [key, nothing] : spent.items())
+      made.push_back({key, or_null(a("number")), "null: the price or the power is not known",
+                      [key = key](const Of& of) { return spent_json(of.c.figures).at(key); }});
+    return made;
+  }();
+  return keys;
+}
+
+const JsonKeys<Rejection>& rejection_keys() {
+  static const JsonKeys<Rejection> keys{
+      {"placement",
+       {{"enum", enum_names<Placement>()}},
+       "of the combinations",
+       [](const Rejection& r) { return name(r.placement); }},
+      {"count", a("integer"), "combinations", [](const Rejection& r) { return r.count; }},
+      {"example", a("string"), "the reason, for one of them",
+       [](const Rejection& r) { return r.example; }}};
+  return keys;
+}
+
+json misfit_json(const Candidate& misfit) {
+  return {{"layout", misfit.text},
+          {"where", misfit.bound.footprint.worst},
+          {"memory_bytes", misfit.bound.footprint.memory.value}};
+}
+
+struct SweepOf {
+  const Sweep& sweep;
+  const Model& model;
+};
+
+const JsonKeys<SweepOf>& sweep_keys() {
+  using Of = SweepOf;
+  static const JsonKeys<Of> keys{
+      {"profile", a("string"), "of the hardware", [](const Of& of) { return of.sweep.profile; }},
+      {"stack", a("string"), "of software", [](const Of& of) { return of.sweep.stack; }},
+      {"stated_error", a("number"), "of the profile: half a 90 % interval of a step",
+       [](const Of& of) { return of.sweep.stated_error; }},
+      {"footing", a("string"), "what of stack and device the profile was fitted to",
+       [](const Of& of) { return name(of.sweep.footing); }},
+      {"device_memory_bytes", or_null(a("integer")), "of one rank; null: not known",
+       [](const Of& of) {
+         const Bytes memory =
+             of.sweep.ranked.empty() ? Bytes{} : of.sweep.ranked.front().figures.device_memory;
+         return memory.value > 0 ? json(memory.value) : json();
+       }},
+      {"combinations", a("number"), "of the whole space",
+       [](const Of& of) { return of.sweep.combinations; }},
+      {"legal", a("integer"), "looked at one by one", [](const Of& of) { return of.sweep.legal; }},
+      {"too_large", a("integer"), "of them too large for the memory",
+       [](const Of& of) { return of.sweep.too_large; }},
+      {"screened_by_bound", a("integer"), "fit, but their bound rules them out",
+       [](const Of& of) { return of.sweep.beaten; }},
+      {"estimated", a("integer"), "by the longest path",
+       [](const Of& of) { return of.sweep.estimated; }},
+      {"simulated", a("integer"), "whole", [](const Of& of) { return of.sweep.simulated; }},
+      {"gaps", map_of(a("number")),
+       "by placement: share of its best that a layout not looked at could be faster by",
+       [](const Of& of) {
+         json gaps = json::object();
+         for (const auto& [placement, gap] : of.sweep.gaps) gaps[name(placement)] = gap;
+         return gaps;
+       }},
+      {"nearest_misfit",
+       or_null({{"type", "object"},
+                {"properties",
+                 {{"layout", a("string")}, {"where", a("string")}, {"memory_bytes", a("integer")}}},
+                {"required", {"layout", "where", "memory_bytes"}},
+                {"additionalProperties", false}}),
+       "of what is too large, the layout that needs least",
+       [](const Of& of) {
+         return of.sweep.too_large > 0 ? misfit_json(of.sweep.smallest_misfit) : json();
+       }},
+      {"not_runnable", a("string"), "why nothing is, where that was asked for",
+       [](const Of& of) { return of.sweep.not_runnable; }},
+      {"stopped", a("boolean"), "before all was done",
+       [](const Of& of) { return of.sweep.stopped; }},
+      {"tied", a("integer"), "rows that are tied, the first included",
+       [](const Of& of) { return of.sweep.tied; }},
+      {"simplest", a("integer"), "the simplest of the tied rows, from 0",
+       [](const Of& of) { return of.sweep.simplest; }},
+      {"tied_by",
+       list_of({{"type", "object"},
+                {"properties", {{"what", a("string")}, {"share", a("number")}}},
+                {"required", {"what", "share"}},
+                {"additionalProperties", false}}),
+       "what the order of the tied hangs on, with its share of the variance of their differences",
+       [](const Of& of) {
+         json parts = json::array();
+         for (const auto& [what, share] : of.sweep.tied_by)
+           parts.push_back({{"what", what}, {"share", share}});
+         return parts;
+       }},
+      {"ranked", list_of(reference_to("candidate")), "fastest first",
+       [](const Of& of) {
+         json rows = json::array();
+         const std::vector<bool> leading = leading_rows(of.sweep, of.model);
+         for (std::size_t i = 0; i < leading.size(); ++i)
+           rows.push_back(object_of(candidate_keys(),
+                                    CandidateOf{of.sweep.ranked[i], of.model, "", leading[i]}));
+         return rows;
+       }},
+      {"baselines", list_of(reference_to("candidate")), "what people run without a search",
+       [](const Of& of) {
+         return array_of(candidate_keys(), of.sweep.baselines, [&](const SetBeside& beside) {
+           return CandidateOf{beside.candidate, of.model, beside.name};
+         });
+       }},
+      {"rejected", list_of(schema_of(rejection_keys(), "combinations that are not legal")),
+       "by reason", [](const Of& of) { return array_of(rejection_keys(), of.sweep.rejected); }},
+      {"failed", list_of(a("string")), "work that broke",
+       [](const Of& of) { return of.sweep.failed; }},
+      {"why", list_of(a("string")), "where the best of each other placement loses",
+       [](const Of& of) { return of.sweep.why; }},
+      {"notes", list_of(a("string")), "what a reader should know",
+       [](const Of& of) { return of.sweep.notes; }},
+  };
+  return keys;
+}
+
+}  // namespace
+
+json to_json(const Candidate& candidate, const Model& model) {
+  return object_of(candidate_keys(), CandidateOf{candidate, model});
+}
+
+json to_json(const Sweep& sweep, const Model& model) {
+  return object_of(sweep_keys(), SweepOf{sweep, model});
+}
+
+json candidate_definitions() {
+  json definitions = layout_definitions();
+  definitions["candidate"] = schema_of(candidate_keys(), "one layout of the answer");
+  return definitions;
+}
+
+std::string sweep_schema() {
+  json root = schema_of(sweep_keys(), "which layout?");
+  root["properties"]["goal"] = goal_schema();
+  const json what_if = schema_of(what_if_keys(), "");  // with --set
+  root["properties"].update(what_if["properties"]);
+  return schema_document("polyphony sweep --format json", root, candidate_definitions());
+}
+
+}  // namespace polyphony::sim

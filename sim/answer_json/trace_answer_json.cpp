@@ -1,0 +1,212 @@
+#include "sim/answer_json/answer_schema.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/text/json_keys.h"
+#include "traces/kineto/summary.h"
+
+namespace polyphony::sim {
+namespace {
+
+using namespace traces;
+using nlohmann::json;
+
+double seconds(Nanoseconds time) { return Seconds(time).count(); }
+template <class Rate>
+json or_nothing(const std::optional<Rate>& rate) {
+  return rate ? json(rate->value) : json();
+}
+
+const JsonKeys<ClassTime>& class_keys() {
+  using Of = ClassTime;
+  static const JsonKeys<Of> keys{
+      {"wall_seconds", a("number"), "its part of the span: a moment belongs to one class",
+       [](const Of& c) { return seconds(c.wall); }},
+      {"kernel_seconds", a("number"), "sum of its events' durations",
+       [](const Of& c) { return seconds(c.kernels); }},
+      {"count", a("integer"), "events", [](const Of& c) { return c.count; }}};
+  return keys;
+}
+
+json classes_of(const DeviceTimes& times) {
+  json object = json::object();
+  for (std::size_t kind = 0; kind < times.classes.size(); ++kind)
+    if (times.classes[kind].count > 0)
+      object[name(static_cast<KernelClass>(kind))] = object_of(class_keys(), times.classes[kind]);
+  return object;
+}
+
+const JsonKeys<DeviceTimes>& times_keys() {
+  using Of = DeviceTimes;
+  static const JsonKeys<Of> keys{
+      {"span_seconds", a("number"), "from the first event's start to the last one's end",
+       [](const Of& t) { return seconds(t.span); }},
+      {"idle_seconds", a("number"), "of it, when nothing ran",
+       [](const Of& t) { return seconds(t.idle); }},
+      {"compute_seconds", a("number"), "when any computation ran",
+       [](const Of& t) { return seconds(t.of(DeviceWork::compute)); }},
+      {"communication_seconds", a("number"), "when any collective or message ran",
+       [](const Of& t) { return seconds(t.of(DeviceWork::communication)); }},
+      {"memory_seconds", a("number"), "when any copy or fill ran",
+       [](const Of& t) { return seconds(t.of(DeviceWork::memory)); }},
+      {"overlapped_seconds", a("number"), "communication beside computation",
+       [](const Of& t) { return seconds(t.overlapped); }},
+      {"classes", map_of(schema_of(class_keys(), "a class's time")),
+       "by class of kernel; with idle_seconds their wall_seconds are the span", classes_of}};
+  return keys;
+}
+
+struct StepOf {
+  const DeviceTrace* trace;
+  const StepTimes* step;
+  const StepRange& range() const { return trace->steps[step->step]; }
+};
+const JsonKeys<StepOf>& step_keys() {
+  using Of = StepOf;
+  static const JsonKeys<Of> keys{
+      {"step", a("integer"), "its number", [](const Of& s) { return s.range().number; }},
+      {"name", a("string"), "of its annotation", [](const Of& s) { return s.range().name; }},
+      {"host_seconds", a("number"), "the annotation's duration on the host",
+       [](const Of& s) { return seconds(s.range().duration); }},
+      {"gap_seconds", or_null(a("number")),
+       "from its last event to the next step's first; null: the last step",
+       [](const Of& s) { return s.step->gap ? json(seconds(*s.step->gap)) : json(); }},
+      {"device", schema_of(times_keys(), "a device's time"), "of what was launched in it",
+       [](const Of& s) { return object_of(times_keys(), s.step->times); }}};
+  return keys;
+}
+
+struct RankOf {
+  const DeviceTrace* trace;
+  const RankTimes* times;
+  const ClockShift* clock;
+};
+const JsonKeys<RankOf>& rank_keys() {
+  using Of = RankOf;
+  static const JsonKeys<Of> keys{
+      {"rank", or_null(a("integer")), "null: the file does not say",
+       [](const Of& r) { return r.trace->rank ? json(*r.trace->rank) : json(); }},
+      {"world", or_null(a("integer")), "ranks of the job",
+       [](const Of& r) { return r.trace->world ? json(*r.trace->world) : json(); }},
+      {"file", a("string"), "", [](const Of& r) { return r.trace->file; }},
+      {"device_name", a("string"), "of its GPU", [](const Of& r) { return r.trace->device; }},
+      {"clock_seconds", a("number"), "added to its clock so that all ranks have one",
+       [](const Of& r) { return seconds(r.clock->shift); }},
+      {"events", map_of(a("integer")), "of the file, by category, those of no device, too",
+       [](const Of& r) { return json(r.trace->read); }},
+      {"device", schema_of(times_keys(), "a device's time"), "of all its events",
+       [](const Of& r) { return object_of(times_keys(), r.times->whole); }},
+      {"steps", list_of(schema_of(step_keys(), "a step")), "in which anything was launched",
+       [](const Of& r) {
+         return array_of(step_keys(), r.times->steps,
+                         [&](const StepTimes& step) { return StepOf{r.trace, &step}; });
+       }},
+      {"notes", list_of(a("string")), "what was mended in the file, and what it lacks",
+       [](const Of& r) { return json(r.trace->notes); }}};
+  return keys;
+}
+
+const JsonKeys<CollectiveRow>& collective_keys() {
+  using Of = CollectiveRow;
+  static const JsonKeys<Of> keys{
+      {"call", a("string"), "all_reduce, all_gather, …",
+       [](const Of& c) { return name(c.shape.call); }},
+      {"bytes", or_null(a("integer")), "of the whole array; null: not recorded",
+       [](const Of& c) { return or_nothing(c.shape.bytes); }},
+      {"ranks", or_null(a("integer")), "of its group; null: not recorded",
+       [](const Of& c) { return c.shape.ranks > 0 ? json(c.shape.ranks) : json(); }},
+      {"group", a("string"), "its name and ranks", [](const Of& c) { return c.shape.group; }},
+      {"count", a("integer"), "on all ranks", [](const Of& c) { return c.count; }},
+      {"seconds", a("number"), "sum of durations", [](const Of& c) { return seconds(c.total); }},
+      {"median_seconds", a("number"), "", [](const Of& c) { return seconds(c.median); }},
+      {"shortest_seconds", a("number"), "", [](const Of& c) { return seconds(c.shortest); }},
+      {"bytes_per_second", or_null(a("number")), "of the median (nccl-tests' algbw)",
+       [](const Of& c) { return or_nothing(c.algorithm); }},
+      {"bus_bytes_per_second", or_null(a("number")), "of the median (nccl-tests' busbw)",
+       [](const Of& c) { return or_nothing(c.bus); }},
+      {"best_bus_bytes_per_second", or_null(a("number")), "of the shortest, which waited least",
+       [](const Of& c) { return or_nothing(c.best_bus); }}};
+  return keys;
+}
+
+const JsonKeys<ProductRow>& product_keys() {
+  using Of = ProductRow;
+  static const JsonKeys<Of> keys{
+      {"batch", a("integer"), "[m, k] by [k, n], so often",
+       [](const Of& p) { return p.product.batch; }},
+      {"m", a("integer"), "", [](const Of& p) { return p.product.m; }},
+      {"n", a("integer"), "", [](const Of& p) { return p.product.n; }},
+      {"k", a("integer"), "", [](const Of& p) { return p.product.k; }},
+      {"count", a("integer"), "kernels", [](const Of& p) { return p.count; }},
+      {"seconds", a("number"), "sum of durations", [](const Of& p) { return seconds(p.total); }},
+      {"flops_per_second", a("number"), "", [](const Of& p) { return p.rate.value; }}};
+  return keys;
+}
+
+const JsonKeys<KernelRow>& kernel_keys() {
+  using Of = KernelRow;
+  static const JsonKeys<Of> keys{
+      {"name", a("string"), "", [](const Of& k) { return k.name; }},
+      {"class", a("string"), "unknown: no table has it", [](const Of& k) { return name(k.kind); }},
+      {"count", a("integer"), "", [](const Of& k) { return k.count; }},
+      {"seconds", a("number"), "sum of durations", [](const Of& k) { return seconds(k.total); }}};
+  return keys;
+}
+
+struct SlowOf {
+  const RankSet* set;
+  SlowRank slow;
+};
+const JsonKeys<SlowOf>& slow_keys() {
+  using Of = SlowOf;
+  static const JsonKeys<Of> keys{
+      {"rank", a("integer"), "",
+       [](const Of& s) { return json(*s.set->traces[s.slow.rank].rank); }},
+      {"busy_seconds", a("number"), "computation and copies of its median step",
+       [](const Of& s) { return seconds(s.slow.busy); }},
+      {"median_seconds", a("number"), "the same of the median rank",
+       [](const Of& s) { return seconds(s.slow.median); }},
+      {"last_in", a("integer"), "matched collectives in which the others waited for it",
+       [](const Of& s) { return s.set->last_in[s.slow.rank]; }},
+      {"matched", a("integer"), "collectives matched over the ranks",
+       [](const Of& s) { return s.set->matched; }}};
+  return keys;
+}
+
+const JsonKeys<RankSet>& trace_keys() {
+  using Of = RankSet;
+  static const JsonKeys<Of> keys{
+      {"ranks", list_of(schema_of(rank_keys(), "a rank")), "",
+       [](const Of& set) {
+         json array = json::array();
+         for (std::size_t i = 0; i < set.traces.size(); ++i)
+           array.push_back(
+               object_of(rank_keys(), RankOf{&set.traces[i], &set.times[i], &set.clocks[i]}));
+         return array;
+       }},
+      {"collectives", list_of(schema_of(collective_keys(), "a collective")), "the longest first",
+       [](const Of& set) { return array_of(collective_keys(), collective_rows(set)); }},
+      {"products", list_of(schema_of(product_keys(), "a matrix product")),
+       "of which the size was recorded, the longest first",
+       [](const Of& set) { return array_of(product_keys(), product_rows(set)); }},
+      {"kernels", list_of(schema_of(kernel_keys(), "a kernel")), "the longest first",
+       [](const Of& set) { return array_of(kernel_keys(), kernel_rows(set)); }},
+      {"slow_rank", or_null(schema_of(slow_keys(), "the rank with the most to do")),
+       "null: of one rank",
+       [](const Of& set) {
+         const auto slow = slow_rank(set);
+         return slow ? object_of(slow_keys(), SlowOf{&set, *slow}) : json();
+       }},
+      {"notes", list_of(a("string")), "", [](const Of& set) { return json(set.notes); }}};
+  return keys;
+}
+
+}  // namespace
+
+json to_json(const RankSet& ranks) { return object_of(trace_keys(), ranks); }
+
+std::string trace_schema() {
+  return schema_document("polyphony trace --format json",
+                         schema_of(trace_keys(), "where the time of recorded devices goes"),
+                         json::object());
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,76 @@
+#include "sim/cli/measurements.h"
+
+#include <filesystem>
+#include <iostream>
+
+#include "shared/files/pieces.h"
+#include "sim/console/console.h"
+#include "traces/evidence/run_folder.h"
+#include "traces/evidence/trace_files.h"
+#include "traces/kineto/kineto.h"
+
+namespace polyphony::sim {
+
+traces::Files disk_files() {
+  return {read_records, [](const std::string& path) { return std::filesystem::exists(path); },
+          [](Scenario& scenario) { read_samples(scenario); }};
+}
+
+void add_measurement_options(Arguments& args) {
+  args.add()("runs",
+             "folders of `polyphony run --trace-steps` and `rehearse`; or trace files of one run, "
+             "of all its ranks, with --scenario",
+             cxxopts::value<std::vector<std::string>>())(
+      "scenario", "what trace files are of: the scenario with its layout",
+      cxxopts::value<std::string>());
+  args.positional({"runs"});
+}
+
+std::vector<traces::Measurement> read_measurements(const Arguments& args) {
+  return read_measurements(args, args.texts("runs"));
+}
+
+std::vector<traces::Measurement> read_measurements(const Arguments& args,
+                                                   const std::vector<std::string>& paths) {
+  std::vector<traces::Measurement> measurements;
+  std::vector<std::string> traces;
+  for (const std::string& path : paths) {
+    if (std::filesystem::is_regular_file(path)) {
+      traces.push_back(path);
+      continue;
+    }
+    measurements.push_back(traces::read_run_folder(path, disk_files()));
+    print_notes(measurements.back().scenario, measurements.back().scenario.notes);
+    if (!measurements.back().note.empty())
+      std::cerr << path << ": " << measurements.back().note << "\n";
+  }
+  if (traces.empty()) return measurements;
+  if (!args.has("scenario"))
+    throw InputError(traces.front(), "", "is a file: a trace, but of which scenario?",
+                     "name it with --scenario FILE, or give the folder of the run");
+  const Scenario scenario = load_scenario(args.text("scenario"));
+  measurements.push_back(traces::read_trace_files(
+      traces, scenario, load_profile(scenario, args.profile()), disk_files()));
+  return measurements;
+}
+
+traces::RankSet read_profiles(const std::vector<std::string>& files, const std::string& step,
+                              const std::string& progress) {
+  std::vector<traces::DeviceTrace> found;
+  Progress shown(progress);
+  for (const std::string& path : files) {
+    shown.show(static_cast<double>(found.size()) / static_cast<double>(files.size()), path);
+    FilePieces file(path, "a trace of PyTorch's profiler, .json or .json.gz");
+    found.push_back(traces::read_kineto(
+        [&](char* into, std::size_t most) { return file.read(into, most); }, path, {step}));
+  }
+  return traces::rank_set(std::move(found));
+}
+
+void print_notes(const traces::RankSet& ranks) {
+  for (const traces::DeviceTrace& trace : ranks.traces)
+    for (const std::string& note : trace.notes) std::cerr << trace.file << ": " << note << "\n";
+  for (const std::string& note : ranks.notes) std::cerr << note << "\n";
+}
+
+}  // namespace polyphony::sim

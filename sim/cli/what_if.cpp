@@ -1,0 +1,73 @@
+#include "sim/cli/what_if.h"
+
+#include "shared/plan/plan.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/console/console.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string change_text(double before, double after) {
+  if (before <= 0) return "";
+  return signed_percent_text(after / before - 1);
+}
+
+}  // namespace
+
+Unchanged answer_unchanged(const std::string& path, const ProfileChoice& profile,
+                           const StepOptions& options) {
+  try {
+    Scenario scenario = read_scenario_file(path);
+    read_samples(scenario);
+    std::vector<std::string> notes;  // the changed one's say as much
+    const auto outcome = predict_step(scenario, require_layout(scenario), typical_batch(scenario),
+                                      load_profile(scenario, profile), options, notes);
+    if (const auto* no = std::get_if<Infeasible>(&outcome)) return {{}, no->reason, ""};
+    return {figures(scenario, std::get<Prediction>(outcome)), "", ""};
+  } catch (const InputError& error) {
+    return {{}, error.what(), ""};
+  }
+}
+
+std::string side_by_side(const WhatIf& what_if) {
+  const Unchanged& unchanged = what_if.unchanged;
+  const Figures& changed = what_if.changed;
+  if (!unchanged.figures)
+    return "without the changes there is no answer: " + unchanged.why_not + "\n";
+  const Figures& before = *unchanged.figures;
+  Table table({"what if", "as written", "changed", "difference"});
+  const auto row = [&](const char* what, const std::string& was, const std::string& is,
+                       double was_value, double is_value) {
+    table.add({what, was, is, change_text(was_value, is_value)});
+  };
+  row("step", seconds_text(before.step), seconds_text(changed.step), before.step.count(),
+      changed.step.count());
+  const auto tokens = [](const Figures& f) {
+    return count_text(static_cast<std::int64_t>(f.tokens_per_second_per_rank));
+  };
+  row("tokens/s/rank", tokens(before), tokens(changed), before.tokens_per_second_per_rank,
+      changed.tokens_per_second_per_rank);
+  row("MFU", percent_text(before.model_flops_utilization),
+      percent_text(changed.model_flops_utilization), before.model_flops_utilization,
+      changed.model_flops_utilization);
+  row("worst memory", bytes_text(before.peak_memory), bytes_text(changed.peak_memory),
+      static_cast<double>(before.peak_memory.value),
+      static_cast<double>(changed.peak_memory.value));
+  if (before.dollars_per_million_tokens > 0 || changed.dollars_per_million_tokens > 0)
+    row("USD per million tokens", number_text(before.dollars_per_million_tokens, 4),
+        number_text(changed.dollars_per_million_tokens, 4), before.dollars_per_million_tokens,
+        changed.dollars_per_million_tokens);
+  if (before.energy.value > 0 || changed.energy.value > 0)
+    row("kWh per million tokens", number_text(before.kilowatt_hours_per_million_tokens(), 4),
+        number_text(changed.kilowatt_hours_per_million_tokens(), 4),
+        before.kilowatt_hours_per_million_tokens(), changed.kilowatt_hours_per_million_tokens());
+  return table.text();
+}
+
+std::vector<std::string> texts_of(const std::vector<Override>& overrides) {
+  std::vector<std::string> texts;
+  for (const Override& override : overrides) texts.push_back(override.text);
+  return texts;
+}
+
+}  // namespace polyphony::sim

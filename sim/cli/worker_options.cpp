@@ -1,0 +1,119 @@
+#include "sim/cli/worker_options.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/split/balanced_plan.h"
+#include "sim/console/console.h"
+#include "traces/format/metrics.h"
+
+namespace polyphony::sim {
+
+void MetricsTail::update() {
+  std::ifstream file(path_, std::ios::binary);
+  if (!file) return;
+  std::error_code failed;
+  const auto size = static_cast<std::streamoff>(std::filesystem::file_size(path_, failed));
+  if (failed || size < read_)
+    read_ = 0;  // a resumed run has dropped the steps after its checkpoint
+  file.seekg(read_);
+  std::string fresh((std::istreambuf_iterator<char>(file)), {});
+  read_ += static_cast<std::streamoff>(fresh.size());
+  rest_ += fresh;
+  for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
+    const auto line = traces::parse_metrics_line(rest_.substr(0, end));
+    rest_.erase(0, end + 1);
+    if (!line) continue;
+    if (const auto* done = std::get_if<traces::StepMetrics>(&*line)) {
+      step = done->step;
+      loss = done->loss;
+      samples_per_second = done->samples_per_second;
+    } else {
+      accuracy = std::get<traces::Accuracy>(*line).share;
+    }
+  }
+}
+
+void add_planning_options(Arguments& args) {
+  args.add()("planning",
+             "of a layout with a planner: inline (default): every rank plans before a step; live: "
+             "rank 0 plans while earlier steps train, a plan that comes too late gives way to the "
+             "layout's own order; replay: as --plans says",
+             cxxopts::value<std::string>())("planning-seconds",
+                                            "with --planning live: time for a plan (default 1)",
+                                            cxxopts::value<std::string>())(
+      "plans", "file of plans: --planning live writes it, replay reads it",
+      cxxopts::value<std::string>());
+}
+
+void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker) {
+  for (const char* option : {"planning", "planning-seconds", "plans"}) {
+    if (!args.has(option)) continue;
+    worker.push_back(std::string("--") + option);
+    worker.push_back(args.text(option));
+  }
+}
+
+namespace {
+
+// The same layout but for who holds which blocks.
+bool same_but_split(Layout a, Layout b) {
+  for (Layout* layout : {&a, &b})
+    for (ModuleLayout& grid : layout->modules) grid.blocks.clear();
+  return a == b;
+}
+
+// Of the run that wrote `file`, where its layout is the same otherwise.
+std::optional<Layout> split_of_run(const std::string& file, const Layout& layout) {
+  if (!std::filesystem::exists(file)) return {};
+  const Scenario earlier = read_scenario_file(file);
+  if (!earlier.layout || !is_split(earlier.model, *earlier.layout) ||
+      !same_but_split(*earlier.layout, layout))
+    return {};
+  return earlier.layout;
+}
+
+}  // namespace
+
+std::string give_scenario(const Scenario& scenario, const Layout& layout,
+                          const HardwareProfile& profile, const RunFolder& claim) {
+  Scenario chosen = scenario;
+  chosen.search.reset();
+  chosen.layout.reset();
+  if (claim.earlier() == EarlierRun::resume && !is_split(scenario.model, layout))
+    chosen.layout = split_of_run(claim.paths().scenario(), layout);
+  if (!chosen.layout) chosen.layout = with_blocks(layout, balanced_plan(scenario, layout, profile));
+  const std::string path = claim.given_scenario();
+  write_file(path, movable_text(chosen, std::filesystem::current_path()));
+  return path;
+}
+
+LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
+                                  const std::string& folder, std::int64_t steps) {
+  MetricsTail tail(folder);
+  tail.update();
+  Progress progress(label);
+  LaunchOptions with_tick = options;
+  with_tick.label = label;
+  if (label == "run")
+    with_tick.way_on = [&]() -> std::string {
+      std::error_code none;
+      const bool saved = !std::filesystem::is_empty(RunPaths{folder}.checkpoints(), none) && !none;
+      return saved ? "--resume continues from the last checkpoint" : "no checkpoint was saved yet";
+    };
+  with_tick.tick = [&] {
+    tail.update();
+    std::string detail = "step " + std::to_string(tail.step + 1) + "/" + std::to_string(steps);
+    if (tail.step >= 0)
+      detail += "  loss " + number_text(tail.loss, 4) + "  " +
+                number_text(tail.samples_per_second, 0) + " samples/s";
+    if (tail.accuracy >= 0) detail += "  held-out " + percent_text(tail.accuracy);
+    progress.show(
+        static_cast<double>(tail.step + 1) / static_cast<double>(std::max<std::int64_t>(1, steps)),
+        detail);
+  };
+  return launch(with_tick);
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,41 @@
+// What `run` and `rehearse` share: options that pass on to polyphony-worker, the run's folder,
+// progress from its metrics.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shared/files/run_folder.h"
+#include "sim/cli/command.h"
+#include "sim/launching/launch.h"
+
+namespace polyphony::sim {
+
+// The last training step and accuracy written to <folder>/metrics.jsonl; reads only what was
+// appended since the last call.
+class MetricsTail {
+ public:
+  explicit MetricsTail(const std::string& folder) : path_(RunPaths{folder}.metrics()) {}
+  void update();
+  std::int64_t step = -1;
+  double loss = 0, samples_per_second = 0, accuracy = -1;
+
+ private:
+  std::string path_, rest_;
+  std::streamoff read_ = 0;
+};
+
+// When a layout's planner plans: options, and what a worker is told of them.
+void add_planning_options(Arguments& args);
+void add_planning_arguments(const Arguments& args, std::vector<std::string>& worker);
+
+// Puts the scenario with `layout` into the claimed folder, for the ranks to read, and returns its
+// path. Stages that the layout does not split are split here, as the profile balances them or as
+// the run that is continued had them: no rank and no later start splits anew.
+std::string give_scenario(const Scenario& scenario, const Layout& layout,
+                          const HardwareProfile& profile, const RunFolder& claim);
+// Launches, with a progress bar over `steps`.
+LaunchResult launch_with_progress(const LaunchOptions& options, const std::string& label,
+                                  const std::string& folder, std::int64_t steps);
+
+}  // namespace polyphony::sim

@@ -1,0 +1,16 @@
+// What a page shows of a plan: what its stages cost and hold, and why they are split where they are.
+#pragma once
+
+#include <string>
+
+#include "sim/plan_answers/plan_answer.h"
+#include "traces/report/report.h"
+
+namespace polyphony::sim {
+
+// Needs an answer with a layout.
+traces::Section plan_section(const PlanAnswer& answer);
+// A page of its own; `question`: the scenario's file.
+traces::Report plan_page(const PlanAnswer& answer, const std::string& question);
+
+}  // namespace polyphony::sim

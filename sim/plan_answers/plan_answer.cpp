@@ -1,0 +1,104 @@
+#include "sim/plan_answers/plan_answer.h"
+
+#include <algorithm>
+
+#include "shared/chunk/parameters.h"
+#include "shared/chunk/sizes.h"
+#include "shared/cost/layer_costs.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/step/step_record.h"
+#include "shared/verify/verify.h"
+#include "sim/plan_answers/plan_splits.h"
+#include "sim/plan_answers/planned_work.h"
+#include "sim/plan_answers/searched_answer.h"
+#include "sim/prediction/predict.h"
+
+namespace polyphony::sim {
+namespace {
+
+std::string rank_range(int first, int count) {
+  const std::string text = std::to_string(first);
+  return count == 1 ? text : text + "-" + std::to_string(first + count - 1);
+}
+
+PlannedStage planned_stage(const Scenario& scenario, const LayerCosts& costs, const Branch& branch,
+                           std::size_t stage) {
+  PlannedStage row;
+  row.stage = static_cast<int>(stage);
+  const int first = branch.grid.first_rank + branch.rank_of_stage[stage] * branch.stage_ranks();
+  row.ranks = rank_range(first, branch.stage_ranks());
+  row.grid = describe(branch.grid);
+  for (const Chunk& chunk : branch.stages[stage].chunks) {
+    const Module& module = scenario.model.modules[chunk.module.value];
+    row.layers += (row.layers.empty() ? "" : ", ") + module.name + " [" +
+                  std::to_string(chunk.layers.begin) + "," + std::to_string(chunk.layers.end) + ")";
+    row.parameters_per_rank += local_parameters(module, chunk.layers, {.tensor = branch.grid.tp});
+    for (int layer = chunk.layers.begin; layer < chunk.layers.end; ++layer) {
+      const LayerCost& cost = costs[chunk.module.value][static_cast<std::size_t>(layer)];
+      row.forward += cost.forward;
+      row.backward += cost.backward;
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
+std::variant<PlanAnswer, Infeasible> answer_plan(const Scenario& scenario,
+                                                 const HardwareProfile& profile) {
+  PlanAnswer answer;
+  for (const Module& module : scenario.model.modules)
+    answer.modules.push_back(
+        {module.name, name(module.kind), name(module.trainable), parameter_count(module)});
+  if (!scenario.layout) return answer;
+  const Layout& layout = require_layout(scenario);
+  const Plan plan = balanced_plan(scenario, layout, profile);
+  const Batch batch = typical_batch(scenario);
+  auto outcome = predict(scenario, with_blocks(layout, plan), batch, profile, Predictor::estimate);
+  if (const auto* no = std::get_if<Infeasible>(&outcome)) return *no;
+  const auto& prediction = std::get<Prediction>(outcome);
+  const Program& program = prediction.program;
+  const std::vector<Fault> faults = verify(program);
+  POLYPHONY_CHECK(faults.empty(), name(faults.front().kind) << ": " << faults.front().text);
+  answer.layout = describe(scenario.model, layout);
+  answer.balance = name(layout.balance);
+  answer.device_memory = scenario.cluster.device.memory;
+  const Splitting by = splitting(scenario, layout, profile, module_sizes(scenario.model, batch));
+  for (const Branch& branch : plan.branches)
+    for (std::size_t s = 0; s < branch.stages.size(); ++s) {
+      PlannedStage row = planned_stage(scenario, by.layers, branch, s);
+      for (std::uint32_t rank = 0; rank < program.ranks; ++rank)
+        if (branch.holds(Rank(rank), s))
+          row.memory = std::max(row.memory, prediction.memory[rank].peak);
+      answer.stages.push_back(std::move(row));
+    }
+  answer.splits = planned_splits(scenario, layout, plan, by, profile);
+  answer.global_batch = scenario.data.global_batch;
+  if (layout.planner != Planning::none) {
+    const Layout resolved = with_blocks(layout, plan);
+    const auto other =
+        predict(scenario, without_planner(resolved), batch, profile, Predictor::estimate);
+    if (const auto* no = std::get_if<Infeasible>(&other)) return *no;
+    const auto& unplanned = std::get<Prediction>(other);
+    const auto compared = [&](auto& planned) {
+      planned.step = prediction.estimate.step();
+      planned.unplanned = unplanned.estimate.step();
+    };
+    if (layout.planner == Planning::dip) {
+      compared(answer.order.emplace(searched_order(scenario, resolved, plan, batch)));
+      for (const RankMemory& rank : unplanned.memory)
+        if (answer.device_memory > Bytes(0) && rank.peak > answer.device_memory)
+          answer.order->unplanned_fits = false;
+      answer.order->microbatches = microbatch_work(plan, unplanned, prediction);
+    } else {
+      compared(answer.work.emplace(planned_work(scenario, layout, plan, batch)));
+      answer.work->microbatches = microbatch_work(plan, unplanned, prediction);
+    }
+  }
+  answer.program = {program.ranks, program.ops.size(), program.messages.size(), hash(program)};
+  if (const auto no = check_runnable(scenario, layout)) answer.simulation_only = no->reason;
+  return answer;
+}
+
+}  // namespace polyphony::sim

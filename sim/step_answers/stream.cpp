@@ -1,0 +1,235 @@
+#include "sim/step_answers/stream.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "shared/error.h"
+#include "shared/program/stage_name.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/statistics.h"
+#include "sim/prediction/jitter.h"
+#include "sim/runner/worker_pool.h"
+#include "traces/compare/idle.h"
+
+namespace polyphony::sim {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kNamedSamples = 3;
+constexpr int kLastModality = static_cast<int>(Modality::latent);
+
+std::vector<StreamSample> named_samples(const Prediction& prediction, Rank rank) {
+  std::vector<StreamSample> result;
+  const Seconds when = prediction.memory[rank.value].when;
+  for (const HeldSample& held : held_samples(prediction.program, prediction.timeline, rank, when)) {
+    if (result.size() == kNamedSamples) break;
+    const Sample& sample = prediction.program.batch.samples[held.sample];
+    std::map<Modality, std::int64_t> tokens;
+    for (const Item& item : sample.items) tokens[item.modality] += item.tokens;
+    result.push_back({sample.id, {tokens.begin(), tokens.end()}, held.bytes});
+  }
+  return result;
+}
+
+Bubbles bubbles_of(const Prediction& prediction) {
+  using traces::Idle;
+  const auto ranks = traces::idle_times(prediction.program, prediction.timeline);
+  const auto idle = [](const traces::IdleTimes& times) {
+    return std::accumulate(times.begin(), times.end(), Seconds(0));
+  };
+  const traces::IdleTimes mean = traces::mean(ranks);
+  Seconds worst{};
+  for (const traces::IdleTimes& times : ranks) worst = std::max(worst, idle(times));
+  const Seconds others = mean[static_cast<std::size_t>(Idle::imbalance)] +
+                         mean[static_cast<std::size_t>(Idle::bubble)];
+  const Seconds step = prediction.step();
+  return {idle(mean) / step, worst / step, (idle(mean) - others) / step};
+}
+
+StreamBatch outcome_of(const Prediction& prediction, const std::vector<std::size_t>& stage_of,
+                       std::size_t stages, std::uint64_t number) {
+  StreamBatch batch;
+  batch.number = number;
+  batch.step = prediction.step();
+  batch.bubbles = bubbles_of(prediction);
+  batch.peaks.assign(stages, Bytes(0));
+  Rank worst(0);
+  for (std::size_t rank = 0; rank < prediction.memory.size(); ++rank) {
+    Bytes& peak = batch.peaks[stage_of[rank]];
+    peak = std::max(peak, prediction.memory[rank].peak);
+    if (prediction.memory[rank].peak > prediction.memory[worst.value].peak) worst = Rank(rank);
+  }
+  batch.worst = stage_of[worst.value];
+  batch.when = prediction.memory[worst.value].when;
+  batch.samples = named_samples(prediction, worst);
+  return batch;
+}
+
+json to_json(const StreamBatch& batch) {
+  json peaks = json::array(), samples = json::array();
+  for (const Bytes peak : batch.peaks) peaks.push_back(peak.value);
+  for (const StreamSample& sample : batch.samples) {
+    json tokens = json::array();
+    for (const auto& [modality, count] : sample.tokens)
+      tokens.push_back({static_cast<int>(modality), count});
+    samples.push_back({{"id", sample.id}, {"tokens", tokens}, {"held", sample.held.value}});
+  }
+  const Bubbles& bubbles = batch.bubbles;
+  return {{"number", batch.number},
+          {"step", batch.step.count()},
+          {"peaks", peaks},
+          {"worst", batch.worst},
+          {"when", batch.when.count()},
+          {"samples", samples},
+          {"bubbles", {bubbles.mean, bubbles.worst, bubbles.communication}}};
+}
+
+StreamBatch read_batch(const json& value) {
+  StreamBatch batch;
+  batch.number = value["number"];
+  batch.step = Seconds(value["step"].get<double>());
+  for (const json& peak : value["peaks"]) batch.peaks.emplace_back(peak.get<std::int64_t>());
+  const json& bubbles = value["bubbles"];
+  batch.bubbles = {bubbles[0], bubbles[1], bubbles[2]};
+  batch.worst = value["worst"];
+  batch.when = Seconds(value["when"].get<double>());
+  for (const json& sample : value["samples"]) {
+    StreamSample& named = batch.samples.emplace_back();
+    named.id = sample["id"];
+    named.held = Bytes(sample["held"].get<std::int64_t>());
+    for (const json& tokens : sample["tokens"]) {
+      POLYPHONY_CHECK(tokens[0].get<int>() <= kLastModality, tokens[0]);
+      named.tokens.emplace_back(static_cast<Modality>(tokens[0].get<int>()), tokens[1]);
+    }
+  }
+  return batch;
+}
+
+// Stages by rank: the same for every batch.
+std::vector<std::size_t> find_stages(const Program& program, std::vector<std::string>& names) {
+  std::vector<std::size_t> stage_of;
+  for (const std::string& name : stage_names(program)) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    stage_of.push_back(static_cast<std::size_t>(found - names.begin()));
+    if (found == names.end()) names.push_back(name);
+  }
+  return stage_of;
+}
+
+}  // namespace
+
+BatchStream predict_stream(const Scenario& scenario, const Layout& layout,
+                           const HardwareProfile& profile, const StreamOptions& options) {
+  BatchStream stream;
+  stream.profile = profile.name;
+  stream.stack = profile.stack.name;
+  stream.predictor = options.predictor;
+  if (layout.planner != Planning::none) stream.planner = name(layout.planner);
+  stream.device = scenario.cluster.device.memory;
+  // Split and weighed once, not for every batch.
+  const Layout resolved = with_blocks(layout, balanced_plan(scenario, layout, profile));
+  const auto predicted = [&](std::uint64_t number) {
+    return predict(scenario, resolved, batch_of_step(scenario, number), profile, options.predictor);
+  };
+  const auto first = predicted(0);
+  if (const auto* no = std::get_if<Infeasible>(&first)) {
+    stream.failed.push_back(no->reason);
+    return stream;
+  }
+  const std::vector<std::size_t> stage_of =
+      find_stages(std::get<Prediction>(first).program, stream.stages);
+  const std::vector<std::string> answers = run_in_workers(
+      options.jobs, options.batches,
+      [&](std::size_t i) {
+        const auto outcome = predicted(i);
+        if (const auto* no = std::get_if<Infeasible>(&outcome))
+          return json{{"error", no->reason}}.dump();
+        return to_json(outcome_of(std::get<Prediction>(outcome), stage_of, stream.stages.size(), i))
+            .dump();
+      },
+      [&](std::size_t done) {
+        if (options.progress)
+          options.progress(static_cast<double>(done) / static_cast<double>(options.batches));
+      });
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const json answer = json::parse(answers[i], nullptr, false);
+    if (answer.is_object() && answer.contains("peaks"))
+      stream.batches.push_back(read_batch(answer));
+    else
+      stream.failed.push_back("batch " + std::to_string(i) + ": " +
+                              (answer.is_object() ? answer.value("error", "?") : "?"));
+  }
+  return stream;
+}
+
+const StreamBatch& BatchStream::worst() const {
+  return *std::max_element(
+      batches.begin(), batches.end(),
+      [&](const StreamBatch& a, const StreamBatch& b) { return peak(a) < peak(b); });
+}
+
+std::vector<Seconds> BatchStream::sorted_steps() const {
+  std::vector<Seconds> steps;
+  for (const StreamBatch& batch : batches) steps.push_back(batch.step);
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::vector<double> BatchStream::sorted_bubbles(double Bubbles::* share) const {
+  std::vector<double> shares;
+  for (const StreamBatch& batch : batches) shares.push_back(batch.bubbles.*share);
+  std::sort(shares.begin(), shares.end());
+  return shares;
+}
+
+bool stream_reaches(std::size_t batches, double q) { return reaches(batches, std::max(q, 1 - q)); }
+
+std::vector<Bytes> BatchStream::sorted_peaks(std::size_t stage) const {
+  std::vector<Bytes> peaks;
+  for (const StreamBatch& batch : batches) peaks.push_back(batch.peaks[stage]);
+  std::sort(peaks.begin(), peaks.end());
+  return peaks;
+}
+
+double exponential_tail(std::vector<Bytes> values, Bytes limit) {
+  constexpr std::size_t kShare = 20, kLeast = 10;
+  const std::size_t largest = std::max(kLeast, values.size() / kShare);
+  if (values.size() <= largest) return values.empty() ? 0 : 1;  // too few for a tail
+  std::sort(values.begin(), values.end(), std::greater<>());
+  const Bytes threshold = values[largest];
+  double excess = 0;
+  for (std::size_t i = 0; i < largest; ++i)
+    excess += static_cast<double>((values[i] - threshold).value) / static_cast<double>(largest);
+  const auto seen = static_cast<double>(
+      std::count_if(values.begin(), values.end(), [&](Bytes value) { return value > limit; }));
+  const auto all = static_cast<double>(values.size());
+  if (limit < threshold) return seen / all;
+  if (excess <= 0) return 0;
+  return static_cast<double>(largest) / all *
+         std::exp(-static_cast<double>((limit - threshold).value) / excess);
+}
+
+MemoryRisk memory_risk(const BatchStream& stream, double steps) {
+  MemoryRisk risk;
+  std::vector<Bytes> peaks;
+  for (const StreamBatch& batch : stream.batches) {
+    peaks.push_back(stream.peak(batch));
+    if (peaks.back() > stream.device) ++risk.exceeded;
+  }
+  if (peaks.empty()) return risk;
+  const auto count = static_cast<std::int64_t>(peaks.size());
+  risk.per_step = static_cast<double>(risk.exceeded) / static_cast<double>(count);
+  risk.per_step_most = upper_probability(static_cast<std::int64_t>(risk.exceeded), count);
+  risk.per_step_tail = exponential_tail(std::move(peaks), stream.device);
+  risk.in_run = any_of(risk.per_step, steps);
+  risk.in_run_most = any_of(risk.per_step_most, steps);
+  risk.in_run_tail = any_of(risk.per_step_tail, steps);
+  return risk;
+}
+
+}  // namespace polyphony::sim

@@ -1,0 +1,23 @@
+// Which attention kernels tests take, and what the double of a GPU's saw (tests/exec/device_double/attention_kernels.cpp).
+#pragma once
+
+#include "exec/attention/attention_kernel.h"
+
+namespace polyphony::exec::testing {
+
+// While it lives, attention by this kernel, which takes any format here.
+struct Preferred {
+  explicit Preferred(std::optional<AttentionKernel> kernel) { prefer_kernel(kernel); }
+  ~Preferred() { prefer_kernel(std::nullopt); }
+  Preferred(const Preferred&) = delete;
+  Preferred& operator=(const Preferred&) = delete;
+};
+
+}  // namespace polyphony::exec::testing
+
+namespace polyphony::exec::testing::queued {
+
+// Whether the last backward of flash attention was told to add in one order.
+bool summed_in_order();
+
+}  // namespace polyphony::exec::testing::queued

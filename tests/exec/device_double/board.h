@@ -1,0 +1,74 @@
+// What kernels of groups wait for on queued devices, all in one place. Internal to tests/exec/queued/.
+//   A kernel of a group takes one of its device's slots when its turn on its stream comes, and keeps it to its end, as
+//   NCCL's kernels keep multiprocessors while they wait for their peers. With limit_slots() a kernel that finds none
+//   waits for one. Kernels that then wait for each other for ever are found as soon as the last of them does, and fail
+//   with an error that names them: a kernel without a slot waits until any holder ends, a holder until all of its
+//   members have come, a stream for the stream of an event. Calls that a host has not queued yet may still come.
+// Source of the hazard: NCCL user guide, "Using multiple NCCL communicators concurrently".
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/exec/device_double/streams.h"
+
+namespace polyphony::exec::testing::queued {
+
+// A group's kernel, from its turn on its stream to its end.
+struct GroupKernel {
+  Queue* stream = nullptr;
+  c10::DeviceIndex device = 0;
+  std::string what;  // "all-reduce of 4 Double, call 2 of group all"
+  bool holds = false;
+  // Streams that its missing members' calls are queued on; those not queued are left out.
+  std::function<std::vector<Queue*>()> missing = {};
+};
+
+class Board {
+ public:
+  std::mutex mutex;  // of all that follows, and of all meetings
+  std::condition_variable changed;
+
+  std::atomic<int> slots{0};  // of each device; 0: enough for all
+  std::map<c10::DeviceIndex, std::list<GroupKernel*>> wants, holders;  // in their order
+  std::map<Queue*, GroupKernel*> heads;  // kernels of groups whose turn has come
+  struct EventWait {
+    Event event;
+    std::int64_t version;
+    Queue* recorded_on;
+  };
+  std::map<Queue*, EventWait> event_waits;  // while slots are limited
+  std::set<const GroupKernel*> dead;        // wait for ever; each is to throw `deadlock`
+  std::string deadlock;
+
+  // A stream waits for an event.
+  void waits(Queue& stream, EventWait wait);
+  void waits_no_more(Queue& stream);
+  // Under the lock: waits for a slot; throws when it never comes. False: `ends` said so first. The kernel is to look()
+  // when it has brought what others wait for.
+  bool take_slot(std::unique_lock<std::mutex>& lock, GroupKernel& kernel,
+                 const std::function<bool()>& ends);
+  void leave(GroupKernel& kernel);
+  // Under the lock: something waits, or is queued, that did not. Finds who waits for ever.
+  void look();
+  void throw_if_dead(const GroupKernel& kernel) const;
+
+  struct Break {
+    std::string group, words;
+  };
+  std::map<c10::DeviceIndex, Break> breaks;  // break_group()
+
+ private:
+  std::set<Queue*> stuck_streams() const;
+  std::string in_words(const std::set<Queue*>& stuck) const;
+};
+
+Board& board();
+
+}  // namespace polyphony::exec::testing::queued

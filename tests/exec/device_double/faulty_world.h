@@ -1,0 +1,44 @@
+// Four ranks of one world, threads here, that train two steps with the whole runner over Gloo and groups of the queued
+// device, with what exec/device/device_calls.h does of its own; a fault befalls one of them.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <latch>
+#include <string>
+
+#include "exec/gloo/gloo.h"
+#include "exec/wire/sockets.h"
+#include "shared/units.h"
+
+namespace polyphony::exec::testing {
+
+inline constexpr int kRanks = 4;
+inline constexpr Rank kVictim(1);
+
+using Fault = std::function<void(torch::Device)>;  // on the thread of the victim's op
+
+struct FaultyWorld {
+  GlooOptions options;
+  Fault fault = {};  // before the victim's first backward of a step
+  Fault after = {};  // before its next compute op
+  std::uint64_t step = 1;
+  std::string making =
+      {};  // not in a step, but at the victim's first split of a family with this in its name
+  bool at_meeting = false;  // before it comes to that family
+  bool vanishes = false;  // the victim says nothing at its end, and gives no sign of life any more
+  std::uint16_t port = listen_at("127.0.0.1").port;
+  std::latch survivors{kRanks - 1};
+  // What ranks end with: what they threw, and the last loss.
+  std::array<std::string, kRanks> said{};
+  std::array<double, kRanks> losses{};
+  Seconds began{};  // the fault
+  double took = 0;  // from then on, seconds; until the last has ended
+};
+
+GlooOptions impatient();
+
+// Until all ranks have ended.
+void run(FaultyWorld& world);
+
+}  // namespace polyphony::exec::testing

@@ -1,0 +1,89 @@
+// Streams and events of the queued device (tests/exec/device_double/queued_device.h). Internal.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tests/exec/device_double/queued_device.h"
+
+namespace polyphony::exec::testing::queued {
+
+class Queue {
+ public:
+  Queue(c10::DeviceIndex device, std::uint64_t number);
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  // `kernel`: may be late.
+  void push(std::function<void()> work, bool kernel);
+  bool idle();
+  void drain();
+
+ private:
+  void loop();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  struct Work {
+    std::function<void()> run;
+    bool kernel;
+  };
+  std::deque<Work> work_;  // its first one runs
+  c10::DeviceIndex device_;
+  std::uint64_t number_, kernels_ = 0;  // what its pauses are drawn by
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+// By number; 0 is the default one. Made when first asked for.
+Queue& queue(c10::Device device, c10::StreamId stream);
+c10::StreamId current_stream(c10::DeviceIndex device);
+c10::DeviceIndex current_device();
+// Of this thread; the one before. As c10's.
+c10::StreamId exchange_stream(const c10::Stream& stream);
+c10::DeviceIndex exchange_device(c10::DeviceIndex device);
+c10::StreamId stream_of_pool(c10::DeviceIndex device, bool high_priority);
+
+// Shared with the work that reaches it: an event may go before that has run.
+struct EventState {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t recorded = 0, reached = 0;
+  double at_ms = 0;             // when the last version was reached
+  c10::DeviceIndex device = 0;  // whose stream recorded it last
+  Queue* queue = nullptr;       // and which
+};
+using Event = std::shared_ptr<EventState>;
+
+void record(const Event& event, const c10::Stream& stream);
+// Until what is recorded now is reached.
+void block(const Event& event, const c10::Stream& stream);
+void await(const Event& event);
+bool reached(const Event& event);
+bool reached(const Event& event, std::int64_t version);
+// What the device's first kernel that failed has thrown, as c10::AcceleratorError. It is the end of the device until
+// wait_idle() or drain(): no kernel runs there, and all calls that queue one or wait throw this.
+void throw_failure(c10::DeviceIndex device);
+
+SeededFault seeded();
+
+void count_kernel(c10::DeviceIndex device, const std::string& name);
+void count_product(c10::DeviceIndex device, double flops);  // beside its kernel
+void count_wait(c10::DeviceIndex device, const std::string& what);
+
+// Waits for the stream, and throws the device's failure.
+void await_stream(const c10::Stream& stream);
+
+c10::Allocator& allocator();
+c10::Allocator& pinned_allocator();
+bool is_pinned(const void* data);
+// Memory of the tensor is used on this stream, too.
+void use_on(const c10::DataPtr& data, const c10::Stream& stream);
+
+}  // namespace polyphony::exec::testing::queued

@@ -1,0 +1,75 @@
+// The table of a module's fields: what it writes it reads, for every published model.
+#include "shared/form/module_fields.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/hardware/certainty.h"
+#include "shared/model/presets.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/work/work_size.h"
+#include "tests/shared/support/scenario_files.h"
+
+using namespace polyphony;
+
+namespace {
+
+Scenario with_language(const std::string& module) {
+  return read_scenario(R"({"polyphony": 1, "extends": "scenarios/tiny.json",
+      "about": "tiny.json with a language model of its own, to read and print it.",
+      "model": {"vision": null, "projector": null, "language": )" +
+                           module + R"(}, "data": {"images": null}, "layout": {"all": {"pp": 1}}})",
+                       "fields.json", test::file_text);
+}
+
+}  // namespace
+
+TEST_CASE("every language preset is printed and read again") {
+  for (const std::string& name : preset_names(ModuleKind::language)) {
+    CAPTURE(name);
+    const Scenario scenario = with_language(
+        R"({"from": null, "preset": ")" + name +
+        R"(", "layers": null, "hidden": null, "heads": null, "kv_heads": null, "ffn": null, "vocab": null})");
+    Module wanted = find_preset(name)->module;
+    wanted.name = "language";
+    CHECK(scenario.model.modules[0] == wanted);
+    const Scenario again = read_scenario(resolved_text(scenario), "fields.json", test::file_text);
+    CHECK(again.model == scenario.model);
+  }
+}
+
+TEST_CASE("keys are named once, and every kind of module has its own") {
+  std::vector<std::string> keys;
+  for (const ModuleField& field : module_fields()) {
+    CHECK(std::find(keys.begin(), keys.end(), field.key) == keys.end());
+    CHECK(field.kinds != 0);
+    keys.emplace_back(field.key);
+  }
+}
+
+namespace {
+// name() says "?" of what is no enumerator.
+template <class Enum>
+bool is_last(Enum last) {
+  const auto after = static_cast<Enum>(static_cast<int>(last) + 1);
+  return name(last) != std::string("?") && name(after) == std::string("?");
+}
+}  // namespace
+
+TEST_CASE("last_of() is the last enumerator that has a name") {
+  CHECK(is_last(last_of(ModuleKind{})));
+  CHECK(is_last(last_of(Trainable{})));
+  CHECK(is_last(last_of(Norm{})));
+  CHECK(is_last(last_of(Mixer{})));
+  CHECK(is_last(last_of(Mask{})));
+  CHECK(is_last(last_of(Activation{})));
+  CHECK(is_last(last_of(RouterScores{})));
+  CHECK(is_last(last_of(Placement{})));
+  CHECK(is_last(last_of(Shard{})));
+  CHECK(is_last(last_of(Recompute{})));
+  CHECK(is_last(last_of(TokenAssignment{})));
+  CHECK(is_last(last_of(Spread{})));
+  CHECK(is_last(last_of(Bridge{})));
+  CHECK(is_last(last_of(NumberFormat{})));
+  CHECK(is_last(last_of(Phase{})));
+  CHECK(is_last(last_of(ActivityKind{})));
+}

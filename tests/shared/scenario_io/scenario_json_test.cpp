@@ -1,0 +1,417 @@
+#include "shared/scenario_io/scenario_json.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "shared/data/distribution_text.h"
+#include "shared/lower/lower.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/verify/verify.h"
+#include "tests/shared/support/scenario_files.h"
+
+using namespace polyphony;
+using test::refusal;
+using test::scenario_at;
+
+namespace {
+
+// A valid scenario with `from` replaced by `to` once.
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = test::file_text("scenarios/tiny.json");
+  const auto at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+LoadText files(std::map<std::string, std::string> texts) {
+  return [texts = std::move(texts)](const std::string& path) {
+    const auto found = texts.find(path);
+    if (found == texts.end()) throw InputError(path, "", "no such file", "check the path");
+    return found->second;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("every shipped scenario is read, and its layout is legal") {
+  const std::vector<std::string> paths = test::scenario_paths();
+  CHECK(paths.size() >= 10);
+  for (const std::string& path : paths) {
+    CAPTURE(path);
+    const Scenario scenario = scenario_at(path);
+    CHECK(scenario.about.size() > 200);  // its arithmetic and its source
+    CHECK((scenario.layout || scenario.search));
+    if (!scenario.layout) continue;
+    const std::optional<Infeasible> refused = check_layout(scenario, *scenario.layout);
+    CHECK_MESSAGE(!refused, (refused ? refused->reason : ""));
+  }
+}
+
+TEST_CASE("the resolved scenario reads back to the same values") {
+  for (const std::string& path : test::scenario_paths()) {
+    CAPTURE(path);
+    const Scenario scenario = scenario_at(path);
+    const std::string text = resolved_text(scenario);
+    const Scenario again = read_scenario(text, path, test::file_text);
+    CHECK(resolved_text(again) == text);
+    CHECK(again.about == scenario.about);
+    CHECK(again.notes == scenario.notes);
+    CHECK(again.model == scenario.model);
+    CHECK(again.cluster == scenario.cluster);
+    CHECK(again.data == scenario.data);
+    CHECK(again.training == scenario.training);
+    CHECK(again.layout == scenario.layout);
+    CHECK(again.search == scenario.search);
+  }
+}
+
+TEST_CASE("a homogeneous layout: recomputation and sharding may differ by module") {
+  const std::string text =
+      with(R"("all": {"pp": 2})",
+           R"("all": {"pp": 2, "shard": "optimizer"}, "vision": {"recompute": "full"})");
+  const Scenario scenario = read_scenario(text, "s.json", test::file_text);
+  const std::vector<ModuleLayout>& modules = scenario.layout->modules;
+  CHECK(modules[0].recompute == Recompute::full);
+  CHECK(modules[0].shard == Shard::optimizer);
+  CHECK(modules[1] == modules[0]);  // the projector goes with its encoder
+  CHECK(modules[2].recompute == Recompute::none);
+  const Scenario again = read_scenario(resolved_text(scenario), "s.json", test::file_text);
+  CHECK(again.layout == scenario.layout);
+  CHECK(refusal(with(R"("all": {"pp": 2})", R"("all": {"pp": 2}, "vision": {"tp": 2})")) ==
+        "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
+        "under \"all\"; recompute, offload_activations and shard may differ)");
+}
+
+TEST_CASE("what is derived: order, projector widths, head width, ranks") {
+  const Scenario scenario = scenario_at("scenarios/vlm_12b_70b_h100.json");
+  REQUIRE(scenario.model.modules.size() == 3);
+  const Module& vision = scenario.model.modules[0];
+  const Module& projector = scenario.model.modules[1];
+  CHECK(vision.name == "vision");
+  CHECK(vision.head_dim == 128);
+  CHECK(vision.kv_heads == 40);
+  CHECK(projector.projector_in == 4 * 5120);
+  CHECK(projector.projector_hidden == 8192);
+  CHECK(projector.projector_out == 8192);
+  CHECK(scenario.model.edges ==
+        std::vector<Edge>{{ModuleId(0), ModuleId(1), 0}, {ModuleId(1), ModuleId(2), 0}});
+  CHECK(scenario.cluster.ranks() == 512);
+  CHECK(scenario.cluster.fabric_link.rate == BytesPerSecond(50e9));
+  CHECK(scenario.cluster.profile == "h100-roofline");
+  CHECK(scenario.notes ==
+        std::vector<std::string>{
+            "language: the scaling of rotary frequencies for long contexts is left out"});
+  CHECK(scenario.search->modules[0].ranks == std::vector<int>{64, 128});
+  CHECK(scenario.search->modules[2].tp.empty());
+  CHECK(scenario.search->modules[2].cp == std::vector<int>{1, 2});
+  CHECK(scenario.search->modules[2].dp.empty());
+  CHECK(scenario.search->modules[2].shard.empty());
+  CHECK(scenario.search->schedule ==
+        std::vector<ScheduleKind>{ScheduleKind::one_f_one_b, ScheduleKind::interleaved});
+}
+
+TEST_CASE("ranks: the silent module gets what is left, the next follows the one before") {
+  const Layout layout = *scenario_at("scenarios/tiny_non_colocated.json").layout;
+  CHECK(layout.modules[0].first_rank == 0);
+  CHECK(layout.modules[0].ranks == 1);
+  CHECK(layout.modules[1] == layout.modules[0]);  // the projector shares the encoder's grid
+  CHECK(layout.modules[2].first_rank == 1);
+  CHECK(layout.modules[2].ranks == 2);
+  CHECK(layout.modules[2].blocks == std::vector<int>{3, 1});
+}
+
+TEST_CASE("neither layout nor search: everything may be searched") {
+  const std::string text = with(R"(,
+  "layout": {"placement": "homogeneous", "schedule": "1f1b", "microbatches": 4, "all": {"pp": 2}})",
+                                "");
+  const Scenario scenario = read_scenario(text, "s.json", test::file_text);
+  REQUIRE(scenario.search.has_value());
+  CHECK(scenario.search->modules.size() == 3);
+  CHECK(scenario.search->placement.empty());
+}
+
+TEST_CASE("a user's own file need not say what it is about") {
+  std::string text = test::file_text("scenarios/tiny.json");
+  const auto begin = text.find("\"about\""), end = text.find("\"model\"");
+  REQUIRE(begin < end);
+  text.erase(begin, end - begin);
+  const Scenario scenario = read_scenario(text, "s.json", test::file_text);
+  CHECK(scenario.about.empty());
+  CHECK(resolved_text(scenario).find("about") == std::string::npos);
+}
+
+TEST_CASE("a layout says by which costs its stages are split") {
+  const std::string file = "scenarios/tiny.json";
+  std::string text = test::file_text(file);
+  CHECK(read_scenario(text, file, test::file_text).layout->balance == Balance::aware);
+  const std::string placement = "\"placement\": \"homogeneous\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"balance\": \"unaware\"");
+  const Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->balance == Balance::unaware);
+  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
+}
+
+TEST_CASE("a layout names its planner, and what that weighs and orders by") {
+  const std::string file = "scenarios/tiny_non_colocated.json";
+  std::string text = test::file_text(file);
+  CHECK(read_scenario(text, file, test::file_text).layout->planner == Planning::none);
+  const std::string placement = "\"placement\": \"non-colocated\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"planner\": \"entrain\"");
+  Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->planner == Planning::entrain);
+  CHECK(!scenario.layout->modules.front().item_cost);
+  scenario.layout->modules.front().item_cost = ItemCost{1.25e-13, 1.0 / 3e6, 2e-5};
+  scenario.layout->planner = Planning::dip;
+  scenario.layout->placements = 7;
+  scenario.layout->modules.front().sub_microbatch = 3;
+  const WorkCurve curve{1.0 / 7e9, 1.0 / 3e6, 2e-5};
+  scenario.layout->modules.front().stage_costs =
+      StageCosts{{{Recipe::none, {{curve, {}, curve, {}, {0, 2048, 0}, {0, 64, 1}}}},
+                  {Recipe::full, {{curve, curve, curve, curve, {0, 64, 0}, {0, 64, 0}}}}},
+                 {1e9}};
+  const Scenario again = read_scenario(resolved_text(scenario), file, test::file_text);
+  CHECK(again.layout->planner == Planning::dip);
+  CHECK(again.layout->placements == 7);
+  CHECK(again.layout->modules.front() == scenario.layout->modules.front());
+  const std::string grid = "\"vision\": {\"ranks\": 1";
+  REQUIRE(text.find(grid) != std::string::npos);
+  std::string none = text;
+  none.replace(none.find(grid), grid.size(), grid + ", \"stage_costs\": {\"room\": [1]}");
+  CHECK_THROWS_WITH_AS(read_scenario(none, file, test::file_text),
+                       doctest::Contains("no times are given"), InputError);
+}
+
+TEST_CASE("a layout says how rows go between grids") {
+  std::string text = test::file_text("scenarios/tiny_non_colocated.json");
+  const std::string placement = "\"placement\": \"non-colocated\"";
+  REQUIRE(text.find(placement) != std::string::npos);
+  text.replace(text.find(placement), placement.size(), placement + ", \"bridge\": \"leader\"");
+  const std::string file = "scenarios/tiny_non_colocated.json";
+  Scenario scenario = read_scenario(text, file, test::file_text);
+  CHECK(scenario.layout->bridge == Bridge::leader);
+  CHECK_FALSE(check_layout(scenario, *scenario.layout).has_value());
+  CHECK(read_scenario(resolved_text(scenario), file, test::file_text).layout == scenario.layout);
+  ModuleLayout& language = scenario.layout->modules.back();
+  language.tp = language.ranks;
+  language.pp = 1;
+  language.blocks.clear();
+  language.sp = true;
+  REQUIRE_FALSE(check_layout(scenario, *scenario.layout).has_value());
+  const Program program = lower(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
+                                typical_batch(scenario));
+  CHECK(verify(program).empty());
+  // All rows of the encoder's go to the first rank alone, which hands each its part.
+  for (const Message& message : program.messages)
+    if (message.source == Rank(0)) CHECK(message.destination == Rank(1));
+}
+
+TEST_CASE("extends: the nearest file that holds the value is blamed") {
+  const std::string base = test::file_text("scenarios/tiny.json");
+  const std::string change =
+      R"({"polyphony": 1, "extends": "base/tiny.json", "about": "a change of the tiny one",
+                                "data": {"global_batch": -1}})";
+  CHECK(refusal(change, files({{"base/tiny.json", base}})) ==
+        "s.json: /data/global_batch: -1 is out of range (write a whole number from 1 to 1048576)");
+  std::string broken = base;
+  broken.replace(broken.find("\"heads\": 4"), 10, "\"heads\": 5");
+  CHECK(refusal(
+            R"({"polyphony": 1, "extends": "base/tiny.json", "about": "a change of the tiny one"})",
+            files({{"base/tiny.json", broken}})) ==
+        "base/tiny.json: /model/vision: 5 heads do not divide a hidden size of 32 (change one of "
+        "them, or give \"head_dim\")");
+  CHECK(refusal(change, files({})) ==
+        "s.json: /extends: base/tiny.json: no such file (check the path)");
+  CHECK(
+      refusal(R"({"extends": "s.json"})", files({{"s.json", R"({"extends": "s.json"})"}})) ==
+      "s.json: /extends: the chain of \"extends\" is longer than 8 (does it come back to itself?)");
+}
+
+TEST_CASE("paths are relative to the file that names them") {
+  CHECK(beside("scenarios/a.json", "b.json") == "scenarios/b.json");
+  CHECK(beside("a.json", "b.json") == "b.json");
+  CHECK(beside("scenarios/a.json", "/b.json") == "/b.json");
+}
+
+TEST_CASE("hf: the configuration's own file is blamed") {
+  const std::string text =
+      with(R"("layers": 4, "hidden": 32, "heads": 4, "kv_heads": 2, "ffn": 64, "vocab": 64)",
+           R"("hf": "llama/config.json")");
+  const std::string config =
+      R"({"model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4,
+                                 "intermediate_size": 96, "vocab_size": 64})";
+  const Scenario scenario =
+      read_scenario(text, "s/s.json", files({{"s/llama/config.json", config}}));
+  CHECK(scenario.model.modules[2].hidden == 64);
+  CHECK(scenario.model.modules[2].kv_heads == 4);
+  CHECK(scenario.model.modules[1].projector_out == 64);
+  CHECK(refusal(text, files({{"llama/config.json", R"({"model_type": "llama"})"}})) ==
+        "llama/config.json: key \"num_hidden_layers\" is missing (is this the config.json of a "
+        "supported model?)");
+  CHECK(refusal(text, files({})) ==
+        "s.json: /model/language/hf: llama/config.json: no such file (check the path)");
+}
+
+TEST_CASE("hf: what a configuration leaves open is a note, until the scenario says it") {
+  const std::string config =
+      R"({"model_type": "qwen2_vl", "hidden_size": 64, "vision_config": {"depth": 2, "embed_dim": 32,
+          "hidden_size": 64, "mlp_ratio": 4, "num_heads": 4, "patch_size": 14}})";
+  const auto notes = [&](const std::string& more) {
+    std::string text =
+        with(R"("layers": 2, "hidden": 32, "heads": 4, "ffn": 64, "patch": 4, "image_size": 16)",
+             R"("hf": "config.json")" + more);
+    text.replace(text.find(R"("sequence": 16)"), 14, R"("sequence": 512)");
+    std::string all;
+    for (const std::string& note :
+         read_scenario(text, "s.json", files({{"config.json", config}})).notes)
+      all += note + "\n";
+    return all;
+  };
+  CHECK(notes("").find("names no image size: 448 pixels") != std::string::npos);
+  CHECK(notes(R"(, "image_size": 224)").find("image size") == std::string::npos);
+  CHECK(notes(R"(, "image_size": 224)").find("temporal patches") != std::string::npos);
+}
+
+TEST_CASE("refusals: file, pointer, what, hint") {
+  struct Case {
+    const char* from;
+    const char* to;
+    const char* line;
+  };
+  const std::vector<Case> cases = {
+      {"\"polyphony\": 1", "\"polyphony\": 2",
+       "s.json: /polyphony: 2 is out of range (write a whole number from 1 to 1)"},
+      {"\"microbatches\": 4", "\"microbatchs\": 4",
+       "s.json: /layout/microbatchs: an object { … } is meant here"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"nic\": 400",
+       "s.json: /cluster/nic: 400 has no unit (write a data rate with its unit, such as "
+       "\"400Gbps\")"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"nic_latency\": \"1e300ns\"",
+       "s.json: /cluster/nic_latency: \"1e300ns\" is out of range (at most 1s)"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"nic\": \"0Gbps\"",
+       "s.json: /cluster/nic: \"0Gbps\" is out of range (at least 1kBps)"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"busy_power\": \"2MW\"",
+       "s.json: /cluster/busy_power: \"2MW\" is out of range (at most 1MW)"},
+      {"\"ranks\": 2", "\"nodes\": 2",
+       "s.json: /cluster/nodes: this machine is one node (say \"ranks\": how many processes)"},
+      {"this-machine", "hgx-h10",
+       "s.json: /cluster/node: no node \"hgx-h10\" ships with the program (did you mean "
+       "\"hgx-h100\"?, "
+       "or spell it out: {\"device\": \"H100\", \"ranks\": 4})"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"profile\": \"h100-rooflin\"",
+       "s.json: /cluster/profile: no profile \"h100-rooflin\" ships with the program (did you mean "
+       "\"h100-roofline\"?, or a path "
+       "that ends in .json)"},
+      {"\"from\": \"projector\"", "\"from\": \"projektor\"",
+       "s.json: /model/language/from: there is no module \"projektor\" (did you mean "
+       "\"projector\"?)"},
+      {"\"from\": \"vision\"", "\"from\": \"language\"",
+       "s.json: /model: modules feed each other in a circle: language, projector (change "
+       "\"from\")"},
+      {"\"merge\"", "\"heads\"",
+       "s.json: /model/projector/heads: a text is not allowed here (write a whole number from 1 to "
+       "1048576)"},
+      {"\"merge\": \"2x2\"", "\"heads\": 2",
+       "s.json: /model/projector/heads: a projector module has no \"heads\" (it has: kind, from, "
+       "train, merge, hidden, layer_times)"},
+      {"\"layers\": 4, ", "",
+       "s.json: /model/language: key \"layers\" is missing (write its size, or name a \"preset\" "
+       "such as "
+       "llama-3.2-1b)"},
+      {"\"layers\": 4, ", "\"preset\": \"clip-vit-l-14\", ",
+       "s.json: /model/language/preset: clip-vit-l-14 is a vision model (for language there are: "
+       "llama-3.2-1b, llama-3.2-3b, llama-3-8b, llama-3.1-8b, llama-3-70b, llama-3.1-70b, "
+       "mistral-7b, "
+       "qwen2.5-7b, qwen2.5-32b, qwen2-72b, qwen2.5-72b, qwen2-vl-7b, qwen2-vl-72b, qwen3-0.6b, "
+       "qwen3-4b, qwen3-8b, qwen3-14b, qwen3-32b, mixtral-8x7b, qwen3-30b-a3b, gpt-22b, gpt-175b, "
+       "gpt-530b, gpt-1t, deepseek-v3, deepseek-v2-lite, moonlight-16b-a3b, kimi-k2, gpt-oss-20b, "
+       "gpt-oss-120b, gemma-3-1b, gemma-3-4b, gemma-3-12b, gemma-3-27b, qwen3-next-80b-a3b, "
+       "qwen3.5-27b, "
+       "qwen3.5-35b-a3b, qwen3.5-397b-a17b, lfm2-350m, lfm2-700m, lfm2-1.2b, lfm2-2.6b)"},
+      {"\"vision\": {", "\"all\": {",
+       "s.json: /model/all: no module can be called \"all\" (the word has a meaning in layouts)"},
+      {"\"vision\": {", "\"eyes\": {",
+       "s.json: /model/projector/from: there is no module \"vision\" (one of: eyes, language, "
+       "projector)"},
+      {"\"tokens\": 8", "\"tokens\": \"lognormal(30,1)\"",
+       "s.json: /data/text/tokens: \"lognormal(30,1)\": mu is a natural logarithm, from -20 to 20 "
+       "(the median is exp(mu): ln 400 = 6)"},
+      {"\"tokens\": 8", "\"tokens\": \"normal(3,1)\"",
+       "s.json: /data/text/tokens: \"normal(3,1)\" is not a distribution (write a number, "
+       "\"uniform(0,3)\", \"lognormal(5,1)\" or "
+       "\"lognormal(5,1,16,4096)\")"},
+      {"\"source\": \"synthetic\"", "\"source\": {\"recorded\": \"mix.jsonl\"}",
+       "s.json: /data/images: the data come from files (leave it out, or \"source\": "
+       "\"synthetic\")"},
+      {"\"all\": {", "\"vision\": {",
+       "s.json: /layout/vision: a homogeneous layout has one grid for all modules (say it once, "
+       "under \"all\"; recompute, offload_activations and shard may differ)"},
+      {"\"placement\": \"homogeneous\"", "\"placement\": \"colocated\"",
+       "s.json: /layout/all: modules have grids of their own here (\"all\" is for \"placement\": "
+       "\"homogeneous\")"},
+      {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
+       "colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"visoin\"",
+       "s.json: /layout/visoin: unknown key \"visoin\", and no module is called so (did you mean "
+       "\"vision\"?)"},
+      {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
+       "colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"projector\"",
+       "s.json: /layout/projector: a projector has no grid of its own (it shares that of the "
+       "module it reads from; remove the key)"},
+      {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\"",
+       "non-colocated\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"language\"",
+       "s.json: /layout: neither vision nor language says how many ranks it has (give one of them "
+       "\"ranks\")"},
+      {"homogeneous\", \"schedule\": \"1f1b\", \"microbatches\": 4, \"all\": {\"pp\": 2}",
+       "non-colocated\", \"vision\": {\"ranks\": 2}",
+       "s.json: /layout: no ranks are left for language (the others take 2 of the cluster's 2)"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.to);
+    // Two of the lines are checked by their beginning only: the form behind them is long.
+    const std::string line = refusal(with(one.from, one.to));
+    if (std::string(one.line).find("is meant here") != std::string::npos) {
+      CHECK(line.starts_with("s.json: /layout/microbatchs: "));
+    } else {
+      CHECK(line == one.line);
+    }
+  }
+}
+
+TEST_CASE("every size of a model must be said") {
+  const std::string text = test::file_text("scenarios/tiny.json");
+  // The last place where it stands: the language module's, if that has one.
+  for (const std::string size :
+       {", \"layers\": 4", ", \"hidden\": 32", ", \"heads\": 4", ", \"ffn\": 64", ", \"vocab\": 64",
+        ", \"image_size\": 16", ", \"patch\": 4"}) {
+    CAPTURE(size);
+    std::string without = text;
+    const auto at = without.rfind(size);
+    REQUIRE(at != std::string::npos);
+    without.erase(at, size.size());
+    const std::string key = size.substr(2, size.find(':') - 2), line = refusal(without);
+    CAPTURE(line);
+    CHECK(line.starts_with("s.json: /model/"));
+    CHECK(line.find("key " + key + " is missing (write its size, or name a \"preset\"") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a lognormal without ends ends where the sequence does") {
+  const Scenario scenario = read_scenario(with("\"tokens\": 8", "\"tokens\": \"lognormal(2,1)\""),
+                                          "s.json", test::file_text);
+  // A sequence of 16 less one image of 4 tokens.
+  CHECK(to_text(std::get<SyntheticData>(scenario.data.source).text_tokens) ==
+        "lognormal(2,1,1,12)");
+}
+
+TEST_CASE("distributions print as they are written") {
+  for (const char* text : {"7", "uniform(0,3)", "lognormal(5.25,0.5)", "lognormal(-1,0,2,4096)"})
+    CHECK(to_text(parse_distribution(text)) == text);
+  CHECK(largest(parse_distribution("uniform(0,3)")) == 3);
+  for (const char* text :
+       {"", "uniform(3,0)", "uniform(1)", "uniform(0.5,2)", "lognormal(1,2,3)", "lognormal(nan,1)",
+        "uniform(-1,2)", "uniform(1,2", "lognormal(1,9)", "-3", "2.5", "uniform(1,2,3,4,5,6)"})
+    CHECK_THROWS_AS(parse_distribution(text), InputError);
+}

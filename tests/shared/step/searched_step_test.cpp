@@ -1,0 +1,391 @@
+// Steps under planner dip: sub-microbatches, searched orders, what turns recompute; proven by verify().
+#include "shared/step/searched_step.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "shared/cost/cost_model.h"
+#include "shared/graph/memory.h"
+#include "shared/lower/lower.h"
+#include "shared/planner/timetable.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/scenario_io/scenario_json.h"
+#include "shared/scenario_io/scenario_profile.h"
+#include "shared/split/balanced_plan.h"
+#include "shared/step/assign.h"
+#include "shared/verify/verify.h"
+#include "tests/shared/support/scenario_files.h"
+
+namespace polyphony {
+namespace {
+
+// Samples of 0 to 6 images of 1,024 patches and 500 to 2,000 text tokens on 8 H100s.
+Scenario varied(const std::string& layout, const std::string& images = "uniform(0,6)") {
+  return read_scenario(
+      R"-({"polyphony": 1, "model": {
+        "vision": {"layers": 8, "hidden": 1024, "heads": 16, "ffn": 4096, "patch": 14, "image_size": 448},
+        "projector": {"from": "vision", "merge": "2x2"},
+        "language": {"from": "projector", "layers": 12, "hidden": 2048, "heads": 16, "kv_heads": 8, "ffn": 5504, "vocab": 32000}},
+      "cluster": {"node": {"device": "H100", "ranks": 8}},
+      "data": {"global_batch": 16, "images": {"per_sample": ")-" +
+          images + R"-("},
+               "text": {"tokens": "uniform(500,2000)"}, "sequence": 4096},
+      "training": {"precision": "bf16"},
+      "layout": )-" +
+          layout + "}",
+      "s.json", test::file_text);
+}
+
+struct Made {
+  Layout layout;
+  Plan plan;
+  Batch batch;
+  StepPlan step;
+  Program program;
+  Timeline timeline;
+};
+Made make(const Scenario& scenario, Layout layout, const HardwareProfile& profile,
+          std::uint64_t at = 0) {
+  Made made;
+  const auto refused = check_layout(scenario, layout);
+  REQUIRE_MESSAGE(!refused, refused->reason);
+  made.plan = balanced_plan(scenario, layout, profile);
+  made.layout = with_blocks(layout, made.plan);
+  made.batch = batch_of_step(scenario, at);
+  made.step = make_step_plan(scenario, made.layout, made.plan, made.batch);
+  CHECK(check_turns(scenario.model, made.plan, made.step).empty());
+  made.program = lower(scenario, made.layout, made.plan, made.step, made.batch);
+  const std::vector<Fault> faults = verify(made.program);
+  REQUIRE_MESSAGE(faults.empty(), faults.front().text);
+  const auto compiled = compile(made.program);
+  const auto& graph = std::get<Compiled>(compiled);
+  made.timeline =
+      estimate(made.program, graph, price(made.program, graph, scenario.cluster, profile)).timeline;
+  return made;
+}
+// When the last turn ends.
+double turns_end(const Made& made) {
+  Seconds end{};
+  for (std::size_t op = 0; op < made.program.ops.size(); ++op)
+    if (std::holds_alternative<Compute>(made.program.ops[op].what))
+      end = std::max(end, made.timeline.ops[op].end);
+  return end.count();
+}
+
+constexpr const char* kColocated =
+    R"({"placement": "colocated", "microbatches": 8, "schedule": "interleaved", "encoder_order": "interleaved",
+        "planner": "dip", "encoder_microbatches": 16, "vision": {"pp": 4, "tp": 2, "sub_microbatch": 2},
+        "language": {"pp": 4, "tp": 2, "vpp": 3}})";
+
+// Samples of 1 to 6 images, so that each lane's are with its own.
+constexpr const char* kTwoLanes =
+    R"({"placement": "colocated", "microbatches": 4, "schedule": "interleaved", "encoder_order": "interleaved",
+        "planner": "dip", "encoder_microbatches": 4, "vision": {"pp": 4, "tp": 1},
+        "language": {"pp": 4, "tp": 1, "vpp": 3}})";
+
+}  // namespace
+
+TEST_SUITE("searched step") {
+  TEST_CASE("whatever the grids, steps are sound, and quicker than the schedule's order") {
+    int quicker = 0, all = 0;
+    for (
+        const char* text :
+        {kColocated,
+         R"({"placement": "colocated", "microbatches": 8, "encoder_order": "phases", "planner": "dip",
+              "encoder_microbatches": 8, "vision": {"pp": 4, "tp": 1}, "language": {"pp": 4, "tp": 2}})",
+         R"({"placement": "non-colocated", "microbatches": 8, "planner": "dip", "encoder_microbatches": 16,
+              "vision": {"ranks": 2, "pp": 2, "sub_microbatch": 2}, "language": {"ranks": 6, "pp": 3}})",
+         R"({"placement": "non-colocated", "microbatches": 8, "planner": "dip", "schedule": "interleaved",
+              "vision": {"ranks": 4, "pp": 2, "vpp": 2}, "language": {"ranks": 4, "pp": 2, "vpp": 2, "shard": "full"}})"}) {
+      const Scenario scenario = varied(text);
+      const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+      CAPTURE(describe(scenario.model, *scenario.layout));
+      for (const std::uint64_t at : {0, 1, 2}) {
+        const Made made = make(scenario, *scenario.layout, profile, at);
+        Layout plain = made.layout;
+        plain.planner = Planning::none;
+        plain.encoder_microbatches = 0;
+        for (ModuleLayout& grid : plain.modules) grid.sub_microbatch = 1;
+        const Made before = make(scenario, plain, profile, at);
+        ++all;
+        // Where nothing is to be gained, what the curves are off by.
+        CHECK(turns_end(made) < 1.005 * turns_end(before));
+        quicker += turns_end(made) < 0.99 * turns_end(before) ? 1 : 0;
+        // Every item is in one work of the encoder.
+        std::set<std::pair<std::uint32_t, std::uint32_t>> items;
+        std::size_t count = 0;
+        const Range works = made.step.works.of_branch(0);
+        for (std::uint32_t w = works.begin; w < works.end; ++w) {
+          const Work& work = made.step.works.works[w];
+          for (std::uint32_t i = work.items.begin; i < work.items.end; ++i, ++count)
+            items.emplace(made.step.works.work_items[i].sample, made.step.works.work_items[i].item);
+        }
+        std::size_t wanted = 0;
+        for (const Sample& sample : made.batch.samples)
+          for (const Item& item : sample.items) wanted += item.modality == Modality::image ? 1 : 0;
+        CHECK(count == wanted);
+        CHECK(items.size() == wanted);
+      }
+    }
+    CHECK(quicker > all / 2);
+  }
+
+  // All encoder forwards first is what filling may come to, too: it is tried as the longest lead.
+  TEST_CASE(
+      "without placements encoders fill the language module's bubbles: no slower than in phases") {
+    const Scenario scenario = varied(
+        R"({"placement": "colocated", "microbatches": 8, "encoder_order": "phases", "planner": "dip", "placements": 0,
+            "encoder_microbatches": 8, "vision": {"pp": 4, "tp": 2}, "language": {"pp": 4, "tp": 2}})");
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    Layout searched = *scenario.layout, plain = searched;
+    searched.placements = 1000;
+    plain.planner = Planning::none;
+    plain.encoder_microbatches = 0;
+    int quicker = 0;
+    for (const std::uint64_t at : {0, 1, 2}) {
+      const Made filled = make(scenario, *scenario.layout, profile, at);
+      CHECK(filled.step.orders != make_orders(filled.layout, filled.plan).orders);
+      const double in_phases = turns_end(make(scenario, plain, profile, at));
+      CHECK(turns_end(filled) < 1.005 * in_phases);  // what the curves are off by
+      quicker += turns_end(filled) < 0.999 * in_phases ? 1 : 0;
+      CHECK(turns_end(make(scenario, searched, profile, at)) < 1.005 * turns_end(filled));
+    }
+    CHECK(quicker > 0);
+  }
+
+  // Lanes whose samples differ: one order for both, of the most that a turn costs either, may be slower than
+  // the schedule's own.
+  TEST_CASE("two lanes have an order each, which loses to no order that they would share") {
+    const Scenario scenario = varied(kTwoLanes, "uniform(1,6)");
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    int lost = 0, differ = 0;
+    for (std::uint64_t at = 0; at < 12; ++at) {
+      const Made made = make(scenario, *scenario.layout, profile, at);
+      const std::vector<LaneGroup> lanes = lane_groups(made.plan, made.step).groups;
+      REQUIRE(lanes.size() == 2);
+      differ += orders_of(made.step, lanes[0]) != orders_of(made.step, lanes[1]) ? 1 : 0;
+      StepPlan own = make_orders(made.layout, made.plan);
+      own.works = made.step.works;
+      const std::vector<LaneGroup> before = lane_groups(made.plan, own).groups;
+      // When the later lane ends.
+      const auto believed = [&](const std::vector<LaneGroup>& groups, const auto& orders) {
+        Seconds latest{};
+        for (const LaneGroup& group : groups) {
+          const auto table = timetable(
+              step_costs(scenario.model, made.plan, made.batch, own, group), orders(group));
+          latest = std::max(latest, std::get<Timetable>(table).makespan);
+        }
+        return latest;
+      };
+      const LaneGroup both{{{0, 1}, {0, 1}}, before[0].orders};
+      const auto found = search_order(step_costs(scenario.model, made.plan, made.batch, own, both),
+                                      {.placements = made.layout.placements, .from = {own.orders}});
+      const Seconds shared =
+          believed(before, [&](const LaneGroup&) { return std::get<FoundOrder>(found).orders; });
+      const Seconds schedule =
+          believed(before, [&](const LaneGroup& group) { return orders_of(own, group); });
+      Seconds searched{};
+      for (const LaneGroup& group : lanes) {
+        const auto table =
+            timetable(step_costs(scenario.model, made.plan, made.batch, made.step, group),
+                      orders_of(made.step, group));
+        searched = std::max(searched, std::get<Timetable>(table).makespan);
+      }
+      CHECK(searched <= schedule);
+      CHECK(searched <= shared);
+      lost += shared > schedule ? 1 : 0;
+      Layout plain = made.layout;
+      plain.planner = Planning::none;
+      plain.encoder_microbatches = 0;
+      CHECK(turns_end(made) < 1.005 * turns_end(make(scenario, plain, profile, at)));
+    }
+    CHECK(lost > 0);
+    CHECK(differ > 0);
+  }
+
+  TEST_CASE("lanes that wait for each other have one order") {
+    const auto groups = [](const std::string& from, const std::string& to) {
+      std::string text = kTwoLanes;
+      text.replace(text.find(from), from.size(), to);
+      const Scenario scenario = varied(text, "uniform(1,6)");
+      const Plan plan = make_plan(scenario, *scenario.layout);
+      StepPlan step = make_orders(*scenario.layout, plan);
+      step.works = assign_work(scenario.model, plan, batch_of_step(scenario, 0));
+      return lane_groups(plan, step).groups.size();
+    };
+    CHECK(groups("\"vpp\"", "\"vpp\"") == 2);
+    // Sums of divided gradients follow each backward.
+    CHECK(groups("\"vpp\"", "\"shard\": \"gradients\", \"vpp\"") == 1);
+    CHECK(groups("\"vpp\"", "\"shard\": \"optimizer\", \"vpp\"") == 2);
+    // Images of one lane's samples go to both.
+    CHECK(groups("\"vision\": {", "\"vision\": {\"spread\": \"images\", ") == 1);
+  }
+
+  // Curves through the works' prices, where estimate() has the prices themselves: embedding, head, edges of
+  // tokens and pairs.
+  TEST_CASE("what the search believes of a step is within two percent of its estimate") {
+    const Scenario scenario = varied(kColocated);
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    for (const std::uint64_t at : {0, 1, 2, 3}) {
+      const Made made = make(scenario, *scenario.layout, profile, at);
+      const auto table = timetable(step_costs(scenario.model, made.plan, made.batch, made.step,
+                                              lane_groups(made.plan, made.step).groups.front()),
+                                   made.step.orders);
+      REQUIRE(std::holds_alternative<Timetable>(table));
+      CHECK(std::get<Timetable>(table).makespan.count() ==
+            doctest::Approx(turns_end(made)).epsilon(0.02));
+    }
+  }
+
+  // Megatron-LM runs sums beside the products of weights from 2022 on, which parts of a backward have apart.
+  TEST_CASE("backwards whose parts take longer than the whole stay whole") {
+    std::string text = kColocated;
+    for (std::size_t at = 0; (at = text.find("\"pp\": 4, \"tp\": 2", at)) != std::string::npos;)
+      text.replace(at, 16, "\"pp\": 2, \"tp\": 4, \"sp\": true");
+    Scenario scenario = varied(text);
+    for (const bool hides : {false, true}) {
+      scenario.training.software = hides ? "megatron-2022" : "megatron-2021";
+      const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+      for (const std::uint64_t at : {0, 1, 2}) {
+        const Made made = make(scenario, *scenario.layout, profile, at);
+        const auto weighs = [](const StageCurves& stage) {
+          return stage.weight.square > 0 || stage.weight.linear > 0 || stage.weight.constant > 0;
+        };
+        for (const Branch& branch : made.plan.branches) {
+          const std::vector<StageCurves>& stages = branch.grid.stage_costs->ways.front().stages;
+          CHECK(std::any_of(stages.begin(), stages.end(), weighs) == !hides);
+        }
+        const auto table = timetable(step_costs(scenario.model, made.plan, made.batch, made.step,
+                                                lane_groups(made.plan, made.step).groups.front()),
+                                     made.step.orders);
+        CHECK(std::get<Timetable>(table).makespan.count() ==
+              doctest::Approx(turns_end(made)).epsilon(0.02));
+      }
+    }
+  }
+
+  TEST_CASE(
+      "sub-microbatches: as many as the items fill, alike in tokens, in the microbatch's lane") {
+    const Scenario scenario = varied(kColocated);
+    const Layout& layout = *scenario.layout;
+    const Plan plan = make_plan(scenario, layout);
+    const Batch batch = batch_of_step(scenario, 0);
+    const WorkTable works = make_step_plan(scenario, layout, plan, batch).works;
+    const auto items_of = [&](std::uint32_t index) {
+      const Work& work = works.works[works.place_of(0, index, 0, 0)];
+      return static_cast<int>(work.items.end - work.items.begin);
+    };
+    int two = 0;
+    for (std::uint32_t k = 0; k < 8; ++k) {
+      int images = 0;  // of two samples
+      for (const std::uint32_t s : {2 * k, 2 * k + 1})
+        images += static_cast<int>(batch.samples[s].items.size()) - 1;  // one is text
+      const int first = items_of(2 * k), second = items_of(2 * k + 1);
+      CHECK(first + second == images);
+      // ⌈images / 2⌉ parts, at most two.
+      if (images <= 2) CHECK(second == 0);
+      if (images > 2) CHECK(std::abs(first - second) <= 1);
+      two += second > 0 ? 1 : 0;
+    }
+    CHECK(two > 4);
+  }
+
+  TEST_CASE("turns recompute no more than the device asks for") {
+    std::string text = kColocated;
+    text.replace(text.find("\"vpp\": 3"), 8, "\"vpp\": 3, \"recompute\": \"full\"");
+    Scenario scenario = varied(text);
+    HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    const auto peak = [&](const Made& made) {
+      Bytes most{};
+      for (const RankMemory& rank : predict_memory(made.program, made.timeline))
+        most = std::max(most, rank.peak);
+      return most;
+    };
+    const auto recomputed = [](const Made& made) {
+      int count = 0;
+      for (const Turns& turns : made.step.orders)
+        for (const Turn& turn : turns)
+          count += is_forward(turn) && turn.branch == 1 && turn.recipe != Recipe::none ? 1 : 0;
+      return count;
+    };
+    const Made roomy = make(scenario, *scenario.layout, profile);
+    CHECK(recomputed(roomy) == 0);
+    // Room for a quarter of what that takes above what is always there: other orders alone are not enough.
+    Layout tight = roomy.layout;
+    Bytes most{};
+    for (ModuleLayout& grid : tight.modules)
+      if (grid.stage_costs)
+        for (double& room : grid.stage_costs->room) {
+          const Bytes fixed = scenario.cluster.device.memory - Bytes(std::llround(room));
+          room = static_cast<double>((peak(roomy) - fixed).value) / 4;
+          most = std::max(most, fixed + Bytes(std::llround(room)));
+        }
+    const Made tighter = make(scenario, tight, profile);
+    CHECK(recomputed(tighter) > 0);
+    CHECK(recomputed(tighter) < 8 * 12);  // of 8 works on 12 stages
+    // Curves of what is kept are off by as much as those of seconds.
+    CHECK(static_cast<double>(peak(tighter).value) < 1.02 * static_cast<double>(most.value));
+    // Where all is recomputed, nothing is left to choose.
+    Layout lean = tight;
+    for (ModuleLayout& grid : lean.modules)
+      if (auto& costs = grid.stage_costs)
+        costs->ways.erase(costs->ways.begin(), costs->ways.end() - 1);
+    const Made leanest = make(scenario, lean, profile);
+    CHECK(recomputed(leanest) == 8 * 12);
+    CHECK(turns_end(tighter) < turns_end(leanest));
+  }
+
+  TEST_CASE("a step is the same wherever it is planned, and durations are not in its Program") {
+    const Scenario scenario = varied(kColocated);
+    const HardwareProfile profile = scenario_profile(scenario, test::file_text);
+    const Made made = make(scenario, *scenario.layout, profile);
+    CHECK(is_split(scenario.model, made.layout));
+    CHECK(make_step_plan(scenario, made.layout, make_plan(scenario, made.layout), made.batch) ==
+          made.step);
+    Layout slower = made.layout;
+    for (ModuleLayout& grid : slower.modules)
+      if (grid.stage_costs)
+        for (StageCurves& stage : grid.stage_costs->ways.front().stages) stage.forward.linear *= 2;
+    CHECK(hash(lower(scenario, made.layout, made.plan, made.step, made.batch)) ==
+          hash(lower(scenario, slower, made.plan, made.step, made.batch)));
+  }
+
+  TEST_CASE("what cannot be searched is refused, with what can") {
+    const Scenario scenario = varied(kColocated);
+    const auto refused = [&](const Layout& layout) {
+      const auto why = check_layout(scenario, layout);
+      return why ? why->reason : std::string();
+    };
+    CHECK(refused(*scenario.layout).empty());
+    Layout layout = *scenario.layout;
+    layout.encoder_microbatches = 12;
+    CHECK(refused(layout) ==
+          "planner dip cuts each of 8 microbatches into as many works of an encoder; "
+          "encoder_microbatches 12 is no multiple of that");
+    layout = *scenario.layout;
+    layout.encoder_order = EncoderOrder::in_turn;
+    CHECK(refused(layout) ==
+          "planner dip runs encoders beside the language module, encoder_order in_turn before it; "
+          "use interleaved or phases, which holds where nothing better is found");
+    layout = *scenario.layout;
+    layout.modules[0].stage_costs = StageCosts{{{Recipe::none, {{}, {}}}}, {}};
+    CHECK(refused(layout) ==
+          "vision: stage_costs are of 2 stages, the module has 4; leave them out");
+    layout = *scenario.layout;
+    layout.planner = Planning::none;
+    layout.encoder_microbatches = 0;
+    CHECK(refused(layout) == "vision: sub_microbatch is for planner dip; leave it out");
+    layout = *scenario.layout;
+    layout.placement = Placement::homogeneous;
+    layout.encoder_microbatches = 0;
+    layout.modules.assign(3, layout.modules[2]);
+    CHECK(refused(layout) ==
+          "planner dip orders the pipelines of modules, which a homogeneous layout joins into one; "
+          "use placement colocated");
+  }
+}
+
+}  // namespace polyphony

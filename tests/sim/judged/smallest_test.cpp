@@ -1,0 +1,85 @@
+// One step time of a family and what it does to the others, by hand.
+#include "sim/judged/smallest.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace polyphony::sim {
+namespace {
+
+RowResult row(const std::string& id, int gpus, double gemm, double memory) {
+  RowResult result;
+  result.row.id = id;
+  result.row.block = "a";
+  result.row.family = "f";
+  result.row.gpus = gpus;
+  result.error = 0;
+  result.certainty.errors = {{{"gemm_efficiency", 0.1}}, {{"memory_efficiency", 0.2}}};
+  result.belief = Belief{Seconds(1), {gemm, memory}, 0.03, 0};
+  return result;
+}
+
+}  // namespace
+
+// Effects 0.04 and 0.02 of one error, own 0.03, the number itself 0.01: z = 0.04 · (-0.05) / (0.0016 +
+// 0.0009 + 0.0001) = -0.7692, which moves the other row by -0.01538. What is left of the error: 1 -
+// 0.0016 / 0.0026 = 0.3846 of its variance.
+TEST_CASE("a family's smallest run corrects its others, by what they share") {
+  HeldOut held;
+  held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
+  held.unseen["family_out"] = {{"a_8", 0.05}, {"a_512", 0.03}};
+  const std::vector<SmallestFit> fits =
+      fit_smallest({row("a_512", 512, 0.02, 0), row("a_8", 8, 0.04, 0)}, held);
+  REQUIRE(fits.size() == 2);
+  CHECK(fits[0].block == "a");
+  CHECK(fits[1].block.empty());
+  CHECK(fits[0].evidence == 1);
+  CHECK(fits[0].outliers == 0);
+  CHECK(fits[0].rows == 1);
+  CHECK(fits[0].before.mean == doctest::Approx(0.03));
+  CHECK(fits[0].after.mean == doctest::Approx(0.03 - 0.02 * 0.002 / 0.0026));
+  CHECK(fits[0].before.half_width == doctest::Approx(1.64485 * std::hypot(0.02, 0.03)));
+  CHECK(fits[0].after.half_width ==
+        doctest::Approx(1.64485 * std::sqrt(0.0004 * (1 - 0.0016 / 0.0026) + 0.0009)));
+  CHECK(fits[0].after.inside == 1);
+}
+
+// A borrowed device: 0.2² - 0.03² = 0.0391 are its kernels'; slopes of the evidence 0.04 / 0.1 and 0.06 /
+// 0.2: s² = 0.0391 / (0.16 + 0.09) = 0.1564. Errors grow to √(0.01 + 0.1564) and √(0.04 + 0.1564): the
+// evidence's effects to 0.4 · 0.40792 = 0.16317 and 0.3 · 0.44317 = 0.13295, 0.0443 in all; those of the
+// other, all products, to 1.0 · 0.40792. z of products = 0.16317 · 0.3 / (0.0443 + 0.001).
+TEST_CASE("a borrowed device's residual is its kernels', and one step finds most of it") {
+  HeldOut held;
+  held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
+  held.unseen["device_out"] = {{"a_8", -0.3}, {"a_16", -0.36}};
+  const std::vector<SmallestFit> fits =
+      fit_smallest({row("a_8", 8, 0.04, 0.06), row("a_16", 16, 0.1, 0)}, held);
+  const double s = 0.0391 / 0.25, products = 0.4 * std::sqrt(0.01 + s),
+               memory = 0.3 * std::sqrt(0.04 + s);
+  const double z = products * 0.3 / (products * products + memory * memory + 0.001);
+  REQUIRE(fits.size() == 2);
+  CHECK(fits[0].footing == Footing::borrowed);
+  CHECK(fits[0].after.mean == doctest::Approx(std::abs(-0.36 + std::sqrt(0.01 + s) * z)));
+}
+
+// Rows of one family on equally few devices are evidence in turn, and each counts once.
+TEST_CASE("several smallest runs stand in for each other") {
+  HeldOut held;
+  held.widths = Widths{0.03, 0.08, 0.2, 0.2, 0.05, 0.05, 0.3};
+  held.unseen["stack_out"] = {{"a_1", 0.1}, {"a_2", -0.1}, {"a_3", 2}};
+  RowResult lone = row("a_4", 8, 0.04, 0);
+  lone.row.family = "alone";
+  held.unseen["stack_out"]["a_4"] = 1;
+  const std::vector<SmallestFit> fits = fit_smallest(
+      {row("a_1", 8, 0.04, 0), row("a_2", 8, 0.04, 0), row("a_3", 16, 0.04, 0), lone}, held);
+  REQUIRE(fits.size() == 2);
+  CHECK(fits[0].families == 1);
+  CHECK(fits[0].evidence == 2);
+  CHECK(fits[0].rows == doctest::Approx(2));
+  // Of each evidence the other one and the third: (0.1 + 2 + 0.1 + 2) / 4.
+  CHECK(fits[0].before.mean == doctest::Approx(1.05));
+  CHECK(fits[0].before.inside == doctest::Approx(0.5));
+}
+
+}  // namespace polyphony::sim

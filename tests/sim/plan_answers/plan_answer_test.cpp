@@ -1,0 +1,203 @@
+// What a plan says of its stages: costs, memory, why they are split so, other splits; stages dealt to
+// modules.
+#include "sim/plan_answers/plan_answer.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "shared/hardware/devices.h"
+#include "shared/plan/plan.h"
+#include "shared/scenario/typical_batch.h"
+#include "shared/screen/bound.h"
+#include "sim/answer_json/answer_schema.h"
+#include "sim/answer_json/answers_json.h"
+#include "sim/pages/plan_page.h"
+#include "sim/prediction/figures.h"
+#include "sim/shown/plan_text.h"
+#include "tests/shared/support/example_models.h"
+#include "tests/shared/support/scenario_files.h"
+#include "tests/shared/support/schema_validator.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+// 4 vision and 6 language blocks on 3 stages, the encoder and the language model frozen.
+Scenario chain_of_three() {
+  Scenario scenario = examples::small_on_cpu(3, 8);
+  scenario.model.modules[0].trainable = scenario.model.modules[2].trainable = Trainable::frozen;
+  ModuleLayout grid;
+  grid.pp = grid.ranks = 3;
+  scenario.layout = Layout{.modules = {3, grid}, .microbatches = 4};
+  return scenario;
+}
+
+PlanAnswer answered(const Scenario& scenario) {
+  return std::get<PlanAnswer>(answer_plan(scenario, *shipped_profile(scenario.cluster)));
+}
+
+}  // namespace
+
+TEST_CASE("a plan's stages add up, and the dearest is the bottleneck") {
+  const Scenario scenario = chain_of_three();
+  const PlanAnswer answer = answered(scenario);
+  REQUIRE(answer.stages.size() == 3);
+  REQUIRE(answer.splits.size() == 1);
+  const PlannedSplit& split = answer.splits.front();
+  CHECK(split.branch == "vision + language");
+  CHECK_FALSE(split.given);
+  CHECK(std::accumulate(split.blocks.begin(), split.blocks.end(), 0) == 4 + 6);
+  CHECK(answer.stages.front().layers.find("vision") == 0);
+  CHECK(answer.stages.front().forward > Seconds(0));
+  // Nothing trains before the projector, everything computes gradients behind it.
+  CHECK(answer.stages.back().backward > Seconds(0));
+  Seconds most{};
+  for (const PlannedStage& stage : answer.stages)
+    most = std::max(most, stage.forward + stage.backward);
+  CHECK(split.dearest >= most);  // it waits for messages besides
+  CHECK(split.mean <= split.dearest);
+  REQUIRE(split.next);
+  CHECK_FALSE(split.better);
+  CHECK(split.next->blocks != split.blocks);
+  CHECK(split.next->dearest >= split.dearest);
+  REQUIRE(split.boundaries.size() == 2);
+  for (const PlannedSplit::Boundary& boundary : split.boundaries)
+    for (const auto& moved : {boundary.earlier, boundary.later})
+      if (moved) CHECK(moved->dearest >= split.next->dearest);
+}
+
+TEST_CASE("memory of a plan's stages is what a prediction says") {
+  const Scenario scenario = test::scenario_at("scenarios/rehearse_8.json");
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  const auto outcome =
+      predict(scenario, *scenario.layout, typical_batch(scenario), profile, Predictor::estimate);
+  Bytes most{};
+  const PlanAnswer answer = answered(scenario);
+  for (const PlannedStage& stage : answer.stages) most = std::max(most, stage.memory);
+  CHECK(most == figures(scenario, std::get<Prediction>(outcome)).peak_memory);
+}
+
+TEST_CASE("an unaware balance says what an aware one would choose") {
+  Scenario scenario = chain_of_three();
+  const PlannedSplit aware = answered(scenario).splits.front();
+  scenario.layout->balance = Balance::unaware;
+  const PlanAnswer answer = answered(scenario);
+  CHECK(answer.layout.find("balance unaware") != std::string::npos);
+  const PlannedSplit& split = answer.splits.front();
+  REQUIRE(split.better);
+  CHECK(split.better->blocks == aware.blocks);
+  CHECK(split.better->dearest == aware.dearest);
+  CHECK(split.dearest > aware.dearest);
+  CHECK_FALSE(split.next);
+  // So does a split that the layout gives.
+  scenario.layout->balance = Balance::aware;
+  scenario.layout->modules.back().blocks = {1, 1, 8};
+  CHECK(answered(scenario).splits.front().given);
+  CHECK(answered(scenario).splits.front().better->blocks == aware.blocks);
+}
+
+TEST_CASE("answers to plan obey their schema, and are said and drawn") {
+  const auto accepts = [](const std::string& schema, const nlohmann::json& answer) {
+    const nlohmann::json root = nlohmann::json::parse(schema);
+    return test::SchemaValidator(root).accepts(answer, root);
+  };
+  Scenario scenario = chain_of_three();
+  const PlanAnswer answer = answered(scenario);
+  nlohmann::json json = to_json(answer);
+  CHECK(accepts(plan_schema(), json));
+  json["splits"][0].erase("dearest_seconds");
+  CHECK_FALSE(accepts(plan_schema(), json));
+  CHECK(split_text(answer.splits.front(), Bytes(1)).find("does not fit") != std::string::npos);
+  CHECK(split_text(answer.splits.front(), Bytes{}).find("next best: blocks ") != std::string::npos);
+  const std::string page = traces::to_html(plan_page(answer, "s.json"));
+  for (const char* text : {"<svg", "stage 2, ranks 2", "next best", "0 and 1"})
+    CHECK(page.find(text) != std::string::npos);
+  scenario.layout.reset();
+  CHECK(accepts(plan_schema(), to_json(answered(scenario))));
+  const auto joint =
+      std::get<JointAnswer>(answer_joint(scenario, *shipped_profile(scenario.cluster), 3));
+  CHECK(accepts(joint_schema(), to_json(joint)));
+  CHECK(joint_text(joint).find("unaware") != std::string::npos);
+}
+
+// All ways to cut so many blocks into so many stages.
+std::vector<std::vector<int>> all_splits(int blocks, int stages) {
+  if (stages == 1) return {{blocks}};
+  std::vector<std::vector<int>> all;
+  for (int first = 1; first <= blocks - (stages - 1); ++first)
+    for (std::vector<int> rest : all_splits(blocks - first, stages - 1)) {
+      rest.insert(rest.begin(), first);
+      all.push_back(std::move(rest));
+    }
+  return all;
+}
+
+Seconds dearest_stage(const PlanAnswer& answer) {
+  Seconds most{};
+  for (const PlannedSplit& split : answer.splits) most = std::max(most, split.dearest);
+  for (const PlannedStage& stage : answer.stages)
+    most = std::max(most, stage.forward + stage.backward);
+  return most;
+}
+
+// Every deal of stages to a vision and a language module, each split as its own plan is.
+TEST_CASE("stages are dealt so that the dearest of all modules is the cheapest") {
+  Scenario scenario = examples::small_on_cpu(6, 8);
+  scenario.model.modules[0].trainable = Trainable::frozen;
+  const HardwareProfile profile = *shipped_profile(scenario.cluster);
+  for (const Balance balance : {Balance::aware, Balance::unaware}) {
+    const auto found = std::get<JointSplit>(joint_split(scenario, profile, 6, balance));
+    CHECK_FALSE(check_layout(scenario, found.layout));
+    CHECK(found.layout.modules[0].pp + found.layout.modules[2].pp == 6);
+    CHECK(found.layout.balance == balance);
+  }
+  const auto dealt = std::get<JointSplit>(joint_split(scenario, profile, 6, Balance::aware));
+  Seconds least(1e300);
+  for (int vision = 1; vision <= 4; ++vision) {
+    Scenario tried = scenario;
+    Layout layout = dealt.layout;
+    for (ModuleLayout& grid : layout.modules) grid.blocks.clear();
+    for (const std::size_t m : {0, 1}) layout.modules[m].pp = layout.modules[m].ranks = vision;
+    layout.modules[2].pp = layout.modules[2].ranks = 6 - vision;
+    layout.modules[2].first_rank = vision;
+    tried.layout = layout;
+    least = std::min(least, dearest_stage(answered(tried)));
+  }
+  CHECK(dealt.most().count() == doctest::Approx(least.count()));
+  // Memory for all but the best rank of that: of all deals and splits that fit.
+  Screen screen(scenario, profile, typical_batch(scenario));
+  Scenario tight = scenario;
+  tight.cluster.device.memory = Bytes(screen.footprint(dealt.layout).memory.value - 1);
+  const auto fitting = std::get<JointSplit>(joint_split(tight, profile, 6, Balance::aware));
+  CHECK(screen.footprint(fitting.layout).memory <= tight.cluster.device.memory);
+  CHECK(fitting.most() > dealt.most());
+  Seconds least_fitting(1e300);
+  for (int vision = 1; vision <= 4; ++vision)
+    for (const std::vector<int>& seeing : all_splits(4, vision))
+      for (const std::vector<int>& saying : all_splits(6, 6 - vision)) {
+        Scenario tried = tight;
+        Layout layout = dealt.layout;
+        for (const std::size_t m : {0, 1}) layout.modules[m].pp = layout.modules[m].ranks = vision;
+        layout.modules[2].pp = layout.modules[2].ranks = 6 - vision;
+        layout.modules[2].first_rank = vision;
+        layout.modules[0].blocks = seeing;
+        layout.modules[2].blocks = saying;
+        tried.layout = layout;
+        if (screen.footprint(layout).memory > tight.cluster.device.memory) continue;
+        least_fitting = std::min(least_fitting, dearest_stage(answered(tried)));
+      }
+  CHECK(fitting.most().count() == doctest::Approx(least_fitting.count()));
+  // Nothing fits: as without.
+  tight.cluster.device.memory = Bytes(1);
+  CHECK(std::get<JointSplit>(joint_split(tight, profile, 6, Balance::aware)).layout ==
+        dealt.layout);
+  // 10 blocks: an eleventh stage has none. 6 ranks are no 4 stages.
+  CHECK(std::holds_alternative<Infeasible>(joint_split(scenario, profile, 4, Balance::aware)));
+  scenario.cluster.ranks_per_node = 11;
+  CHECK(std::holds_alternative<Infeasible>(joint_split(scenario, profile, 11, Balance::aware)));
+}
+
+}  // namespace polyphony::tests

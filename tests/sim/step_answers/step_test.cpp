@@ -1,0 +1,119 @@
+// The answer about one step as a value: parts, notes, what would fit.
+#include "sim/step_answers/step.h"
+
+#include <doctest/doctest.h>
+
+#include "shared/hardware/devices.h"
+#include "shared/scenario/typical_batch.h"
+#include "sim/answer_json/answers_json.h"
+#include "tests/shared/support/scenario_files.h"
+#include "tests/sim/runner/bench_scenario.h"
+
+namespace polyphony::tests {
+namespace {
+
+using namespace sim;
+
+StepAnswer answered(const Scenario& scenario, const StepOptions& options) {
+  return std::get<StepAnswer>(answer_step(scenario, *scenario.layout, typical_batch(scenario),
+                                          *shipped_profile(scenario.cluster), options));
+}
+
+}  // namespace
+
+TEST_CASE("recomputed layers are part of their backward, and the answer says so") {
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  const StepAnswer kept = answered(scenario, {.predictor = Predictor::estimate});
+  CHECK_FALSE(kept.recomputes);
+  for (ModuleLayout& grid : scenario.layout->modules) grid.recompute = Recompute::full;
+  const StepAnswer again = answered(scenario, {.predictor = Predictor::estimate});
+  CHECK(again.recomputes);
+  const auto backward = static_cast<std::size_t>(traces::Part::backward);
+  CHECK(again.parts[0][backward] > kept.parts[0][backward]);
+  const nlohmann::json json = to_json(again);
+  CHECK(json["backward_recomputes"] == true);
+  CHECK_FALSE(json["busiest_rank_seconds"].contains("recompute"));  // a part that no op is
+  CHECK(json["mfu"] == again.figures.model_flops_utilization);
+  CHECK(json["chance"]["mfu"] == json["mfu"]);
+}
+
+TEST_CASE("notes are part of the answer") {
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  CHECK(answered(scenario, {.predictor = Predictor::estimate, .cores = 2}).notes.empty());
+  scenario.training.software = "another stack 1.0";
+  const StepAnswer noted = answered(scenario, {.predictor = Predictor::estimate, .cores = 1});
+  REQUIRE(noted.notes.size() == 2);
+  CHECK(noted.notes[0].starts_with("the scenario trains with another stack"));
+  CHECK(noted.notes[1].starts_with("2 ranks share 1 core here"));
+  CHECK(to_json(noted)["notes"].size() == 2);
+}
+
+TEST_CASE("more model FLOPs than the device can do are said to be so") {
+  const Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  HardwareProfile profile = *shipped_profile(scenario.cluster);
+  profile.device.memory_rate = 1e6 * profile.device.memory_rate;
+  for (Seconds HardwareProfile::* time :
+       {&HardwareProfile::dispatch, &HardwareProfile::op_overhead,
+        &HardwareProfile::message_latency, &HardwareProfile::collective_latency,
+        &HardwareProfile::optimizer_overhead})
+    profile.*time = Seconds(1e-9);
+  const auto answer = [&] {
+    return std::get<StepAnswer>(answer_step(scenario, *scenario.layout, typical_batch(scenario),
+                                            profile, {.predictor = Predictor::estimate}));
+  };
+  CHECK(answer().figures.model_flops_utilization < 1);
+  CHECK(answer().notes.empty());
+  for (const LayerKind kind :
+       {LayerKind::encoder_block, LayerKind::decoder_block, LayerKind::language_head})
+    for (int phase = 0; phase <= static_cast<int>(last_of(Phase{})); ++phase)
+      profile.corrections[{kind, static_cast<Phase>(phase)}] = 1e-3;
+  const StepAnswer fast = answer();
+  CHECK(fast.figures.model_flops_utilization > 1);
+  REQUIRE(fast.notes.size() == 1);
+  CHECK(fast.notes[0].find("of what cpu-core can do: profile cpu-core-roofline understates its "
+                           "peak, or its corrections are too good") != std::string::npos);
+}
+
+// 8 stages of 512 lanes, 64 microbatches: 8 · 512 · 64 · 6 = 1.57 million ops. Ranks of two lanes do in the mean what
+// those of 512 do, but for what lanes say to each other.
+TEST_CASE("a large step whose lanes do the same is folded, and says so") {
+  const auto scenario = [](int replicas) {
+    return bench_scenario({.stages = 8, .replicas = replicas, .microbatches = 64, .blocks = 1});
+  };
+  const StepAnswer small = answered(scenario(2), {.fold_large = true});
+  CHECK(small.notes.empty());
+  CHECK_FALSE(small.prediction.folded);
+  Scenario large = scenario(512);
+  const StepAnswer answer = answered(large, {.fold_large = true});
+  CHECK(answer.prediction.folded);
+  REQUIRE(answer.notes.size() == 1);
+  CHECK(answer.notes[0] ==
+        "folded: 8 ranks stand for all 4,096, an estimate; --whole plays every one of them");
+  CHECK(to_json(answer)["folded"] == true);
+  CHECK(answer.figures.energy == Joules(0));
+  CHECK(worst_by_stage(answer.prediction).size() == 8);
+  CHECK(answer.figures.step > small.figures.step * 0.99);
+  const auto forward = static_cast<std::size_t>(traces::Part::forward);
+  CHECK(answer.mean_parts[forward].count() ==
+        doctest::Approx(small.mean_parts[forward].count()).epsilon(1e-6));
+  large.cluster.degraded = {{.rank = 3, .device = 0.5, .nic_of = {}}};
+  std::vector<std::string> notes;
+  // Room for a lane of 3,072 ops, not for all: some 700 bytes an op.
+  const auto whole =
+      predict_step(large, *large.layout, typical_batch(large), *shipped_profile(large.cluster),
+                   {.fold_large = true, .memory = Bytes(100'000'000)}, notes);
+  CHECK(std::get<Infeasible>(whole).reason.find("this machine has") != std::string::npos);
+  CHECK(notes == std::vector<std::string>{"played whole: the layout does not fold: some of its "
+                                          "ranks are degraded; predict it unfolded"});
+}
+
+TEST_CASE("what does not fit says what would") {
+  Scenario scenario = test::scenario_at("scenarios/tiny.json");
+  CHECK(answered(scenario, {.predictor = Predictor::estimate}).out_of_memory.empty());
+  scenario.cluster.device.memory = Bytes(1);
+  const StepAnswer refused = answered(scenario, {.predictor = Predictor::estimate});
+  CHECK(refused.out_of_memory.starts_with("out of memory: "));
+  CHECK(to_json(refused)["out_of_memory"] == refused.out_of_memory);
+}
+
+}  // namespace polyphony::tests
