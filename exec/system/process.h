@@ -18,7 +18,7 @@ Seconds steady_now();
 // several threads.
 Seconds processor_now();
 Seconds process_processor_now();  // of all threads
-// Undoes the scheduling part for the calling thread: a sign of life must not wait for its turn.
+// Undoes the scheduling part for the calling thread: a sign of life must not wait for its action.
 void be_prompt();
 // Activations come and go at the same sizes every step: freed memory is kept, not handed back to
 // the system and taken again.

@@ -71,7 +71,7 @@ class Trainer {
       const std::string mixed = apart_ ? out_of_order(whole, true) : "";
       if (!mixed.empty())
         throw InputError("layout", "", "NCCL matches messages by their order, and " + mixed,
-                         "take turns in the order of their works, or run with --device cpu");
+                         "take actions in the order of their works, or run with --device cpu");
     }
     return planner_.lower_own(planner_.own_part(batch));
   }

@@ -33,8 +33,8 @@ Verdict check_offload(const Scenario& scenario, const Layout& layout) {
       return refuse(model.modules[m].name +
                     ": offload_activations, but it has no backward to keep any for; leave it out");
   }
-  for (const Turns& turns : layout.turns)
-    for (const Turn& turn : turns) moves = moves || turn.recipe == Recipe::offload;
+  for (const Actions& actions : layout.actions)
+    for (const Action& action : actions) moves = moves || action.recipe == Recipe::offload;
   if (!moves || scenario.cluster.host_link.rate.value > 0 || scenario.cluster.free_links) return {};
   return refuse(
       "offload_activations: the cluster does not say how fast an accelerator reaches its host's "
@@ -68,7 +68,7 @@ std::optional<Infeasible> check_layout(const Scenario& scenario, const Layout& l
     return verdict;
   if (Verdict verdict = checks::check_work(scenario, layout)) return verdict;
   if (Verdict verdict = check_offload(scenario, layout)) return verdict;
-  return checks::check_own_turns(scenario, layout);
+  return checks::check_own_actions(scenario, layout);
 }
 
 std::optional<Infeasible> check_runnable(const Scenario& scenario, const Layout&) {

@@ -44,7 +44,7 @@ Verdict check_pair(const Model& model, const Layout& layout, std::size_t a, std:
     return refuse(second + ": cannot share the ranks of " + first +
                   ", which feeds it, but in a homogeneous layout or under encoder_order " +
                   "interleaved; give it ranks of its own");
-  // They would take turns in the encoder's order, which runs ahead of what comes back to it.
+  // They would take actions in the encoder's order, which runs ahead of what comes back to it.
   if (ModuleId(a) < language && language < ModuleId(b)) {
     if (interleaved && same_ranks(other, layout.modules[language.value])) return {};
     return refuse(second + ": cannot share the ranks of " + first +
@@ -90,7 +90,7 @@ Verdict check_tied(const Model& model, const Layout& layout) {
   const bool chain = layout.placement == Placement::homogeneous && model.modules.size() > 1;
   const int pp = layout.modules[language.value].pp, vpp = layout.modules[language.value].vpp;
   const Schedule& row = schedule(layout.schedule);
-  if (pp > 1 && layout.turns.empty() &&
+  if (pp > 1 && layout.actions.empty() &&
       row.place({pp, vpp}, 0) == row.place({pp, vpp}, pp * vpp - 1))
     return refuse(module.name + ": tied embeddings lie on two ranks, schedule " + row.name +
                   " has both on the first; use interleaved or zero-bubble, or untie them");

@@ -41,12 +41,12 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   if (layout.placement != Placement::homogeneous)
     for (std::size_t m = language.value + 1; m < model.modules.size(); ++m)
       if (!same_ranks(layout.modules[m], grid)) after = std::max(after, layout.modules[m].pp);
-  const bool own_turns = !layout.turns.empty();  // check_own_turns() looks at them
+  const bool own_actions = !layout.actions.empty();  // check_own_actions() looks at them
   for (const ModuleId id : encoders.apart) {
     const ModuleLayout& own = layout.modules[id.value];
     if (own.vpp == 1) continue;
     const std::string who = model.modules[id.value].name + ": ";
-    if (own_turns) return refuse(who + "turns of the layout's own need encoders of vpp 1");
+    if (own_actions) return refuse(who + "actions of the layout's own need encoders of vpp 1");
     const int works = std::min(layout.microbatches, encoder_works(layout, own, grid));
     if (const std::string why =
             schedule(ScheduleKind::interleaved).refusal({own.pp, own.vpp, works});
@@ -58,8 +58,8 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   if (encoders.beside.empty() && !fed && layout.encoder_order != EncoderOrder::in_turn)
     return refuse(order + " is for encoders on the language module's ranks; leave it out");
   if (layout.encoder_order == EncoderOrder::interleaved) {
-    if (own_turns || (layout.schedule != ScheduleKind::one_f_one_b &&
-                      layout.schedule != ScheduleKind::interleaved))
+    if (own_actions || (layout.schedule != ScheduleKind::one_f_one_b &&
+                        layout.schedule != ScheduleKind::interleaved))
       return refuse(order + " goes with schedules 1f1b and interleaved, not " +
                     schedule_name(layout) + "; use encoder_order phases");
     Pipeline both{grid.pp, grid.vpp, layout.microbatches, after};
@@ -69,7 +69,7 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
     if (const std::string why = schedule(ScheduleKind::interleaved).refusal(both); !why.empty())
       return refuse(order + " " + why);
   }
-  if (own_turns) return {};
+  if (own_actions) return {};
   const bool flushes = !encoders.beside.empty() && layout.encoder_order == EncoderOrder::in_turn;
   const int works =
       flushes ? encoder_works(layout, layout.modules[encoders.beside.front().value], grid) : 1;
@@ -79,7 +79,7 @@ Verdict check_schedule(const Model& model, const Layout& layout, ModuleId langua
   return refuse(std::string("schedule ") + name(layout.schedule) + " " + why);
 }
 
-// By what turns are ordered, where the layout says it.
+// By what actions are ordered, where the layout says it.
 Verdict check_stage_costs(const std::string& who, const ModuleLayout& grid) {
   if (!grid.stage_costs) return {};
   const int stages = grid.pp * grid.vpp;
@@ -105,7 +105,8 @@ Verdict check_searched(const Model& model, const Layout& layout, const Encoders&
     return refuse(who +
                   " orders the pipelines of modules, which a homogeneous layout joins into one; " +
                   "use placement colocated");
-  if (!layout.turns.empty()) return refuse(who + " searches orders of its own; leave turns out");
+  if (!layout.actions.empty())
+    return refuse(who + " searches orders of its own; leave actions out");
   for (const ModuleId a : owners) {
     const ModuleLayout& grid = layout.modules[a.value];
     const std::string& module = model.modules[a.value].name;
@@ -152,8 +153,8 @@ Verdict check_planner(const Model& model, const Layout& layout, ModuleId languag
   if (language.value + 1 < model.modules.size())
     return refuse(who + " is for models that end with their language module, not with " +
                   model.modules.back().name + "; leave it out");
-  if (!layout.turns.empty())
-    return refuse(who + " makes its own order of the encoders' turns; leave turns out");
+  if (!layout.actions.empty())
+    return refuse(who + " makes its own order of the encoders' actions; leave actions out");
   if (layout.encoder_microbatches > 0 && layout.encoder_microbatches != layout.microbatches)
     return refuse(who + " deals encoders as many microbatches as the language module; leave " +
                   "encoder_microbatches out");

@@ -28,7 +28,7 @@ Verdict check_blocks(const std::string& who, int blocks, const ModuleLayout& lay
 // Microbatches, schedules, the batch.
 Verdict check_work(const Scenario& scenario, const Layout& layout);
 
-// The layout's own turns, once all else is legal: lost, doubled, misplaced, or waiting for each other.
-Verdict check_own_turns(const Scenario& scenario, const Layout& layout);
+// The layout's own actions, once all else is legal: lost, doubled, misplaced, or waiting for each other.
+Verdict check_own_actions(const Scenario& scenario, const Layout& layout);
 
 }  // namespace polyphony::checks

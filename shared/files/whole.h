@@ -19,7 +19,7 @@ struct ReadLimits {
 };
 // Written by people or for them: scenarios, profiles, configurations, tables.
 inline constexpr ReadLimits kSettings{Bytes(64LL << 20)};
-// Written by programs: data sets, traces, metrics, orders of turns, answers.
+// Written by programs: data sets, traces, metrics, orders of actions, answers.
 inline constexpr ReadLimits kRecords{Bytes(1LL << 30)};
 
 // `hint` says what to do when it cannot be read.

@@ -145,8 +145,8 @@ const ObjectForm& grid_form() {
        {"recompute_blocks", list_form(integer_form(0, kMostLayers), 2, 2),
         "first and last + 1 of the blocks it holds for; all when absent"},
        {"offload_activations", boolean_form(),
-        "what a forward keeps goes to the host's memory and comes back one turn before its "
-        "backward, where at least two turns lie between"},
+        "what a forward keeps goes to the host's memory and comes back one action before its "
+        "backward, where at least two actions lie between"},
        {"expert_tp", integer_form(0, kMostRanks), "ranks that cut one expert: tp, or 1; 0: tp"},
        {"tokens", choice_form(enum_names<TokenAssignment>()), "how cp ranks divide a sequence"},
        {"cp_attention", choice_form(enum_names<ContextAttention>()),
@@ -167,7 +167,7 @@ const ObjectForm& grid_form() {
        {"sub_microbatch", integer_form(1, kMostSamples),
         "planner dip: items that an encoder's sub-microbatch has, where there are so many"},
        {"stage_costs", object_form(stage_costs_form()),
-        "what planner dip orders turns by; fitted when absent"}},
+        "what planner dip orders actions by; fitted when absent"}},
       {}};
   return form;
 }
@@ -178,8 +178,11 @@ const ObjectForm& layout_form() {
       "Which ranks hold which part of which module; other keys are module names, or \"all\"",
       {{"placement", choice_form(enum_names<Placement>()), "how the modules share the ranks", true},
        {"schedule", choice_form(enum_names(kLastSchedule)), "order of the pipeline's work"},
+       {"actions", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
+        "the order of actions of each rank of the language module's pipeline, in place of the "
+        "schedule's"},
        {"turns", list_form(text_form("F0.0 F0.1 B0.0 B0.1"), 1, kMostRanks),
-        "in place of the schedule's order: of each rank along the language module's pipeline"},
+        "former name of actions"},
        {"microbatches", integer_form(1, kMostSamples),
         "per data-parallel lane of the language module and step"},
        {"encoder_microbatches", integer_form(0, kMostSamples),
@@ -195,7 +198,7 @@ const ObjectForm& layout_form() {
        {"planner", choice_form(enum_names<Planning>()),
         "who plans every step anew: entrain deals samples to microbatches, so that encoders and "
         "language module each are even; dip cuts encoders' microbatches into sub-microbatches and "
-        "searches the order of all turns; none: in the order of the batch"},
+        "searches the order of all actions; none: in the order of the batch"},
        {"placements", integer_form(0, kMostSamples),
         "planner dip: how many orders of a step its search tries; 0: none, encoders fill the "
         "bubbles of the language module's own order"}},

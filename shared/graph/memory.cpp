@@ -46,15 +46,15 @@ class Times {
 
 // At one instant, buffers freed by ops that began earlier go before new ones come; an op that takes
 // no time frees last of all.
-enum class Turn : std::uint8_t { free, allocate, free_at_once };
+enum class Action : std::uint8_t { free, allocate, free_at_once };
 
 struct Change {
   Seconds time{};
-  Turn turn = Turn::allocate;
+  Action action = Action::allocate;
   BufferKind kind = BufferKind::tape;
   Bytes bytes{};  // negative when freed
   bool operator<(const Change& other) const {
-    return std::tie(time, turn) < std::tie(other.time, other.turn);
+    return std::tie(time, action) < std::tie(other.time, other.action);
   }
 };
 
@@ -89,10 +89,10 @@ void gather(const Program& program, const Times& times, Rank rank, std::vector<C
       const BufferUse& use = program.buffer_uses[i];
       const Buffer& buffer = program.buffers[use.buffer.value];
       if (use.use == Use::allocate) {
-        changes.push_back({time->start, Turn::allocate, buffer.kind, buffer.bytes});
+        changes.push_back({time->start, Action::allocate, buffer.kind, buffer.bytes});
       } else if (use.use == Use::free) {
-        const Turn turn = time->end > time->start ? Turn::free : Turn::free_at_once;
-        changes.push_back({time->end, turn, buffer.kind, Bytes(-buffer.bytes.value)});
+        const Action action = time->end > time->start ? Action::free : Action::free_at_once;
+        changes.push_back({time->end, action, buffer.kind, Bytes(-buffer.bytes.value)});
       }
     }
   }
@@ -127,7 +127,7 @@ MemoryCurve curve_of(Bytes device, const std::vector<Change>& changes) {
     Bytes& sum = on_host ? host : device;
     sum += change.bytes;
     const bool falls_at_once =
-        change.turn == Turn::free_at_once && !points.empty() && sum < points.back().second;
+        change.action == Action::free_at_once && !points.empty() && sum < points.back().second;
     if (points.empty() || points.back().first != change.time || falls_at_once)
       points.emplace_back(change.time, sum);
     points.back().second = sum;

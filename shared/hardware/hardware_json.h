@@ -23,7 +23,7 @@ namespace polyphony {
 // understated fourfold.
 inline constexpr double kMostOfLink = 1.2, kMostOfAssumedLink = 4;
 
-// A number of the profile or of its stack by its key, times in seconds: what a fit turns. False: no
+// A number of the profile or of its stack by its key, times in seconds: what a fit actions. False: no
 // such key.
 bool set_number(HardwareProfile& profile, const std::string& key, double value);
 bool set_number(SoftwareStack& stack, const std::string& key, double value);

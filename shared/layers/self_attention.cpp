@@ -48,7 +48,7 @@ void SelfAttention::rotate() {
   passes(size_.tokens * (query_width() + key_width()) / module_.head_dim * turned, 9, 10);
 }
 
-// Own form: queries and keys turned, out of q, k and v side by side; values stay there, as do queries that do not turn and
+// Own form: queries and keys turned, out of q, k and v side by side; values stay there, as do queries that do not action and
 // have a key each.
 void SelfAttention::split_heads() {
   if (!is_own()) return;

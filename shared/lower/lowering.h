@@ -184,9 +184,9 @@ struct Role {
 // What one compute op does.
 struct Task {
   std::size_t role = 0, chunk = 0;
-  TurnKind turn = TurnKind::forward;
+  ActionKind action = ActionKind::forward;
   int microbatch = 0;
-  int order = 0;  // of its turn
+  int order = 0;  // of its action
   int after_sent =
       -1;  // a forward: the microbatch whose rows have to have left the stage before it
 };
@@ -208,13 +208,13 @@ class RankLowering {
   void add_standing();
   ChunkBytes measure(const Role& role, const ChunkState& chunk, WorkId work, bool splits,
                      Recipe recipe) const;
-  OpId slot_after(const std::vector<OpId>& turns) const;
+  OpId slot_after(const std::vector<OpId>& actions) const;
   ParamGroupId add_params(const Role& role, const Chunk& chunk, bool experts);
   std::vector<Task> tasks();
-  // Which tapes wait in the host's memory for the backward turn `order`.
+  // Which tapes wait in the host's memory for the backward action `order`.
   void find_moves(std::size_t role, int microbatch, int order);
-  // At the first task of a turn: what comes back for the next one; what it waits for.
-  void begin_turn(const Task& task);
+  // At the first task of an action: what comes back for the next one; what it waits for.
+  void begin_action(const Task& task);
   void offload(const Role& role, ChunkState& chunk, int microbatch, OpId after);
   void fetch(const Role& role, ChunkState& chunk, int microbatch, OpId left);
   OpId add_copy(const Role& role, const ChunkState& chunk, int microbatch, bool to_host,
@@ -296,11 +296,11 @@ class RankLowering {
     std::size_t role = 0, chunk = 0;
     int microbatch = 0;
   };
-  std::map<int, std::vector<Move>> fetches_;  // by the turn of the backward
+  std::map<int, std::vector<Move>> fetches_;  // by the action of the backward
   std::map<std::pair<std::size_t, int>, int>
-      made_;                                    // by role and microbatch: the turn of the forward
-  int turn_ = -1;                               // in hand
-  std::vector<std::pair<int, OpId>> offloads_;  // by turn, rising
+      made_;                                    // by role and microbatch: the action of the forward
+  int action_ = -1;                             // in hand
+  std::vector<std::pair<int, OpId>> offloads_;  // by action, rising
   std::vector<OpId> sent_;   // forward, since the last compute op, where that blocks
   std::vector<OpId> waits_;  // of the compute op in hand
   std::vector<BufferUse> uses_;

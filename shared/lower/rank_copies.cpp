@@ -3,7 +3,7 @@
 
 namespace polyphony::lowering {
 
-// One turn beside which it goes, another beside which it comes back.
+// One action beside which it goes, another beside which it comes back.
 constexpr int kTurnsAway = 2;
 
 void RankLowering::find_moves(std::size_t role, int microbatch, int order) {
@@ -19,13 +19,13 @@ void RankLowering::find_moves(std::size_t role, int microbatch, int order) {
   }
 }
 
-void RankLowering::begin_turn(const Task& task) {
-  turn_ = task.order;
+void RankLowering::begin_action(const Task& task) {
+  action_ = task.order;
   OpId left;  // in order on their stream: the last of them
-  for (const auto& [turn, op] : offloads_)
-    if (turn < turn_ - 1) left = op;
+  for (const auto& [action, op] : offloads_)
+    if (action < action_ - 1) left = op;
   if (left.valid()) sent_.push_back(left);
-  if (const auto next = fetches_.find(turn_ + 1); next != fetches_.end())
+  if (const auto next = fetches_.find(action_ + 1); next != fetches_.end())
     for (const Move& move : next->second) {
       Role& role = roles_[move.role];
       fetch(role, role.chunks[move.chunk], move.microbatch, left);
@@ -50,7 +50,7 @@ void RankLowering::offload(const Role& role, ChunkState& chunk, int microbatch, 
   for (const BufferId tape : {chunk.tapes[m], chunk.kept[m]})
     for (const Use use : {Use::read, Use::free}) uses.push_back({tape, use});
   chunk.offloads[m] = add_copy(role, chunk, microbatch, true, {after}, uses);
-  offloads_.emplace_back(turn_, chunk.offloads[m]);
+  offloads_.emplace_back(action_, chunk.offloads[m]);
 }
 
 void RankLowering::fetch(const Role& role, ChunkState& chunk, int microbatch, OpId left) {

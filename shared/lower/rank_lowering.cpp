@@ -17,7 +17,7 @@ void RankLowering::emit() {
     if (i == 0) gather_for(list, 0);
     if (i + 1 < list.size()) gather_for(list, i + 1);  // one ahead of its use
     const Task& task = list[i];
-    if (task.order != turn_) begin_turn(task);
+    if (task.order != action_) begin_action(task);
     Role& role = roles_[task.role];
     ChunkState& chunk = role.chunks[task.chunk];
     freed_after_.clear();
@@ -26,15 +26,15 @@ void RankLowering::emit() {
     };
     if (i + 1 == list.size() || !same(list[i + 1]))
       for (const ParamGroupId params : gathers(chunk)) freed_after_.push_back(gathered_.at(params));
-    switch (task.turn) {
-      case TurnKind::forward:
+    switch (task.action) {
+      case ActionKind::forward:
         forward(role, chunk, task.microbatch, task.after_sent);
         break;
-      case TurnKind::backward:
-      case TurnKind::backward_input:
+      case ActionKind::backward:
+      case ActionKind::backward_input:
         backward(role, chunk, task.microbatch);
         break;
-      case TurnKind::backward_weight:
+      case ActionKind::backward_weight:
         weight(role, chunk, task.microbatch);
         break;
     }
@@ -248,7 +248,7 @@ ChunkBytes RankLowering::measure(const Role& role, const ChunkState& chunk, Work
   return result;
 }
 
-// Where nothing has a backward, what a stage made of the work has left it by the backward's turn: that
+// Where nothing has a backward, what a stage made of the work has left it by the backward's action: that
 // bounds how far ahead such a stage runs, and what it holds for those that have not taken it yet.
 std::vector<Task> RankLowering::tasks() {
   std::vector<Task> list;
@@ -257,32 +257,32 @@ std::vector<Task> RankLowering::tasks() {
     return std::none_of(role.chunks.begin(), role.chunks.end(),
                         [](const ChunkState& chunk) { return chunk.visited; });
   };
-  const auto role_of = [&](const Turn& turn) {
+  const auto role_of = [&](const Action& action) {
     std::size_t r = 0;
-    while (roles_[r].branch != turn.branch || roles_[r].stage != turn.stage) ++r;
+    while (roles_[r].branch != action.branch || roles_[r].stage != action.stage) ++r;
     return r;
   };
   int order = 0;
-  for (const Turn& turn : b_.step_.turns(rank_)) {
-    const std::size_t r = role_of(turn);
+  for (const Action& action : b_.step_.actions(rank_)) {
+    const std::size_t r = role_of(action);
     Role& role = roles_[r];
-    const int microbatch = turn.work;
-    if (turn.kind == TurnKind::forward) {
-      role.recipes[static_cast<std::size_t>(turn.work)] = turn.recipe;
+    const int microbatch = action.work;
+    if (action.kind == ActionKind::forward) {
+      role.recipes[static_cast<std::size_t>(action.work)] = action.recipe;
       for (std::size_t c = 0; c < role.chunks.size(); ++c)
-        list.push_back({r, c, TurnKind::forward, microbatch, order, c == 0 ? last_sent[r] : -1});
+        list.push_back({r, c, ActionKind::forward, microbatch, order, c == 0 ? last_sent[r] : -1});
       made_[{r, microbatch}] = order++;
       continue;
     }
     if (!b_.training_) continue;
-    if (turn.kind == TurnKind::backward_input) role.splits[turn.work] = true;
+    if (action.kind == ActionKind::backward_input) role.splits[action.work] = true;
     const std::size_t before = list.size();
     for (std::size_t c = role.chunks.size(); c-- > 0;)
-      if (returns_gradient(turn) ? role.chunks[c].visited : role.chunks[c].trained)
-        list.push_back({r, c, turn.kind, microbatch, order});
-    if (returns_gradient(turn)) find_moves(r, microbatch, order);
+      if (returns_gradient(action) ? role.chunks[c].visited : role.chunks[c].trained)
+        list.push_back({r, c, action.kind, microbatch, order});
+    if (returns_gradient(action)) find_moves(r, microbatch, order);
     if (list.size() > before) ++order;
-    if (returns_gradient(turn) && none_visited(role)) last_sent[r] = microbatch;
+    if (returns_gradient(action) && none_visited(role)) last_sent[r] = microbatch;
   }
   return list;
 }

@@ -181,10 +181,10 @@ void RankLowering::depart(const Role& role, Port& port, bool backward, int micro
   if (b_.stack_.blocking_messages && !backward) sent_.push_back(sent);
 }
 
-// The op whose end leaves a slot to receive into: as many turns of the chunk ago as there are slots.
-OpId RankLowering::slot_after(const std::vector<OpId>& turns) const {
+// The op whose end leaves a slot to receive into: as many actions of the chunk ago as there are slots.
+OpId RankLowering::slot_after(const std::vector<OpId>& actions) const {
   const auto slots = static_cast<std::size_t>(b_.step_.receive_slots);
-  return turns.size() < slots ? OpId{} : turns[turns.size() - slots];
+  return actions.size() < slots ? OpId{} : actions[actions.size() - slots];
 }
 
 void RankLowering::forward(Role& role, ChunkState& chunk, int microbatch, int after_sent) {

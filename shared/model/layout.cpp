@@ -32,7 +32,7 @@ const char* name(Placement placement) {
 }
 
 const char* schedule_name(const Layout& layout) {
-  return layout.turns.empty() ? name(layout.schedule) : "own turns";
+  return layout.actions.empty() ? name(layout.schedule) : "own actions";
 }
 
 const char* name(Shard shard) {
@@ -97,7 +97,7 @@ const char* name(TokenAssignment tokens) {
 const char* name(EncoderOrder order) {
   switch (order) {
     case EncoderOrder::in_turn:
-      return "in-turn";
+      return "in-action";
     case EncoderOrder::phases:
       return "phases";
     case EncoderOrder::interleaved:

@@ -69,7 +69,7 @@ constexpr Balance last_of(Balance) { return Balance::unaware; }
 
 // Who makes a step's works and orders: the layout's own assignment and schedule, or a planner
 // (shared/planner/) for every batch anew. entrain deals samples to works; dip cuts encoders' microbatches
-// into sub-microbatches and searches the order of all turns.
+// into sub-microbatches and searches the order of all actions.
 enum class Planning : std::uint8_t { none, entrain, dip };
 constexpr Planning last_of(Planning) { return Planning::dip; }
 // Seconds, forward and backward, of a work on one rank of its module's pipeline, all stages together:
@@ -92,9 +92,9 @@ struct StageCurves {
   WorkCurve forward, input, weight, message, kept, held, moved{}, copy{};
   bool operator==(const StageCurves&) const = default;
 };
-// By what planner dip orders the turns of a branch (shared/step/searched_step.h).
+// By what planner dip orders the actions of a branch (shared/step/searched_step.h).
 struct StageCosts {
-  struct Way {  // what a turn may recompute
+  struct Way {  // what an action may recompute
     Recipe recipe = Recipe::none;
     std::vector<StageCurves> stages;
     bool operator==(const Way&) const = default;
@@ -167,10 +167,10 @@ struct Layout {
   Balance balance = Balance::aware;
   Planning planner = Planning::none;
   int placements = 1000;  // planner dip: of a whole step, that its search tries
-  // The turns of each rank along the language module's pipeline, in place of its schedule's; a stage
+  // The actions of each rank along the language module's pipeline, in place of its schedule's; a stage
   // is on the rank that runs it, and branches with ranks of their own follow the order of the stage
   // that they feed or that feeds them. Colocated: of the microbatches that one encoder work item feeds.
-  std::vector<Turns> turns = {};
+  std::vector<Actions> actions = {};
   bool operator==(const Layout&) const = default;
 };
 
@@ -199,7 +199,7 @@ const char* name(EncoderOrder order);
 const char* name(Bridge bridge);
 const char* name(Balance balance);
 const char* name(Planning planner);
-// Of the schedule, or that the layout has turns of its own.
+// Of the schedule, or that the layout has actions of its own.
 const char* schedule_name(const Layout& layout);
 // "TP2 PP2 DP4" of one module's grid.
 std::string describe(const ModuleLayout& layout);

@@ -137,7 +137,7 @@ struct Module {
   int patch = 0;       // pixels
   int channels = 3;
   bool class_token = false;  // a learned row before each image's patches, gone after the last norm
-  bool rotary = false;       // rows and columns turn q and k; no table of positions
+  bool rotary = false;       // rows and columns action q and k; no table of positions
   int window = 0;            // blocks attend inside squares of window × window patches; 0: images
   std::vector<int> full_attention_blocks = {};  // but these attend over whole images
   // Audio input: 2 frames of mel_bins features a token.

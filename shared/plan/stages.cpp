@@ -146,14 +146,14 @@ class Units {
   std::vector<Unit> units_;
 };
 
-// By stage: the first rank that has a forward of it; check_turns() names stages that are nobody's
+// By stage: the first rank that has a forward of it; check_actions() names stages that are nobody's
 // or several ranks'.
-std::vector<int> ranks_of(const std::vector<Turns>& turns, int stages) {
+std::vector<int> ranks_of(const std::vector<Actions>& actions, int stages) {
   std::vector<int> ranks(static_cast<std::size_t>(stages), -1);
-  for (std::size_t rank = 0; rank < turns.size(); ++rank)
-    for (const Turn& turn : turns[rank]) {
-      if (!is_forward(turn) || turn.stage >= stages) continue;
-      int& of = ranks[turn.stage];
+  for (std::size_t rank = 0; rank < actions.size(); ++rank)
+    for (const Action& action : actions[rank]) {
+      if (!is_forward(action) || action.stage >= stages) continue;
+      int& of = ranks[action.stage];
       if (of < 0) of = static_cast<int>(rank);
     }
   for (int& rank : ranks) rank = std::max(rank, 0);
@@ -164,7 +164,7 @@ std::vector<int> ranks_of(const std::vector<Turns>& turns, int stages) {
 
 std::vector<int> ranks_of_stages(const Layout& layout, const ModuleLayout& grid, bool language) {
   const int stages = grid.pp * grid.vpp;
-  if (language && !layout.turns.empty()) return ranks_of(layout.turns, stages);
+  if (language && !layout.actions.empty()) return ranks_of(layout.actions, stages);
   const Schedule& own = schedule(layout.schedule);
   const Schedule& of = language ? own : schedule(own.following);
   std::vector<int> ranks;

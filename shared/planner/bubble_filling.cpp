@@ -9,10 +9,10 @@ namespace {
 
 constexpr double kBeforeAll = -1e9;  // keys of others are places, from 0 on
 
-bool has_parts(const std::vector<Turns>& orders, std::size_t branch) {
-  return std::any_of(orders.begin(), orders.end(), [&](const Turns& turns) {
-    return std::any_of(turns.begin(), turns.end(), [&](const Turn& turn) {
-      return turn.branch == branch && turn.kind == TurnKind::backward_weight;
+bool has_parts(const std::vector<Actions>& orders, std::size_t branch) {
+  return std::any_of(orders.begin(), orders.end(), [&](const Actions& actions) {
+    return std::any_of(actions.begin(), actions.end(), [&](const Action& action) {
+      return action.branch == branch && action.kind == ActionKind::backward_weight;
     });
   });
 }
@@ -24,23 +24,23 @@ struct Led {
 };
 
 Led lead(const StepCosts& costs, const StageGraph& graph, std::size_t branch,
-         const std::vector<Turns>& orders) {
+         const std::vector<Actions>& orders) {
   Led led{keys_in_turn(graph), std::vector<double>(std::size_t(costs.microbatches))};
   led.keys.alternate = false;
   std::size_t first = 0;  // of the branch's stages in the graph
   while (graph.stages[first].branch != branch) ++first;
-  for (const Turns& turns : orders) {
+  for (const Actions& actions : orders) {
     double place = 0;
-    for (const Turn& turn : turns) {
-      if (turn.branch != branch) continue;
-      const auto work = static_cast<std::size_t>(turn.work);
-      const std::size_t node = graph.stages[first + turn.stage].first + work;
+    for (const Action& action : actions) {
+      if (action.branch != branch) continue;
+      const auto work = static_cast<std::size_t>(action.work);
+      const std::size_t node = graph.stages[first + action.stage].first + work;
       const double key = kBeforeAll + place;
-      if (is_forward(turn)) led.keys.of[StageGraph::kForward][node] = key;
-      if (returns_gradient(turn)) led.keys.of[StageGraph::kBackward][node] = key;
-      if (!is_forward(turn) && turn.kind != TurnKind::backward_input)
+      if (is_forward(action)) led.keys.of[StageGraph::kForward][node] = key;
+      if (returns_gradient(action)) led.keys.of[StageGraph::kBackward][node] = key;
+      if (!is_forward(action) && action.kind != ActionKind::backward_input)
         led.keys.of[StageGraph::kWeight][node] = key;
-      if (is_forward(turn) && turn.stage == 0)
+      if (is_forward(action) && action.stage == 0)
         led.taken[std::size_t(costs.branches[branch].microbatch_of[work])] = place;
       ++place;
     }
@@ -50,11 +50,11 @@ Led lead(const StepCosts& costs, const StageGraph& graph, std::size_t branch,
 
 }  // namespace
 
-std::variant<std::vector<Turns>, Infeasible> fill_bubbles(const StepCosts& costs,
-                                                          std::size_t branch,
-                                                          const std::vector<Turns>& orders) {
+std::variant<std::vector<Actions>, Infeasible> fill_bubbles(const StepCosts& costs,
+                                                            std::size_t branch,
+                                                            const std::vector<Actions>& orders) {
   if (std::string why = too_large(costs); !why.empty()) return Infeasible{std::move(why)};
-  const StageGraph graph(costs, microbatches_in_turn(costs), has_parts(orders, branch));
+  const StageGraph graph(costs, microbatches_in_action(costs), has_parts(orders, branch));
   Led led = lead(costs, graph, branch, orders);
   ListScheduler scheduler(graph);
   ListSchedule best, other;
@@ -64,13 +64,13 @@ std::variant<std::vector<Turns>, Infeasible> fill_bubbles(const StepCosts& costs
     for (const StageGraph::Stage& stage : graph.stages)
       for (int place = 0; stage.branch < branch && place < stage.works; ++place) {
         const std::size_t node = stage.first + static_cast<std::size_t>(place);
-        // Half a place: before the turn that stands there.
+        // Half a place: before the action that stands there.
         led.keys.of[StageGraph::kForward][node] =
             kBeforeAll - 0.5 - ahead + led.taken[static_cast<std::size_t>(graph.microbatch[node])];
       }
     if (scheduler.run(led.keys, other, best.makespan)) std::swap(best, other);
   }
-  return turns_of(graph, best.orders);
+  return actions_of(graph, best.orders);
 }
 
 }  // namespace polyphony

@@ -1,7 +1,7 @@
-// Bubble filling: one branch's turns stand before all others, in an order that is given; those of the others
+// Bubble filling: one branch's actions stand before all others, in an order that is given; those of the others
 // run where it would rest, earlier microbatches first.
 //   Forwards of branches before it that nothing but bubbles were left to would hold it up: one of a
-//   microbatch also stands before the turns from so many on ahead of the branch's own first forward of that
+//   microbatch also stands before the actions from so many on ahead of the branch's own first forward of that
 //   microbatch; how many is the quickest of none, 0, ranks, twice as many, …
 //   Placed by the list scheduler (shared/planner/list_schedule.h), within each rank's capacity.
 // Source: Feng et al., Optimus, arXiv 2408.03505: encoders in the language module's bubbles, whose own
@@ -14,14 +14,14 @@
 
 #include "shared/error.h"
 #include "shared/planner/step_costs.h"
-#include "shared/schedule/turn.h"
+#include "shared/schedule/action.h"
 
 namespace polyphony {
 
-// `orders`: by rank; turns of other branches are passed over. Backwards run as they do there, whole or in
+// `orders`: by rank; actions of other branches are passed over. Backwards run as they do there, whole or in
 // two parts. Infeasible: a microbatch alone keeps more than a rank has.
-std::variant<std::vector<Turns>, Infeasible> fill_bubbles(const StepCosts& costs,
-                                                          std::size_t branch,
-                                                          const std::vector<Turns>& orders);
+std::variant<std::vector<Actions>, Infeasible> fill_bubbles(const StepCosts& costs,
+                                                            std::size_t branch,
+                                                            const std::vector<Actions>& orders);
 
 }  // namespace polyphony

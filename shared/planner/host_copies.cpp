@@ -7,21 +7,22 @@
 namespace polyphony {
 namespace {
 
-std::size_t place_of(const StepCosts& costs, const Turn& turn) {
-  return static_cast<std::size_t>(turn.stage) * costs.branches[turn.branch].microbatch_of.size() +
-         static_cast<std::size_t>(turn.work);
+std::size_t place_of(const StepCosts& costs, const Action& action) {
+  return static_cast<std::size_t>(action.stage) *
+             costs.branches[action.branch].microbatch_of.size() +
+         static_cast<std::size_t>(action.work);
 }
 
-Seconds length(const StepCosts& costs, const Turn& turn) {
-  const StageCost& cost = costs.branches[turn.branch].costs[place_of(costs, turn)];
-  switch (turn.kind) {
-    case TurnKind::forward:
+Seconds length(const StepCosts& costs, const Action& action) {
+  const StageCost& cost = costs.branches[action.branch].costs[place_of(costs, action)];
+  switch (action.kind) {
+    case ActionKind::forward:
       return cost.forward;
-    case TurnKind::backward:
+    case ActionKind::backward:
       return cost.input + cost.weight;
-    case TurnKind::backward_input:
+    case ActionKind::backward_input:
       return cost.input;
-    case TurnKind::backward_weight:
+    case ActionKind::backward_weight:
       return cost.weight;
   }
   return {};
@@ -29,19 +30,19 @@ Seconds length(const StepCosts& costs, const Turn& turn) {
 
 }  // namespace
 
-std::vector<Trip> find_trips(const StepCosts& costs, const Turns& order) {
+std::vector<Trip> find_trips(const StepCosts& costs, const Actions& order) {
   std::vector<Trip> trips;
   std::map<std::tuple<int, int, int>, std::size_t> open;
-  const int turns = static_cast<int>(order.size());
-  for (int p = 0; p < turns; ++p) {
-    const Turn& turn = order[static_cast<std::size_t>(p)];
-    const std::tuple key(turn.branch, turn.stage, turn.work);
-    if (is_forward(turn)) {
+  const int actions = static_cast<int>(order.size());
+  for (int p = 0; p < actions; ++p) {
+    const Action& action = order[static_cast<std::size_t>(p)];
+    const std::tuple key(action.branch, action.stage, action.work);
+    if (is_forward(action)) {
       open[key] = trips.size();
       trips.push_back(
-          {.branch = turn.branch, .at = place_of(costs, turn), .forward = p, .last = p});
+          {.branch = action.branch, .at = place_of(costs, action), .forward = p, .last = p});
     } else if (const auto of = open.find(key); of != open.end()) {
-      if (returns_gradient(turn)) trips[of->second].backward = p;
+      if (returns_gradient(action)) trips[of->second].backward = p;
       trips[of->second].last = p;
     }
   }
@@ -53,9 +54,9 @@ std::vector<Trip> find_trips(const StepCosts& costs, const Turns& order) {
   return trips;
 }
 
-void pay_for_copies(const std::vector<Turns>& orders, StepCosts& costs) {
+void pay_for_copies(const std::vector<Actions>& orders, StepCosts& costs) {
   const StepCosts before = costs;
-  for (const Turns& order : orders)
+  for (const Actions& order : orders)
     for (const Trip& trip : find_trips(before, order)) {
       StageCost& cost = costs.branches[trip.branch].costs[trip.at];
       if (cost.moved == Bytes(0)) continue;

@@ -29,7 +29,7 @@ Keys keys_in_turn(const StageGraph& graph) {
 }
 
 std::string too_large(const StepCosts& costs) {
-  const StageGraph graph(costs, microbatches_in_turn(costs));
+  const StageGraph graph(costs, microbatches_in_action(costs));
   for (int r = 0; r < graph.ranks; ++r)
     for (int k = 0; k < graph.microbatches; ++k) {
       const std::int64_t full = graph.full[std::size_t(r)][std::size_t(k)];
@@ -238,7 +238,7 @@ bool ListScheduler::run(const Keys& keys, ListSchedule& result, double give_up) 
   keys_ = &keys;
   orders_ = nullptr;
   const bool done = place_all(result, give_up);
-  POLYPHONY_CHECK(done || give_up < kNever, "turns wait for each other");
+  POLYPHONY_CHECK(done || give_up < kNever, "actions wait for each other");
   return done;
 }
 
@@ -267,7 +267,7 @@ bool ListScheduler::place_all(ListSchedule& result, double give_up) {
     state.last = kBackward;
     state.lead = state.top = 0;
     state.held.assign(static_cast<std::size_t>(graph_.microbatches), 0);
-    state.left = graph_.turns_of[r];
+    state.left = graph_.actions_of[r];
     state.takes = graph_.keeps_of[r];
     while (state.lead < graph_.microbatches && state.left[std::size_t(state.lead)] == 0)
       ++state.lead;
@@ -275,7 +275,7 @@ bool ListScheduler::place_all(ListSchedule& result, double give_up) {
   for (std::size_t s = 0; s < graph_.stages.size(); ++s)
     for (const int d : kDirections) refresh(d, static_cast<int>(s));
   for (int r = 0; r < graph_.ranks; ++r) look(r);
-  for (std::size_t placed = 0; placed < graph_.turns; ++placed) {
+  for (std::size_t placed = 0; placed < graph_.actions; ++placed) {
     int next = 0;
     for (int r = 1; r < graph_.ranks; ++r)
       if (ranks_[std::size_t(r)].start < ranks_[std::size_t(next)].start) next = r;

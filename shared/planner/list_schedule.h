@@ -1,4 +1,4 @@
-// The dual-queue list scheduler: places the forwards and backwards of a step on its ranks, one turn
+// The dual-queue list scheduler: places the forwards and backwards of a step on its ranks, one action
 // after another, always on the rank that can start one the earliest.
 //   Each rank has two queues, of forwards and of backwards whose inputs have come or will come at a
 //   known time. Where both have one by the time that the rank is free, it alternates: not the kind
@@ -13,10 +13,10 @@
 //   where i will hold all that it keeps, as its backwards cannot run before all of its forwards have,
 //   and once these have run what it holds. That is necessary, and sufficient: the first unfinished
 //   microbatch can always go on. Nothing is refused that could end, and nothing deadlocks.
-//   What a turn waits for is what its ops wait for in the Program, so that its end is the
+//   What an action waits for is what its ops wait for in the Program, so that its end is the
 //   estimate's: the rank, its stage's inputs; a message begins when its sender is done, the link's
-//   last message has come, and the receiving stage's turn that many slots before has ended.
-//   O(turns · (ranks + stages of a rank)).
+//   last message has come, and the receiving stage's action that many slots before has ended.
+//   O(actions · (ranks + stages of a rank)).
 // Source: Wang et al., DIP, ASPLOS 2026 (arXiv 2504.14145v2) §5.2: queues and alternation; ties,
 // keys and the rule of memory are ours.
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace polyphony {
 
-// Which of several turns goes first.
+// Which of several actions goes first.
 struct Keys {
   std::array<std::vector<double>, 3> of;  // by direction, node; the lowest goes first
   bool alternate = true;                  // false: forwards and backwards are one queue
@@ -60,7 +60,7 @@ class ListScheduler {
   // False: it would take `give_up` or longer. Needs memory for each microbatch alone.
   bool run(const Keys& keys, ListSchedule& result,
            double give_up = std::numeric_limits<double>::infinity());
-  // Every rank's turns in an order of its own: when they run. False as well: they wait for each
+  // Every rank's actions in an order of its own: when they run. False as well: they wait for each
   // other. Capacities are not looked at.
   bool follow(const std::vector<std::vector<Placed>>& orders, ListSchedule& result,
               double give_up = std::numeric_limits<double>::infinity());
@@ -85,10 +85,10 @@ class ListScheduler {
   };
   struct RankState {
     double free = 0;
-    int last = StageGraph::kBackward;  // direction of its last turn but for weight parts
+    int last = StageGraph::kBackward;  // direction of its last action but for weight parts
     int lead = 0, top = 0;             // microbatches: first unfinished, last begun
     std::vector<std::int64_t> held{};  // by microbatch
-    std::vector<int> left{};           // turns, by microbatch
+    std::vector<int> left{};           // actions, by microbatch
     std::vector<int> takes{};          // those of them that take memory
     double start = 0;                  // of what it would run next; infinite: nothing
     int direction = 0, stage = 0;      // of that

@@ -12,10 +12,10 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward;
 
-// Of the graph and, for tails, of its mirror: a turn's head is the longest way to its start.
+// Of the graph and, for tails, of its mirror: an action's head is the longest way to its start.
 class Ways {
  public:
-  // `chain`: seconds of a turn as far as others wait for it, by direction and node.
+  // `chain`: seconds of an action as far as others wait for it, by direction and node.
   Ways(const StageGraph& graph, std::array<std::vector<double>, 2> chain)
       : graph_(graph), chain_(std::move(chain)) {
     for (auto& head : heads_) head.assign(graph.kept.size(), 0.0);
@@ -147,7 +147,7 @@ double preemptive_makespan(std::vector<OneMachineJob> jobs) {
 Seconds MakespanBound::value() const { return std::max({path, rank, memory}); }
 
 MakespanBound makespan_bound(const StepCosts& costs, bool apart) {
-  const StageGraph graph(costs, microbatches_in_turn(costs), apart);
+  const StageGraph graph(costs, microbatches_in_action(costs), apart);
   // What others wait for of a backward, and what may run after it.
   const std::vector<double>& later = graph.seconds[StageGraph::kWeight];
   const std::array<std::vector<double>, 2> chain{graph.seconds[kForward], graph.seconds[kBackward]};

@@ -1,7 +1,7 @@
-// What no order of a step's turns on their ranks goes below.
+// What no order of a step's actions on their ranks goes below.
 //   path    the longest way of one microbatch through all its stages and back
-//   rank    on each rank: each turn needs its way to it before (head) and its way on after (tail);
-//           one turn at a time, and were they allowed to interrupt each other, the one with the
+//   rank    on each rank: each action needs its way to it before (head) and its way on after (tail);
+//           one action at a time, and were they allowed to interrupt each other, the one with the
 //           longest tail first would be the quickest (Jackson's preemptive order): a bound, never
 //           below the least head + all work + the least tail. A microbatch whose parts pass one
 //           stage has the sum of them there.

@@ -197,9 +197,9 @@ class RankChoice {
 }  // namespace
 
 std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
-                                          const std::vector<Turns>& orders) {
+                                          const std::vector<Actions>& orders) {
   const StepCosts& first = ways.front();
-  StepCosts quickest = first;  // of each turn
+  StepCosts quickest = first;  // of each action
   bool moves = false;
   MemoryChoice choice;
   for (std::size_t b = 0; b < first.branches.size(); ++b) {
@@ -216,10 +216,10 @@ std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
   }
   double seconds = 0, bound = 0;
   for (std::size_t r = 0; r < orders.size(); ++r) {
-    // Of each turn: how many moments come before it.
+    // Of each action: how many moments come before it.
     std::vector<std::size_t> before{0};
-    for (const Turn& turn : orders[r])
-      before.push_back(before.back() + (moves || is_forward(turn) ? 1 : 0));
+    for (const Action& action : orders[r])
+      before.push_back(before.back() + (moves || is_forward(action) ? 1 : 0));
     const std::size_t moments = before.back();
     const auto moment = [&](int position) { return before[static_cast<std::size_t>(position)]; };
     std::vector<Held> held;
@@ -254,7 +254,7 @@ std::optional<MemoryChoice> choose_memory(const std::vector<StepCosts>& ways,
 }
 
 StepCosts chosen(const std::vector<StepCosts>& ways, const MemoryChoice& choice,
-                 const std::vector<Turns>& orders) {
+                 const std::vector<Actions>& orders) {
   StepCosts costs = ways.front();
   for (std::size_t b = 0; b < costs.branches.size(); ++b)
     for (std::size_t at = 0; at < costs.branches[b].costs.size(); ++at)

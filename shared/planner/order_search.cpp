@@ -19,11 +19,11 @@ constexpr double kThreshold = 3e-4, kEqual = 1e-12;
 // start.
 constexpr double kAfterMove = 1.01, kAtStart = 1.3;
 constexpr double kExchanges = 0.5;  // share of moves
-// Once as many moves as there are turns, and this many, have bettered nothing, the best is taken up again
+// Once as many moves as there are actions, and this many, have bettered nothing, the best is taken up again
 // and some moves may be worse by so many times the threshold.
 constexpr int kPatience = 20, kKicks = 8;
 constexpr double kBoldness = 1000;
-// Of the way to a turn: 1 is a pipeline in which nobody waits for a rank. The most promising first.
+// Of the way to an action: 1 is a pipeline in which nobody waits for a rank. The most promising first.
 constexpr double kStretches[] = {1.6, 2.0, 1.3, 2.5, 1.0, 3.0, 0.6, 4.0};
 
 struct Found {
@@ -42,7 +42,7 @@ class Search {
     while (best_.placed.makespan > least && !over() && costs_.microbatches > 0) move();
     FoundOrder found{{}, best_.microbatches, Seconds(best_.placed.makespan), placements_};
     const StageGraph graph(costs_, best_.microbatches, budget_.apart);
-    found.orders = turns_of(graph, best_.placed.orders);
+    found.orders = actions_of(graph, best_.placed.orders);
     return found;
   }
 
@@ -93,7 +93,7 @@ class Search {
       for (std::size_t i = 0; i < branch.costs.size(); ++i)
         work[static_cast<std::size_t>(branch.microbatch_of[i % branch.microbatch_of.size()])] +=
             (branch.costs[i].forward + branch.costs[i].input + branch.costs[i].weight).count();
-    std::vector<int> in_turn = microbatches_in_turn(costs_), by_work = in_turn, ends = in_turn;
+    std::vector<int> in_turn = microbatches_in_action(costs_), by_work = in_turn, ends = in_turn;
     std::stable_sort(by_work.begin(), by_work.end(), [&](int a, int b) {
       return work[static_cast<std::size_t>(a)] < work[static_cast<std::size_t>(b)];
     });
@@ -116,10 +116,10 @@ class Search {
         }
       if (now_.microbatches == order) desk_ = std::move(desk);
     }
-    for (const std::vector<Turns>& orders : budget_.from) begin_with(orders);
+    for (const std::vector<Actions>& orders : budget_.from) begin_with(orders);
   }
 
-  void begin_with(const std::vector<Turns>& orders) {
+  void begin_with(const std::vector<Actions>& orders) {
     const std::vector<int> order = microbatches_of(costs_, orders);
     auto desk = std::make_unique<Desk>(costs_, order, budget_.apart);
     const std::optional<PlacedOrders> placed = placed_of(desk->graph, orders);
@@ -136,7 +136,7 @@ class Search {
   }
 
   void move() {
-    if (++stale_ > kPatience + static_cast<int>(desk_->graph.turns)) {
+    if (++stale_ > kPatience + static_cast<int>(desk_->graph.actions)) {
       stale_ = 0;
       now_ = best_;
       desk_ = std::make_unique<Desk>(costs_, now_.microbatches, budget_.apart);
@@ -167,7 +167,7 @@ class Search {
     }
   }
 
-  // One turn of a rank put elsewhere in its order; false: at `limit` or above, or it does not run or
+  // One action of a rank put elsewhere in its order; false: at `limit` or above, or it does not run or
   // fit.
   bool exchanged(double limit, ListSchedule& result) {
     PlacedOrders orders = now_.placed.orders;

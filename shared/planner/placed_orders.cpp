@@ -10,33 +10,33 @@ constexpr int kForward = StageGraph::kForward, kBackward = StageGraph::kBackward
 
 }  // namespace
 
-std::vector<Turns> turns_of(const StageGraph& graph, const PlacedOrders& orders) {
-  std::vector<Turns> result;
+std::vector<Actions> actions_of(const StageGraph& graph, const PlacedOrders& orders) {
+  std::vector<Actions> result;
   for (const auto& order : orders) {
     result.emplace_back();
-    for (const Placed& turn : order)
-      result.back().push_back(graph.turn(turn.direction, turn.stage, turn.place));
+    for (const Placed& action : order)
+      result.back().push_back(graph.action(action.direction, action.stage, action.place));
   }
   return result;
 }
 
-std::vector<int> microbatches_of(const StepCosts& costs, const std::vector<Turns>& orders) {
+std::vector<int> microbatches_of(const StepCosts& costs, const std::vector<Actions>& orders) {
   std::vector<int> result;
   std::vector<bool> seen(static_cast<std::size_t>(costs.microbatches));
   const auto add = [&](int k) {
     if (!seen[static_cast<std::size_t>(k)]) result.push_back(k);
     seen[static_cast<std::size_t>(k)] = true;
   };
-  for (const Turns& turns : orders)
-    for (const Turn& turn : turns)
-      if (is_forward(turn) && turn.branch + std::size_t{1} == costs.branches.size() &&
-          turn.stage == 0 && turn.work >= 0 && turn.work < costs.branches.back().works())
-        add(costs.branches.back().microbatch_of[static_cast<std::size_t>(turn.work)]);
+  for (const Actions& actions : orders)
+    for (const Action& action : actions)
+      if (is_forward(action) && action.branch + std::size_t{1} == costs.branches.size() &&
+          action.stage == 0 && action.work >= 0 && action.work < costs.branches.back().works())
+        add(costs.branches.back().microbatch_of[static_cast<std::size_t>(action.work)]);
   for (int k = 0; k < costs.microbatches; ++k) add(k);
   return result;
 }
 
-std::optional<PlacedOrders> placed_of(const StageGraph& graph, const std::vector<Turns>& orders) {
+std::optional<PlacedOrders> placed_of(const StageGraph& graph, const std::vector<Actions>& orders) {
   std::vector<std::vector<int>> place_of;  // by branch, work
   for (const std::vector<int>& works : graph.work_at) {
     place_of.emplace_back(works.size());
@@ -50,45 +50,47 @@ std::optional<PlacedOrders> placed_of(const StageGraph& graph, const std::vector
   std::array<std::vector<int>, 3> next;
   for (auto& of : next) of.assign(graph.stages.size(), 0);
   PlacedOrders result(orders.size());
-  std::size_t turns = 0;
+  std::size_t actions = 0;
   for (std::size_t r = 0; r < orders.size(); ++r)
-    for (const Turn& turn : orders[r]) {
-      if (turn.branch >= place_of.size()) return {};
-      const std::size_t s = first[turn.branch] + turn.stage;
-      if (s >= first[turn.branch + std::size_t{1}] || graph.stages[s].rank != static_cast<int>(r))
+    for (const Action& action : orders[r]) {
+      if (action.branch >= place_of.size()) return {};
+      const std::size_t s = first[action.branch] + action.stage;
+      if (s >= first[action.branch + std::size_t{1}] || graph.stages[s].rank != static_cast<int>(r))
         return {};
       const StageGraph::Stage& stage = graph.stages[s];
-      if (turn.work < 0 || turn.work >= stage.works) return {};
-      const int place = place_of[turn.branch][static_cast<std::size_t>(turn.work)];
+      if (action.work < 0 || action.work >= stage.works) return {};
+      const int place = place_of[action.branch][static_cast<std::size_t>(action.work)];
       const auto add = [&](int direction) {
         const auto d = static_cast<std::size_t>(direction);
         const int at = next[d][s]++;
         if (!stage.runs[d] || at >= stage.works || (direction != kWeight && at != place))
           return false;
-        ++turns;
+        ++actions;
         result[r].push_back({static_cast<std::uint8_t>(d), static_cast<std::uint16_t>(s), at});
         return true;
       };
       const bool part =
-          turn.kind == TurnKind::backward_input || turn.kind == TurnKind::backward_weight;
+          action.kind == ActionKind::backward_input || action.kind == ActionKind::backward_weight;
       if (part && !graph.apart) return {};
-      if (is_forward(turn) ? !add(kForward) : returns_gradient(turn) && !add(kBackward)) return {};
-      const bool weight = turn.kind == TurnKind::backward || turn.kind == TurnKind::backward_weight;
+      if (is_forward(action) ? !add(kForward) : returns_gradient(action) && !add(kBackward))
+        return {};
+      const bool weight =
+          action.kind == ActionKind::backward || action.kind == ActionKind::backward_weight;
       if (weight && stage.runs[kWeight] && !add(kWeight)) return {};
     }
-  if (turns != graph.turns) return {};
+  if (actions != graph.actions) return {};
   return result;
 }
 
 bool fits(const StageGraph& graph, std::size_t rank, const std::vector<Placed>& order) {
   if (!graph.limited) return true;
   std::int64_t held = 0;
-  for (const Placed& turn : order) {
-    const StageGraph::Stage& stage = graph.stages[turn.stage];
-    const std::int64_t kept = graph.kept[stage.first + static_cast<std::size_t>(turn.place)];
-    if (turn.direction == stage.takes) held += kept;
+  for (const Placed& action : order) {
+    const StageGraph::Stage& stage = graph.stages[action.stage];
+    const std::int64_t kept = graph.kept[stage.first + static_cast<std::size_t>(action.place)];
+    if (action.direction == stage.takes) held += kept;
     if (held > graph.capacity[rank]) return false;
-    if (turn.direction == stage.gives) held -= kept;
+    if (action.direction == stage.gives) held -= kept;
   }
   return true;
 }
@@ -96,9 +98,10 @@ bool fits(const StageGraph& graph, std::size_t rank, const std::vector<Placed>& 
 void turn_round(const StageGraph& mirror, PlacedOrders& orders) {
   for (auto& order : orders) {
     std::reverse(order.begin(), order.end());
-    for (Placed& turn : order) {
-      if (turn.direction != kWeight) turn.direction = static_cast<std::uint8_t>(1 - turn.direction);
-      turn.place = mirror.stages[turn.stage].works - 1 - turn.place;
+    for (Placed& action : order) {
+      if (action.direction != kWeight)
+        action.direction = static_cast<std::uint8_t>(1 - action.direction);
+      action.place = mirror.stages[action.stage].works - 1 - action.place;
     }
   }
 }

@@ -13,10 +13,10 @@ enum class WeightParts : std::uint8_t {
 };  // with their input parts; where nothing else runs
 
 // The pace at which the ranks can work off microbatches at best: work before a microbatch ÷ ranks
-// + stretch · the way to the turn within it.
+// + stretch · the way to the action within it.
 Keys paced_keys(const StageGraph& graph, double stretch, WeightParts weights);
 
-// Where turns of a placement stand in the mirror: the last to end goes first.
+// Where actions of a placement stand in the mirror: the last to end goes first.
 Keys keys_in_mirror(const StageGraph& graph, const ListSchedule& placed);
 
 // Times of what stood in each place of another order of microbatches, for what stands there now.

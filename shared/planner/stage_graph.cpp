@@ -16,7 +16,7 @@ bool learns_weights(const BranchCosts& branch, int stage) {
 
 }  // namespace
 
-std::vector<int> microbatches_in_turn(const StepCosts& costs) {
+std::vector<int> microbatches_in_action(const StepCosts& costs) {
   std::vector<int> order(static_cast<std::size_t>(costs.microbatches));
   std::iota(order.begin(), order.end(), 0);
   return order;
@@ -30,7 +30,7 @@ StageGraph::StageGraph(const StepCosts& costs, const std::vector<int>& order, bo
   const auto ranks_ = static_cast<std::size_t>(ranks), m = order.size();
   on_rank.resize(ranks_);
   full.assign(ranks_, std::vector<std::int64_t>(m, 0));
-  turns_of = keeps_of = std::vector<std::vector<int>>(ranks_, std::vector<int>(m, 0));
+  actions_of = keeps_of = std::vector<std::vector<int>>(ranks_, std::vector<int>(m, 0));
   limited = !costs.capacity.empty();
   capacity.assign(ranks_, std::numeric_limits<std::int64_t>::max());
   for (std::size_t r = 0; r < costs.capacity.size(); ++r) capacity[r] = costs.capacity[r].value;
@@ -76,8 +76,8 @@ StageGraph::StageGraph(const StepCosts& costs, const std::vector<int>& order, bo
           full[static_cast<std::size_t>(stage.rank)][k] += kept.back();
           keeps_of[static_cast<std::size_t>(stage.rank)][k] += kept.back() > 0 ? 1 : 0;
           const int runs = 1 + (branch.learns ? 1 : 0) + (stage.runs[kWeight] ? 1 : 0);
-          turns_of[static_cast<std::size_t>(stage.rank)][k] += runs;
-          turns += static_cast<std::size_t>(runs);
+          actions_of[static_cast<std::size_t>(stage.rank)][k] += runs;
+          actions += static_cast<std::size_t>(runs);
         }
     }
   }
@@ -118,20 +118,20 @@ StageGraph StageGraph::mirrored() const {
     for (int& place : mirror.first_place[b]) place = works - place;
   }
   for (auto& of_rank : mirror.full) std::reverse(of_rank.begin(), of_rank.end());
-  for (auto* counts : {&mirror.turns_of, &mirror.keeps_of})
+  for (auto* counts : {&mirror.actions_of, &mirror.keeps_of})
     for (auto& of_rank : *counts) std::reverse(of_rank.begin(), of_rank.end());
   return mirror;
 }
 
-Turn StageGraph::turn(int direction, int stage, int place) const {
+Action StageGraph::action(int direction, int stage, int place) const {
   const Stage& of = stages[static_cast<std::size_t>(stage)];
-  const TurnKind kind = direction == kForward  ? TurnKind::forward
-                        : direction == kWeight ? TurnKind::backward_weight
-                        : of.runs[kWeight]     ? TurnKind::backward_input
-                                               : TurnKind::backward;
-  Turn turn = make_turn(kind, of.stage, work_at[of.branch][static_cast<std::size_t>(place)]);
-  turn.branch = static_cast<std::uint16_t>(of.branch);
-  return turn;
+  const ActionKind kind = direction == kForward  ? ActionKind::forward
+                          : direction == kWeight ? ActionKind::backward_weight
+                          : of.runs[kWeight]     ? ActionKind::backward_input
+                                                 : ActionKind::backward;
+  Action action = make_action(kind, of.stage, work_at[of.branch][static_cast<std::size_t>(place)]);
+  action.branch = static_cast<std::uint16_t>(of.branch);
+  return action;
 }
 
 }  // namespace polyphony

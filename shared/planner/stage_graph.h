@@ -1,4 +1,4 @@
-// StepCosts laid out flat, for planners that place a step's turns thousands of times: microbatches
+// StepCosts laid out flat, for planners that place a step's actions thousands of times: microbatches
 // stand in the order in which links carry them, times are seconds.
 //   A node is (stage, place of the work in the order). A step and its mirror are the same graph: run
 //   backwards in time, a stage's backward is its forward, and microbatches come in reverse.
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "shared/planner/step_costs.h"
-#include "shared/schedule/turn.h"
+#include "shared/schedule/action.h"
 
 namespace polyphony {
 
@@ -40,10 +40,10 @@ class StageGraph {
   // Places of microbatch k (in the order) among the works of a branch: [begin, end).
   int begin(std::size_t branch, int k) const { return first_place[branch][std::size_t(k)]; }
   int end(std::size_t branch, int k) const { return first_place[branch][std::size_t(k) + 1]; }
-  Turn turn(int direction, int stage, int place) const;
+  Action action(int direction, int stage, int place) const;
 
   int ranks = 0, microbatches = 0, receive_slots = 0;
-  std::size_t turns = 0;  // of all ranks
+  std::size_t actions = 0;  // of all ranks
   bool apart = false;
   std::vector<Stage> stages;
   std::vector<std::vector<int>> on_rank;        // stages
@@ -54,13 +54,13 @@ class StageGraph {
   std::vector<std::vector<int>> first_place;    // by branch, microbatch
   std::vector<std::vector<int>> work_at;        // by branch, place
   std::vector<std::vector<std::int64_t>> full;  // by rank, microbatch: all that it keeps there
-  std::vector<std::vector<int>> turns_of;       // by rank, microbatch
+  std::vector<std::vector<int>> actions_of;     // by rank, microbatch
   std::vector<std::vector<int>> keeps_of;       // by rank, microbatch: nodes that keep something
   std::vector<std::int64_t> capacity;           // by rank
   bool limited = false;                         // whether any capacity is
 };
 
 // 0, 1, 2, …
-std::vector<int> microbatches_in_turn(const StepCosts& costs);
+std::vector<int> microbatches_in_action(const StepCosts& costs);
 
 }  // namespace polyphony

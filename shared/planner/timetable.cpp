@@ -14,7 +14,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class Player {
  public:
-  Player(const StepCosts& costs, const std::vector<Turns>& orders)
+  Player(const StepCosts& costs, const std::vector<Actions>& orders)
       : costs_(costs), orders_(orders), next_(orders.size(), 0), free_(orders.size(), 0) {
     table_.ranks.resize(orders.size());
     table_.busy.resize(orders.size());
@@ -40,26 +40,26 @@ class Player {
         }
     }
     if (std::string stuck = cycle(); !stuck.empty())
-      return Infeasible{"turns wait for each other: " + stuck};
+      return Infeasible{"actions wait for each other: " + stuck};
     return table_;
   }
 
  private:
   enum Direction : std::size_t { kForward, kBackward, kWeight };
-  static Direction direction(const Turn& turn) {
-    return is_forward(turn)                         ? kForward
-           : turn.kind == TurnKind::backward_weight ? kWeight
-                                                    : kBackward;
+  static Direction direction(const Action& action) {
+    return is_forward(action)                           ? kForward
+           : action.kind == ActionKind::backward_weight ? kWeight
+                                                        : kBackward;
   }
   struct StageState {
     std::array<std::vector<double>, 3> ended;    // by direction, work
-    std::array<std::vector<int>, 2> order;       // works in their turn
+    std::array<std::vector<int>, 2> order;       // works in their action
     std::array<std::vector<double>, 2> arrived;  // the last message, by sending branch
     std::array<std::size_t, 2> begun{};          // how many have run
   };
 
-  std::string name(const Turn& turn) const {
-    return describe(turn) + " of " + costs_.branches[turn.branch].name;
+  std::string name(const Action& action) const {
+    return describe(action) + " of " + costs_.branches[action.branch].name;
   }
   StageState& state(std::size_t branch, int stage) {
     return stages_[branch][static_cast<std::size_t>(stage)];
@@ -73,8 +73,8 @@ class Player {
     const auto [begin, end] = std::equal_range(of.begin(), of.end(), microbatch);
     return {static_cast<int>(begin - of.begin()), static_cast<int>(end - of.begin())};
   }
-  int microbatch(const Turn& turn) const {
-    return costs_.branches[turn.branch].microbatch_of[static_cast<std::size_t>(turn.work)];
+  int microbatch(const Action& action) const {
+    return costs_.branches[action.branch].microbatch_of[static_cast<std::size_t>(action.work)];
   }
 
   // (branch, stage) that send to this one in a direction.
@@ -97,24 +97,24 @@ class Player {
 
   std::string check() {
     for (std::size_t r = 0; r < orders_.size(); ++r)
-      for (const Turn& turn : orders_[r]) {
+      for (const Action& action : orders_[r]) {
         const std::string where = "rank " + std::to_string(r) + ": ";
-        if (turn.branch >= costs_.branches.size()) return where + "a turn of no branch";
-        const BranchCosts& branch = costs_.branches[turn.branch];
-        if (turn.stage >= branch.stages() || turn.work < 0 || turn.work >= branch.works())
-          return where + name(turn) + " is not there: it has " + std::to_string(branch.stages()) +
+        if (action.branch >= costs_.branches.size()) return where + "an action of no branch";
+        const BranchCosts& branch = costs_.branches[action.branch];
+        if (action.stage >= branch.stages() || action.work < 0 || action.work >= branch.works())
+          return where + name(action) + " is not there: it has " + std::to_string(branch.stages()) +
                  " stages, " + std::to_string(branch.works()) + " works";
-        if (rank_of(turn.branch, turn.stage) != static_cast<int>(r))
-          return where + name(turn) + " stands on rank " +
-                 std::to_string(rank_of(turn.branch, turn.stage));
-        StageState& stage = state(turn.branch, turn.stage);
-        double& seen = stage.ended[direction(turn)][static_cast<std::size_t>(turn.work)];
-        if (seen < 0) return where + name(turn) + " runs twice";
+        if (rank_of(action.branch, action.stage) != static_cast<int>(r))
+          return where + name(action) + " stands on rank " +
+                 std::to_string(rank_of(action.branch, action.stage));
+        StageState& stage = state(action.branch, action.stage);
+        double& seen = stage.ended[direction(action)][static_cast<std::size_t>(action.work)];
+        if (seen < 0) return where + name(action) + " runs twice";
         seen = -1;
-        if (turn.kind == TurnKind::backward)
-          stage.ended[kWeight][static_cast<std::size_t>(turn.work)] = -1;
-        if (turn.kind != TurnKind::backward_weight)
-          stage.order[direction(turn)].push_back(turn.work);
+        if (action.kind == ActionKind::backward)
+          stage.ended[kWeight][static_cast<std::size_t>(action.work)] = -1;
+        if (action.kind != ActionKind::backward_weight)
+          stage.order[direction(action)].push_back(action.work);
       }
     for (std::size_t b = 0; b < costs_.branches.size(); ++b)
       for (int s = 0; s < costs_.branches[b].stages(); ++s)
@@ -141,7 +141,7 @@ class Player {
     for (const Direction way : {kForward, kBackward})
       for (const auto& [from, at] : senders(b, s, way))
         if ((way == kForward || costs_.branches[b].learns) && rank_of(from, at) != rank_of(b, s) &&
-            turns_of(b, s, way, from) != turns_of(from, at, way, b))
+            actions_of(b, s, way, from) != actions_of(from, at, way, b))
           return "stage " + std::to_string(at) + " of " + costs_.branches[from].name +
                  " sends microbatches in another order than stage " + std::to_string(s) + " of " +
                  costs_.branches[b].name + " takes them";
@@ -149,7 +149,7 @@ class Player {
   }
 
   // Microbatches in a stage's order, as far as another branch has works of them.
-  std::vector<int> turns_of(std::size_t b, int s, Direction way, std::size_t other) {
+  std::vector<int> actions_of(std::size_t b, int s, Direction way, std::size_t other) {
     std::vector<int> result;
     for (const int work : state(b, s).order[way]) {
       const int k = costs_.branches[b].microbatch_of[static_cast<std::size_t>(work)];
@@ -166,24 +166,24 @@ class Player {
                         [](double at) { return at == kNever; });
   }
 
-  bool ready(const Turn& turn) {
-    const Direction way = direction(turn);
-    const StageState& stage = state(turn.branch, turn.stage);
-    const auto w = static_cast<std::size_t>(turn.work);
+  bool ready(const Action& action) {
+    const Direction way = direction(action);
+    const StageState& stage = state(action.branch, action.stage);
+    const auto w = static_cast<std::size_t>(action.work);
     if (way == kWeight) return stage.ended[kBackward][w] != kNever;
     if (way == kBackward && stage.ended[kForward][w] == kNever) return false;
-    for (const auto& [from, at] : senders(turn.branch, turn.stage, way))
-      if (!ended(from, at, way, microbatch(turn))) return false;
+    for (const auto& [from, at] : senders(action.branch, action.stage, way))
+      if (!ended(from, at, way, microbatch(action))) return false;
     return true;
   }
 
-  // Whose rank runs, later, what a turn waits for.
+  // Whose rank runs, later, what an action waits for.
   std::size_t awaited(std::size_t r) {
-    const Turn& turn = orders_[r][next_[r]];
-    const Direction way = direction(turn);
+    const Action& action = orders_[r][next_[r]];
+    const Direction way = direction(action);
     if (way != kWeight)
-      for (const auto& [from, at] : senders(turn.branch, turn.stage, way))
-        if (!ended(from, at, way, microbatch(turn))) return std::size_t(rank_of(from, at));
+      for (const auto& [from, at] : senders(action.branch, action.stage, way))
+        if (!ended(from, at, way, microbatch(action))) return std::size_t(rank_of(from, at));
     return r;  // a part before it, of its own
   }
   // From a rank that is stuck to the one that it waits for, and on, until one comes again.
@@ -203,12 +203,12 @@ class Player {
   }
 
   // When the inputs over one link are there.
-  double arrive(const Turn& turn, Direction way, std::size_t from, int at) {
-    StageState& stage = state(turn.branch, turn.stage);
+  double arrive(const Action& action, Direction way, std::size_t from, int at) {
+    StageState& stage = state(action.branch, action.stage);
     const StageState& sender = state(from, at);
-    const auto [begin, end] = works(from, microbatch(turn));
+    const auto [begin, end] = works(from, microbatch(action));
     double last = 0;
-    if (rank_of(from, at) == rank_of(turn.branch, turn.stage)) {
+    if (rank_of(from, at) == rank_of(action.branch, action.stage)) {
       for (int w = begin; w < end; ++w)
         last = std::max(last, sender.ended[way][static_cast<std::size_t>(w)]);
       return last;
@@ -222,42 +222,43 @@ class Player {
     for (const int w : sender.order[way])
       if (w >= begin && w < end)
         last = std::max(last, sender.ended[way][static_cast<std::size_t>(w)]) +
-               (way == kForward ? costs_.branches[from].cost(at, w).message
-                                : costs_.branches[turn.branch].cost(turn.stage, turn.work).message)
+               (way == kForward
+                    ? costs_.branches[from].cost(at, w).message
+                    : costs_.branches[action.branch].cost(action.stage, action.work).message)
                    .count();
     return stage.arrived[way][from] = last;
   }
 
   void run(std::size_t r) {
-    const Turn& turn = orders_[r][next_[r]++];
-    const Direction way = direction(turn);
-    StageState& stage = state(turn.branch, turn.stage);
-    const auto w = static_cast<std::size_t>(turn.work);
-    const StageCost& cost = costs_.branches[turn.branch].cost(turn.stage, turn.work);
+    const Action& action = orders_[r][next_[r]++];
+    const Direction way = direction(action);
+    StageState& stage = state(action.branch, action.stage);
+    const auto w = static_cast<std::size_t>(action.work);
+    const StageCost& cost = costs_.branches[action.branch].cost(action.stage, action.work);
     double start = free_[r];
     if (way != kWeight) {
-      for (const auto& [from, at] : senders(turn.branch, turn.stage, way))
-        start = std::max(start, arrive(turn, way, from, at));
+      for (const auto& [from, at] : senders(action.branch, action.stage, way))
+        start = std::max(start, arrive(action, way, from, at));
       ++stage.begun[way];
     }
     Seconds length{};
     if (way == kForward) length = cost.forward;
-    if (returns_gradient(turn)) length = cost.input;
-    if (turn.kind == TurnKind::backward || way == kWeight) length += cost.weight;
+    if (returns_gradient(action)) length = cost.input;
+    if (action.kind == ActionKind::backward || way == kWeight) length += cost.weight;
     free_[r] = start + length.count();
     stage.ended[way][w] = free_[r];
-    if (turn.kind == TurnKind::backward) stage.ended[kWeight][w] = free_[r];
-    table_.ranks[r].push_back({turn, Seconds(start), Seconds(free_[r])});
+    if (action.kind == ActionKind::backward) stage.ended[kWeight][w] = free_[r];
+    table_.ranks[r].push_back({action, Seconds(start), Seconds(free_[r])});
     table_.makespan = std::max(table_.makespan, Seconds(free_[r]));
     table_.busy[r] += length;
-    if (!costs_.branches[turn.branch].learns) return;
+    if (!costs_.branches[action.branch].learns) return;
     if (way == kForward) held_[r] += cost.kept;
     table_.peak[r] = std::max(table_.peak[r], held_[r]);
-    if (turn.kind == TurnKind::backward || way == kWeight) held_[r] -= cost.kept;
+    if (action.kind == ActionKind::backward || way == kWeight) held_[r] -= cost.kept;
   }
 
   const StepCosts& costs_;
-  const std::vector<Turns>& orders_;
+  const std::vector<Actions>& orders_;
   std::vector<std::size_t> next_;
   std::vector<double> free_;
   std::vector<Bytes> held_;
@@ -268,7 +269,7 @@ class Player {
 }  // namespace
 
 std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
-                                              const std::vector<Turns>& orders) {
+                                              const std::vector<Actions>& orders) {
   POLYPHONY_CHECK(orders.size() == static_cast<std::size_t>(costs.ranks),
                   orders.size() << " orders, " << costs.ranks << " ranks");
   return Player(costs, orders).play();
@@ -277,8 +278,8 @@ std::variant<Timetable, Infeasible> timetable(const StepCosts& costs,
 Seconds longest_rest(const Timetable& table) {
   Seconds longest{};
   for (std::size_t r = 0; r < table.ranks.size(); ++r)
-    if (const auto& turns = table.ranks[r]; !turns.empty())
-      longest = std::max(longest, turns.back().end - turns.front().start - table.busy[r]);
+    if (const auto& actions = table.ranks[r]; !actions.empty())
+      longest = std::max(longest, actions.back().end - actions.front().start - table.busy[r]);
   return longest;
 }
 

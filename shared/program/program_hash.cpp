@@ -44,15 +44,15 @@ auto fields(const ModuleLayout& value) {
                   recompute_blocks, offload_activations, expert_tp, tokens, cp_attention, cp_heads,
                   row_split, spread, first_rank, ranks, blocks, ahead, sub_microbatch);
 }
-auto fields(const Turn& value) {
+auto fields(const Action& value) {
   const auto& [kind, overlapped, branch, stage, work, recipe] = value;
   return std::tie(kind, overlapped, branch, stage, work, recipe);
 }
 auto fields(const Layout& value) {
   const auto& [placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-               bridge, balance, planner, placements, turns] = value;
+               bridge, balance, planner, placements, actions] = value;
   return std::tie(placement, modules, schedule, microbatches, encoder_microbatches, encoder_order,
-                  bridge, balance, planner, placements, turns);
+                  bridge, balance, planner, placements, actions);
 }
 auto fields(const Stream& value) {
   const auto& [rank, kind, name] = value;

@@ -2,7 +2,7 @@
 
 #include "shared/model/chain_grid.h"
 #include "shared/scenario_io/scenario_json.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 
 namespace polyphony {
 namespace {
@@ -65,7 +65,7 @@ Json layout_json(const Layout& layout, const Model& model) {
   Json json;
   json["placement"] = name(layout.placement);
   json["schedule"] = name(layout.schedule);
-  for (const Turns& turns : layout.turns) json["turns"].push_back(to_text(turns));
+  for (const Actions& actions : layout.actions) json["actions"].push_back(to_text(actions));
   json["microbatches"] = layout.microbatches;
   if (layout.encoder_microbatches > 0) json["encoder_microbatches"] = layout.encoder_microbatches;
   if (layout.encoder_order != EncoderOrder::in_turn)

@@ -5,7 +5,7 @@
 #include "shared/form/search_fields.h"
 #include "shared/model/chain_grid.h"
 #include "shared/scenario_io/scenario_parts.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 
 namespace polyphony {
 namespace {
@@ -283,10 +283,10 @@ Layout read_layout(const JsonValue& value, const Model& model, const Cluster& cl
   layout.placement = enum_named<Placement>(value.at("placement").text());
   if (value.has("schedule"))
     layout.schedule = enum_named(value.at("schedule").text(), kLastSchedule);
-  if (value.has("turns"))
-    for (std::size_t rank = 0; rank < value.at("turns").size(); ++rank) {
-      const JsonValue text = value.at("turns").at(rank);
-      layout.turns.push_back(read_turns(text.text(), text.file(), text.pointer()));
+  for (const char* key : {"actions", "turns"})  // "turns": its name up to version 0.2
+    for (std::size_t rank = 0; value.has(key) && rank < value.at(key).size(); ++rank) {
+      const JsonValue text = value.at(key).at(rank);
+      layout.actions.push_back(read_actions(text.text(), text.file(), text.pointer()));
     }
   value.read("microbatches", layout.microbatches);
   value.read("encoder_microbatches", layout.encoder_microbatches);

@@ -6,67 +6,68 @@
 
 namespace polyphony {
 
-Turns one_and_one(int warm_up, int microbatches, int stage) {
+Actions one_and_one(int warm_up, int microbatches, int stage) {
   warm_up = std::min(warm_up, microbatches);
-  Turns order;
+  Actions order;
   order.reserve(2 * static_cast<std::size_t>(microbatches));
-  for (int m = 0; m < warm_up; ++m) order.push_back(make_turn(TurnKind::forward, stage, m));
+  for (int m = 0; m < warm_up; ++m) order.push_back(make_action(ActionKind::forward, stage, m));
   for (int m = warm_up; m < microbatches; ++m) {
-    order.push_back(make_turn(TurnKind::forward, stage, m));
-    order.push_back(make_turn(TurnKind::backward, stage, m - warm_up));
+    order.push_back(make_action(ActionKind::forward, stage, m));
+    order.push_back(make_action(ActionKind::backward, stage, m - warm_up));
   }
   for (int m = microbatches - warm_up; m < microbatches; ++m)
-    order.push_back(make_turn(TurnKind::backward, stage, m));
+    order.push_back(make_action(ActionKind::backward, stage, m));
   return order;
 }
 
 namespace schedules {
 
-Turns gpipe(const Pipeline& pipeline, int rank) {
-  Turns order;
+Actions gpipe(const Pipeline& pipeline, int rank) {
+  Actions order;
   const int chunks = pipeline.virtual_stages;
   for (int k = 0; k < chunks; ++k)
     for (int m = 0; m < pipeline.microbatches; ++m)
-      order.push_back(make_turn(TurnKind::forward, k * pipeline.ranks + rank, m));
+      order.push_back(make_action(ActionKind::forward, k * pipeline.ranks + rank, m));
   for (int k = chunks; k-- > 0;)
     for (int m = 0; m < pipeline.microbatches; ++m)
-      order.push_back(make_turn(TurnKind::backward, k * pipeline.ranks + rank, m));
+      order.push_back(make_action(ActionKind::backward, k * pipeline.ranks + rank, m));
   return order;
 }
 
-Turns one_f_one_b(const Pipeline& pipeline, int rank) {
+Actions one_f_one_b(const Pipeline& pipeline, int rank) {
   return one_and_one(pipeline.ranks - rank - 1 + pipeline.after, pipeline.microbatches, rank);
 }
 
-Turns eager_one_f_one_b(const Pipeline& pipeline, int rank) {
+Actions eager_one_f_one_b(const Pipeline& pipeline, int rank) {
   return one_and_one(2 * (pipeline.ranks - rank - 1) + pipeline.after, pipeline.microbatches, rank);
 }
 
 // The k-th forward is of microbatch group k / (pp·vpp), chunk k / pp mod vpp. What the pipeline
 // feeds holds microbatches n … n + after before it returns the n-th, so that the last rank runs the
 // last chunk of n + after, up to ⌈after / pp⌉ groups later, before its first backward.
-Turns interleaved(const Pipeline& pipeline, int rank) {
+Actions interleaved(const Pipeline& pipeline, int rank) {
   const int chunks = pipeline.virtual_stages, group = pipeline.ranks, after = pipeline.after;
   POLYPHONY_CHECK(pipeline.microbatches % group == 0, pipeline.microbatches
                                                           << " microbatches, " << group
                                                           << " ranks; check_layout() refuses it");
   const int total = pipeline.microbatches * chunks;
-  const auto turn = [&](TurnKind kind, int k) {
+  const auto action = [&](ActionKind kind, int k) {
     const int chunk = k / group % chunks;
-    return make_turn(kind, (kind == TurnKind::forward ? chunk : chunks - 1 - chunk) * group + rank,
-                     k / (group * chunks) * group + k % group);
+    return make_action(kind,
+                       (kind == ActionKind::forward ? chunk : chunks - 1 - chunk) * group + rank,
+                       k / (group * chunks) * group + k % group);
   };
   const int groups_after = (after + group - 1) / group;
   const int warm_up =
       std::min(total, 2 * (group - rank - 1) + (chunks - 1) * group * (1 + groups_after) + after);
-  Turns order;
+  Actions order;
   order.reserve(2 * static_cast<std::size_t>(total));
-  for (int k = 0; k < warm_up; ++k) order.push_back(turn(TurnKind::forward, k));
+  for (int k = 0; k < warm_up; ++k) order.push_back(action(ActionKind::forward, k));
   for (int k = warm_up; k < total; ++k) {
-    order.push_back(turn(TurnKind::forward, k));
-    order.push_back(turn(TurnKind::backward, k - warm_up));
+    order.push_back(action(ActionKind::forward, k));
+    order.push_back(action(ActionKind::backward, k - warm_up));
   }
-  for (int k = total - warm_up; k < total; ++k) order.push_back(turn(TurnKind::backward, k));
+  for (int k = total - warm_up; k < total; ++k) order.push_back(action(ActionKind::backward, k));
   return order;
 }
 

@@ -4,12 +4,12 @@
 
 namespace polyphony {
 
-int forward_lead(const Turns& order, int branch, int stage) {
+int forward_lead(const Actions& order, int branch, int stage) {
   int forwards = 0, backwards = 0, lead = 0;
-  for (const Turn& turn : order) {
-    if (turn.branch != branch || turn.stage != stage) continue;
-    if (is_forward(turn)) ++forwards;
-    if (returns_gradient(turn)) lead = std::max(lead, forwards - ++backwards);
+  for (const Action& action : order) {
+    if (action.branch != branch || action.stage != stage) continue;
+    if (is_forward(action)) ++forwards;
+    if (returns_gradient(action)) lead = std::max(lead, forwards - ++backwards);
   }
   return lead;
 }
@@ -21,10 +21,10 @@ bool covers(const std::vector<InFlight>& a, const std::vector<InFlight>& b) {
   return true;
 }
 
-StagesInFlight in_flight(const Turns& order, int branch) {
+StagesInFlight in_flight(const Actions& order, int branch) {
   StagesInFlight load;
-  for (const Turn& turn : order)
-    if (turn.branch == branch) load.stages.push_back(turn.stage);
+  for (const Action& action : order)
+    if (action.branch == branch) load.stages.push_back(action.stage);
   std::sort(load.stages.begin(), load.stages.end());
   load.stages.erase(std::unique(load.stages.begin(), load.stages.end()), load.stages.end());
   std::vector<InFlight> now(load.stages.size());
@@ -37,20 +37,20 @@ StagesInFlight in_flight(const Turns& order, int branch) {
     std::erase_if(load.moments, [&](const auto& moment) { return covers(now, moment); });
     load.moments.push_back(now);
   };
-  for (const Turn& turn : order) {
-    if (turn.branch != branch) continue;
-    const auto at = std::lower_bound(load.stages.begin(), load.stages.end(), turn.stage);
+  for (const Action& action : order) {
+    if (action.branch != branch) continue;
+    const auto at = std::lower_bound(load.stages.begin(), load.stages.end(), action.stage);
     InFlight& here = now[static_cast<std::size_t>(at - load.stages.begin())];
-    switch (turn.kind) {
-      case TurnKind::forward:
+    switch (action.kind) {
+      case ActionKind::forward:
         ++here.tapes;
         grown = true;
         break;
-      case TurnKind::backward:
+      case ActionKind::backward:
         keep();
         --here.tapes;
         break;
-      case TurnKind::backward_input:  // while it runs, both
+      case ActionKind::backward_input:  // while it runs, both
         keep();
         ++here.weights;
         ++here.both;
@@ -59,7 +59,7 @@ StagesInFlight in_flight(const Turns& order, int branch) {
         --here.tapes;
         --here.both;
         break;
-      case TurnKind::backward_weight:
+      case ActionKind::backward_weight:
         keep();
         --here.weights;
         break;
@@ -69,19 +69,19 @@ StagesInFlight in_flight(const Turns& order, int branch) {
   return load;
 }
 
-int tapes_in_flight(const Turns& order, int branch) {
+int tapes_in_flight(const Actions& order, int branch) {
   int now = 0, most = 0;
-  for (const Turn& turn : order) {
-    if (turn.branch != branch) continue;
-    now += is_forward(turn) ? 1 : returns_gradient(turn) ? -1 : 0;
+  for (const Action& action : order) {
+    if (action.branch != branch) continue;
+    now += is_forward(action) ? 1 : returns_gradient(action) ? -1 : 0;
     most = std::max(most, now);
   }
   return most;
 }
 
-std::string describe(const Turn& turn) {
-  return std::string(1, letter(turn.kind)) + " microbatch " + std::to_string(turn.work) +
-         " of stage " + std::to_string(turn.stage);
+std::string describe(const Action& action) {
+  return std::string(1, letter(action.kind)) + " microbatch " + std::to_string(action.work) +
+         " of stage " + std::to_string(action.stage);
 }
 
 }  // namespace polyphony

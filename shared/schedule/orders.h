@@ -1,5 +1,5 @@
-// What follows from the turns of a pipeline's ranks, whatever schedule made them: what is in flight,
-// how far forwards run ahead. When each turn runs: shared/planner/timetable.h.
+// What follows from the actions of a pipeline's ranks, whatever schedule made them: what is in flight,
+// how far forwards run ahead. When each action runs: shared/planner/timetable.h.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@ namespace polyphony {
 
 // How many forwards of a stage the order runs ahead of its backwards at most: the n-th backward
 // needs n + lead forwards before it.
-int forward_lead(const Turns& order, int branch, int stage);
+int forward_lead(const Actions& order, int branch, int stage);
 
-// Of one stage while a turn runs: works from F to B or I, works from I to W, and works in both, whose
+// Of one stage while an action runs: works from F to B or I, works from I to W, and works in both, whose
 // I runs.
 struct InFlight {
   std::uint32_t tapes = 0, weights = 0, both = 0;
@@ -27,11 +27,11 @@ struct StagesInFlight {
   std::vector<std::uint16_t> stages;  // ascending; of `branch` alone
   std::vector<std::vector<InFlight>> moments;
 };
-StagesInFlight in_flight(const Turns& order, int branch = 0);
+StagesInFlight in_flight(const Actions& order, int branch = 0);
 // The most tapes that one rank holds at a moment, all its stages together.
-int tapes_in_flight(const Turns& order, int branch = 0);
+int tapes_in_flight(const Actions& order, int branch = 0);
 
 // "F microbatch 3 of stage 2".
-std::string describe(const Turn& turn);
+std::string describe(const Action& action);
 
 }  // namespace polyphony

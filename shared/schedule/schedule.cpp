@@ -19,7 +19,7 @@ std::string number(int value) { return std::to_string(value); }
 
 const char* name(ScheduleKind kind) { return schedule(kind).name; }
 
-char letter(TurnKind kind) { return "FBIW"[static_cast<std::size_t>(kind)]; }
+char letter(ActionKind kind) { return "FBIW"[static_cast<std::size_t>(kind)]; }
 
 const char* name(Recipe recipe) {
   switch (recipe) {

@@ -1,4 +1,4 @@
-// The named schedules: in which order the ranks of one pipeline run its turns, and which stages each
+// The named schedules: in which order the ranks of one pipeline run its actions, and which stages each
 // of them holds. One row of the table is all that a schedule is.
 //   gpipe        all forwards, then all backwards, in the same order
 //   1f1b         warm-up of (stages after it) forwards, then one forward, one backward in turn
@@ -22,7 +22,7 @@
 #include <iterator>
 #include <string>
 
-#include "shared/schedule/turn.h"
+#include "shared/schedule/action.h"
 
 namespace polyphony {
 
@@ -56,22 +56,22 @@ std::string one_stage_a_rank(const Pipeline& pipeline);
 std::string groups_of_ranks(const Pipeline& pipeline);
 std::string two_stages_a_rank(const Pipeline& pipeline);
 std::string two_stages_and_twice_the_ranks(const Pipeline& pipeline);
-// The turns of the rank at `rank` of the pipeline, of branch 0.
-Turns gpipe(const Pipeline& pipeline, int rank);
-Turns one_f_one_b(const Pipeline& pipeline, int rank);
-Turns interleaved(const Pipeline& pipeline, int rank);
-Turns zero_bubble(const Pipeline& pipeline, int rank);
-Turns zero_bubble_h2(const Pipeline& pipeline, int rank);
-Turns zero_bubble_v(const Pipeline& pipeline, int rank);
-Turns dualpipe_v(const Pipeline& pipeline, int rank);
-Turns eager_one_f_one_b(const Pipeline& pipeline, int rank);
+// The actions of the rank at `rank` of the pipeline, of branch 0.
+Actions gpipe(const Pipeline& pipeline, int rank);
+Actions one_f_one_b(const Pipeline& pipeline, int rank);
+Actions interleaved(const Pipeline& pipeline, int rank);
+Actions zero_bubble(const Pipeline& pipeline, int rank);
+Actions zero_bubble_h2(const Pipeline& pipeline, int rank);
+Actions zero_bubble_v(const Pipeline& pipeline, int rank);
+Actions dualpipe_v(const Pipeline& pipeline, int rank);
+Actions eager_one_f_one_b(const Pipeline& pipeline, int rank);
 }  // namespace schedules
 
 struct Schedule {
   ScheduleKind kind;
   const char* name;
   std::string (*refusal)(const Pipeline&);
-  Turns (*order)(const Pipeline&, int rank);
+  Actions (*order)(const Pipeline&, int rank);
   int (*place)(const Pipeline&, int stage) = schedules::round_robin;
   // Of the branches that the pipeline feeds.
   ScheduleKind following = ScheduleKind::one_f_one_b;
@@ -100,6 +100,6 @@ constexpr const Schedule& schedule(ScheduleKind kind) {
 const char* name(ScheduleKind kind);
 
 // `warm_up` forwards, then one forward, one backward in turn: of a stage, branch 0.
-Turns one_and_one(int warm_up, int microbatches, int stage = 0);
+Actions one_and_one(int warm_up, int microbatches, int stage = 0);
 
 }  // namespace polyphony

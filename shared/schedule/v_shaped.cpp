@@ -8,18 +8,18 @@
 namespace polyphony::schedules {
 namespace {
 
-// Writes turns of the two stages of a rank; counts which microbatch is next.
+// Writes actions of the two stages of a rank; counts which microbatch is next.
 class Writer {
  public:
   Writer(const Pipeline& pipeline, int rank)
       : microbatches_(pipeline.microbatches), stage_{rank, pipeline.stages() - 1 - rank} {}
 
-  void forward(int way) { add(TurnKind::forward, way, forwards_[way]++); }
-  void backward(int way) { add(TurnKind::backward, way, backwards_[way]++); }
+  void forward(int way) { add(ActionKind::forward, way, forwards_[way]++); }
+  void backward(int way) { add(ActionKind::backward, way, backwards_[way]++); }
   // The input part; its weight part waits in a queue.
   void input(int way) {
     waiting_.push_back({way, backwards_[way]});
-    add(TurnKind::backward_input, way, backwards_[way]++);
+    add(ActionKind::backward_input, way, backwards_[way]++);
   }
   // The oldest weight part that waits, of either way or of one.
   void weight() { weight_at(waiting_.begin()); }
@@ -38,8 +38,8 @@ class Writer {
                                           [&](const Waiting& w) { return w.way == way; }));
   }
   // An order for more microbatches than there are is that order without them.
-  Turns take() {
-    std::erase_if(order_, [&](const Turn& turn) { return turn.work >= microbatches_; });
+  Actions take() {
+    std::erase_if(order_, [&](const Action& action) { return action.work >= microbatches_; });
     return std::move(order_);
   }
 
@@ -47,11 +47,11 @@ class Writer {
   struct Waiting {
     int way, work;
   };
-  void add(TurnKind kind, int way, int work) {
-    order_.push_back(make_turn(kind, stage_[way], work));
+  void add(ActionKind kind, int way, int work) {
+    order_.push_back(make_action(kind, stage_[way], work));
   }
   void weight_at(std::deque<Waiting>::iterator it) {
-    add(TurnKind::backward_weight, it->way, it->work);
+    add(ActionKind::backward_weight, it->way, it->work);
     waiting_.erase(it);
   }
 
@@ -59,7 +59,7 @@ class Writer {
   int stage_[2];
   int forwards_[2] = {0, 0}, backwards_[2] = {0, 0};
   std::deque<Waiting> waiting_;
-  Turns order_;
+  Actions order_;
 };
 
 constexpr int kDown = 0, kUp = 1;
@@ -69,7 +69,7 @@ constexpr int kDown = 0, kUp = 1;
 // Warm-up: forwards down until the first one comes up, then both ways in turn, then backwards of
 // what came up, each with its weights. Steady: F and I W of each way in turn. The end: the inputs'
 // gradients first, the weights where there is time.
-Turns zero_bubble_v(const Pipeline& pipeline, int rank) {
+Actions zero_bubble_v(const Pipeline& pipeline, int rank) {
   const int pp = pipeline.ranks, works = std::max(pipeline.microbatches, 2 * pp - 1);
   Writer to(pipeline, rank);
   for (int i = 0; i < 2 * (pp - rank) - 1; ++i) to.forward(kDown);
@@ -94,7 +94,7 @@ Turns zero_bubble_v(const Pipeline& pipeline, int rank) {
 // Eight parts: forwards down; both ways; upward backwards in parts beside upward forwards; pairs of
 // both ways; upward backwards and pairs; backwards of both ways, of which the second half leave
 // their weights for later; weights beside downward backwards; the weights that are left.
-Turns dualpipe_v(const Pipeline& pipeline, int rank) {
+Actions dualpipe_v(const Pipeline& pipeline, int rank) {
   const int pp = pipeline.ranks, behind = pp - rank - 1;
   Writer to(pipeline, rank);
   for (int i = 0; i < 2 * behind; ++i) to.forward(kDown);

@@ -5,30 +5,30 @@ namespace polyphony::schedules {
 namespace {
 
 // 1f1b with this warm-up, each weight part `later` microbatches behind its input part.
-Turns split(int warm_up, int later, int microbatches, int stage) {
-  Turns order;
+Actions split(int warm_up, int later, int microbatches, int stage) {
+  Actions order;
   order.reserve(3 * static_cast<std::size_t>(microbatches));
   int weights = 0;
-  for (Turn turn : one_and_one(warm_up, microbatches, stage)) {
-    if (turn.kind == TurnKind::backward) turn.kind = TurnKind::backward_input;
-    order.push_back(turn);
-    if (turn.kind == TurnKind::backward_input && turn.work >= later)
-      order.push_back(make_turn(TurnKind::backward_weight, stage, weights++));
+  for (Action action : one_and_one(warm_up, microbatches, stage)) {
+    if (action.kind == ActionKind::backward) action.kind = ActionKind::backward_input;
+    order.push_back(action);
+    if (action.kind == ActionKind::backward_input && action.work >= later)
+      order.push_back(make_action(ActionKind::backward_weight, stage, weights++));
   }
   while (weights < microbatches)
-    order.push_back(make_turn(TurnKind::backward_weight, stage, weights++));
+    order.push_back(make_action(ActionKind::backward_weight, stage, weights++));
   return order;
 }
 
 }  // namespace
 
-Turns zero_bubble(const Pipeline& pipeline, int rank) {
+Actions zero_bubble(const Pipeline& pipeline, int rank) {
   return split(pipeline.ranks - rank - 1 + pipeline.after, rank, pipeline.microbatches, rank);
 }
 
 // With F = I = W = 1 stage s starts at s, has its first input gradient at 2·pp − 1 − s and its last
 // at 3·m − 2 − s: 2·(pp − s) − 1 forwards fit before the one, 2·s + 1 weight parts after the other.
-Turns zero_bubble_h2(const Pipeline& pipeline, int rank) {
+Actions zero_bubble_h2(const Pipeline& pipeline, int rank) {
   return split(2 * (pipeline.ranks - rank - 1) + pipeline.after, 2 * rank, pipeline.microbatches,
                rank);
 }

@@ -6,7 +6,7 @@
 //     work    all forwards, recomputations and backwards of the busiest column (branch_loads.h), of
 //             all virtual stages
 //     tail    the smallest work item's backward through the stages before, as far as gradients
-//             return, and the reduction that ends last; where weight parts are turns of their own
+//             return, and the reduction that ends last; where weight parts are actions of their own
 //             the last gradient returns before the last of them
 //   and ≥ the gathers and sums of its sharded modules one after another.
 //   Encoders on the language module's ranks: a rank's work is theirs and one language stage's; the

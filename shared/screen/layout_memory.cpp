@@ -28,9 +28,9 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
     alike = alike && stages_[i].works.size() == 1;
   }
   known_ = rank.stages;
-  if (!alike) return fixed + held_in_turn(view, rank);
+  if (!alike) return fixed + held_in_action(view, rank);
   Bytes most{};
-  for (const TurnMoment& moment : rank.moments) {
+  for (const ActionMoment& moment : rank.moments) {
     Bytes bytes =
         stages_[moment.running].works.front().transient[static_cast<std::size_t>(moment.kind)];
     for (std::size_t i = 0; i < count; ++i) {
@@ -44,25 +44,25 @@ Bytes LayoutMemory::held(const LayoutView& view, const RankMoments& rank,
   return fixed + most;
 }
 
-// Works that differ: turn after turn.
-Bytes LayoutMemory::held_in_turn(const LayoutView& view, const RankMoments& rank) const {
+// Works that differ: action after action.
+Bytes LayoutMemory::held_in_action(const LayoutView& view, const RankMoments& rank) const {
   Bytes now{}, most{};
-  for (const Turn& turn : views_.turns(rank)) {
+  for (const Action& action : views_.actions(rank)) {
     const auto at =
         static_cast<std::size_t>(std::lower_bound(rank.stages.begin(), rank.stages.end(),
-                                                  StageOfBranch{turn.branch, turn.stage}) -
+                                                  StageOfBranch{action.branch, action.stage}) -
                                  rank.stages.begin());
     const std::vector<WorkMemory>& kinds = stages_[at].works;
-    const BranchLoad& load = *view.branches[turn.branch].load;
+    const BranchLoad& load = *view.branches[action.branch].load;
     const WorkMemory& work = kinds.size() == 1
                                  ? kinds.front()
-                                 : kinds[load.kind_of[static_cast<std::size_t>(turn.work)]];
-    if (turn.kind == TurnKind::forward) now += work.tape;
-    if (turn.kind == TurnKind::backward_input) now += work.weights - work.kept;
-    most = std::max(most, now + work.transient[static_cast<std::size_t>(turn.kind)]);
-    if (turn.kind == TurnKind::backward) now -= work.tape;
-    if (turn.kind == TurnKind::backward_input) now -= work.tape - work.kept;
-    if (turn.kind == TurnKind::backward_weight) now -= work.weights;
+                                 : kinds[load.kind_of[static_cast<std::size_t>(action.work)]];
+    if (action.kind == ActionKind::forward) now += work.tape;
+    if (action.kind == ActionKind::backward_input) now += work.weights - work.kept;
+    most = std::max(most, now + work.transient[static_cast<std::size_t>(action.kind)]);
+    if (action.kind == ActionKind::backward) now -= work.tape;
+    if (action.kind == ActionKind::backward_input) now -= work.tape - work.kept;
+    if (action.kind == ActionKind::backward_weight) now -= work.weights;
   }
   return most;
 }

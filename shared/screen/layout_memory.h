@@ -1,5 +1,5 @@
 // Memory of a layout's worst rank, in closed form: what its stages hold (shared/screen/stage_memory.h)
-// at the moments of its turns (shared/screen/turn_moments.h).
+// at the moments of its actions (shared/screen/action_moments.h).
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ class LayoutMemory {
   void start(const LayoutView& view);
   // `part`: of this branch alone, at least.
   Bytes held(const LayoutView& view, const RankMoments& rank, std::optional<std::size_t> part = {});
-  Bytes held_in_turn(const LayoutView& view, const RankMoments& rank) const;
+  Bytes held_in_action(const LayoutView& view, const RankMoments& rank) const;
 
   const LayoutViews& views_;
   StageMemories memories_;

@@ -160,7 +160,7 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
         return &branch != &view_.branches[view_.language] &&
                (branch.grid->vpp > 1 || (!any_shared && branch.works != layout.microbatches));
       });
-  if (!layout.turns.empty() || unlike) return works;
+  if (!layout.actions.empty() || unlike) return works;
   if (any_shared && (!all_shared || !in_turn)) return works;
   if (any_shared) {  // every part is the same
     for (std::size_t b = 0; b < view_.language; ++b) works[b] = 1;
@@ -177,10 +177,10 @@ std::vector<int> LayoutViews::few_works(const Layout& layout) const {
   return works;
 }
 
-// As much of a plan as turns need.
+// As much of a plan as actions need.
 Plan LayoutViews::plan_with(const Layout& layout, const std::vector<int>& works) const {
-  if (!layout.turns.empty())
-    return make_plan(scenario_, layout);  // its own turns, whatever the split
+  if (!layout.actions.empty())
+    return make_plan(scenario_, layout);  // its own actions, whatever the split
   Plan plan;
   plan.language = view_.language;
   for (std::size_t b = 0; b < view_.branches.size(); ++b)
@@ -188,17 +188,17 @@ Plan LayoutViews::plan_with(const Layout& layout, const std::vector<int>& works)
   return plan;
 }
 
-Turns LayoutViews::turns(const RankMoments& rank) const {
+Actions LayoutViews::actions(const RankMoments& rank) const {
   std::vector<int> works;
   for (const BranchView& branch : view_.branches) works.push_back(branch.works);
   const Rank of = view_.branches[rank.branch].grid->rank_at(0, 0, 0, rank.index);
-  return turns_of(*view_.layout, plan_with(*view_.layout, works), static_cast<int>(of.value));
+  return actions_of(*view_.layout, plan_with(*view_.layout, works), static_cast<int>(of.value));
 }
 
 PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<int>& works) const {
   const Plan plan = plan_with(layout, works);
   Layout few = layout;
-  if (layout.turns.empty()) few.microbatches = works[view_.language];
+  if (layout.actions.empty()) few.microbatches = works[view_.language];
   PipelineRanks ranks;
   for (std::size_t b = 0; b < plan.branches.size(); ++b) {
     const ModuleLayout& grid = plan.branches[b].grid;
@@ -211,7 +211,7 @@ PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<in
         });
     for (int p = 0; stands && p < grid.pp; ++p) {
       ranks.push_back(
-          moments_of(turns_of(few, plan, static_cast<int>(grid.rank_at(0, 0, 0, p).value))));
+          moments_of(actions_of(few, plan, static_cast<int>(grid.rank_at(0, 0, 0, p).value))));
       ranks.back().branch = b;
       ranks.back().index = p;
     }
@@ -221,7 +221,7 @@ PipelineRanks LayoutViews::make_ranks(const Layout& layout, const std::vector<in
 
 const PipelineRanks& LayoutViews::ranks_of(const Layout& layout) {
   const std::vector<int> works = few_works(layout);
-  if (!layout.turns.empty()) return own_ranks_ = make_ranks(layout, works);
+  if (!layout.actions.empty()) return own_ranks_ = make_ranks(layout, works);
   key_ = {static_cast<int>(layout.schedule), static_cast<int>(layout.encoder_order),
           static_cast<int>(view_.language)};
   for (std::size_t b = 0; b < view_.branches.size(); ++b) {

@@ -9,10 +9,10 @@
 #include "shared/hardware/hardware.h"
 #include "shared/plan/plan.h"
 #include "shared/scenario/scenario.h"
+#include "shared/screen/action_moments.h"
 #include "shared/screen/branch_loads.h"
 #include "shared/screen/known.h"
 #include "shared/screen/stack_layers.h"
-#include "shared/screen/turn_moments.h"
 
 namespace polyphony {
 
@@ -53,8 +53,8 @@ class LayoutViews {
   std::string stage_name(const LayoutView& view, StageOfBranch stage) const;
   // Whether every sample has something for the branch.
   bool everywhere(const LayoutView& view, std::size_t branch) const;
-  // All turns of a rank of the view in hand.
-  Turns turns(const RankMoments& rank) const;
+  // All actions of a rank of the view in hand.
+  Actions actions(const RankMoments& rank) const;
 
  private:
   // Modules of each branch; the chain of all, or one owner with its projectors each.
@@ -82,7 +82,7 @@ class LayoutViews {
   Known<std::vector<LayerCost>> costs_;
   Known<std::vector<StageRuns>> stages_;
   Known<PipelineRanks> ranks_;
-  PipelineRanks own_ranks_;  // of a layout with turns of its own
+  PipelineRanks own_ranks_;  // of a layout with actions of its own
   LayoutView view_;
   ModuleLayout chain_grid_;  // of the layout in hand, where it is not its last module's
   Key key_;

@@ -219,12 +219,12 @@ void StageMemories::memory(const LayoutView& view, StageOfBranch stage, bool bes
   }
 }
 
-// A turn visits chunks in their order, backwards in reverse: what of its own work it still, or
+// An action visits chunks in their order, backwards in reverse: what of its own work it still, or
 // already, has.
 WorkMemory StageMemories::work(bool in_step) const {
   WorkMemory work;
   bool known[4] = {};
-  const auto grow = [&](TurnKind kind, Bytes bytes) {
+  const auto grow = [&](ActionKind kind, Bytes bytes) {
     const auto k = static_cast<std::size_t>(kind);
     work.transient[k] = known[k] ? std::max(work.transient[k], bytes) : bytes;
     known[k] = true;
@@ -246,16 +246,16 @@ WorkMemory StageMemories::work(bool in_step) const {
     const Bytes ahead = last || !in_step ? Bytes(0) : states_[c + 1].gathered;
     const std::int64_t in = one.visited ? 0 : one.in;  // else counted with the tape
     before -= one.weights - one.kept;
-    grow(TurnKind::forward,
+    grow(ActionKind::forward,
          Bytes(in + one.out + one.forward - tapes_behind) + state.gathered + ahead);
     if (one.visited) {
       const Bytes rows = Bytes(one.out + one.back) + state.gathered;
       const Bytes most = std::max(Bytes(one.rebuilt) + state.whole, Bytes(one.loss));
-      grow(TurnKind::backward, rows + most + behind - Bytes(tapes_behind));
-      grow(TurnKind::backward_input, rows + Bytes(std::max({one.rebuilt, one.loss, one.made})) -
-                                         Bytes(tapes_behind - kept_behind + before));
+      grow(ActionKind::backward, rows + most + behind - Bytes(tapes_behind));
+      grow(ActionKind::backward_input, rows + Bytes(std::max({one.rebuilt, one.loss, one.made})) -
+                                           Bytes(tapes_behind - kept_behind + before));
     }
-    grow(TurnKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));
+    grow(ActionKind::backward_weight, state.gathered + state.whole - Bytes(weights_behind));
     tapes_behind += one.tape;
     weights_behind += one.weights;
     kept_behind += one.kept;

@@ -20,7 +20,7 @@ namespace polyphony {
 struct WorkMemory {
   // Tapes with the inputs that stay; what weight parts wait with; what of it is in the tapes.
   Bytes tape{}, weights{}, kept{};
-  // Besides, while a turn of a kind runs, less what of the work is gone or not there yet.
+  // Besides, while an action of a kind runs, less what of the work is gone or not there yet.
   Bytes transient[4] = {};
 };
 struct StageMemory {

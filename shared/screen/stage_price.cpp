@@ -206,7 +206,7 @@ void StagePrices::add_message(const LayoutView& view, StageOfBranch stage, Stage
   cost.returns = cost.flows && needs_backward(scenario_.model, last.module);
   const Pipeline shape{branch.grid->pp, branch.grid->vpp};
   const auto place = schedule(view.layout->schedule).place;
-  if (!view.layout->turns.empty() || branch.grid->pp == 1 ||
+  if (!view.layout->actions.empty() || branch.grid->pp == 1 ||
       (branch.grid->vpp > 1 && place(shape, stage.stage) == place(shape, static_cast<int>(next))))
     return;  // perhaps on one rank
   const bool whole = last.module == stages[next].front().module;
@@ -286,7 +286,7 @@ void StagePrices::add_parameters(const LayoutView& view, StageOfBranch stage, in
       most = std::max(most, (visited ? 2 : 1) * branch.works * of.beside);
     });
   }
-  // Of two turns of the stage one after the other the second finds a chunk there.
+  // Of two actions of the stage one after the other the second finds a chunk there.
   cost.streamed = scatter + gather - most;
 }
 

@@ -20,7 +20,7 @@ struct LayerTimes {
   Seconds forward{};   // of the smallest work item
   Seconds backward{};  // of the smallest work item, recompute included
   Seconds full_forward{}, full_backward{};  // of the smallest work item that has tokens
-  Seconds weights{};  // of `lane`, what follows the input parts where weight parts are turns of
+  Seconds weights{};  // of `lane`, what follows the input parts where weight parts are actions of
                       // their own; the backwards above are input parts then
   LayerTimes& operator+=(const LayerTimes& other);
   LayerTimes operator*(int times) const;

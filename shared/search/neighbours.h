@@ -16,7 +16,7 @@
 namespace polyphony {
 
 // All legal, all different, none equal to `layout`, in a fixed order. Needs a layout that
-// check_layout() accepts, without turns of its own.
+// check_layout() accepts, without actions of its own.
 std::vector<Layout> neighbours(const Scenario& scenario, const Layout& layout);
 
 }  // namespace polyphony

@@ -1,6 +1,6 @@
 // A random legal layout of a scenario: for tests of what must hold for every layout, and for searches
 // to start from. Every placement that the model allows, and every coordinate of Layout and
-// ModuleLayout but turns of one's own, among the values that people use: shapes that divide the
+// ModuleLayout but actions of one's own, among the values that people use: shapes that divide the
 // ranks, powers of two and whole nodes mostly.
 #pragma once
 

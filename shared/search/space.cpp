@@ -278,7 +278,7 @@ Layout at_rest(const Scenario& scenario, Layout layout) {
   const ModuleLayout& language = layout.modules[language_module(model).value];
   const bool fed_apart =
       layout.placement != Placement::homogeneous && layout.placement != Placement::colocated;
-  if (language.pp * language.vpp == 1 && !fed_apart && layout.turns.empty() &&
+  if (language.pp * language.vpp == 1 && !fed_apart && layout.actions.empty() &&
       layout.schedule != ScheduleKind::gpipe)
     layout.schedule = ScheduleKind::one_f_one_b;
   return layout;

@@ -175,7 +175,7 @@ StageCurves curves_of(const Program& program, const Branch& branch, std::size_t 
   return curves;
 }
 
-// By how much curves are off, and rows that arrive before their turn begins: what the search believes of a
+// By how much curves are off, and rows that arrive before their action begins: what the search believes of a
 // step is within this of its estimate (tests/shared/step/searched_step_test.cpp).
 constexpr double kCurveError = 0.02;
 
@@ -197,20 +197,20 @@ std::vector<double> room_of(const Program& program, const Branch& branch,
 
 // Forwards by their recipes, backwards whole or in two parts, one right after the other.
 template <class RecipeOf>
-Turns run_so(const Turns& turns, RecipeOf recipe_of, bool apart) {
-  Turns result;
-  for (Turn turn : turns) {
-    if (turn.kind == TurnKind::backward_weight) continue;
-    turn.overlapped = false;
-    if (is_forward(turn)) {
-      turn.recipe = recipe_of(turn.branch);
+Actions run_so(const Actions& actions, RecipeOf recipe_of, bool apart) {
+  Actions result;
+  for (Action action : actions) {
+    if (action.kind == ActionKind::backward_weight) continue;
+    action.overlapped = false;
+    if (is_forward(action)) {
+      action.recipe = recipe_of(action.branch);
     } else {
-      turn.kind = apart ? TurnKind::backward_input : TurnKind::backward;
+      action.kind = apart ? ActionKind::backward_input : ActionKind::backward;
     }
-    result.push_back(turn);
-    if (is_forward(turn) || !apart) continue;
-    turn.kind = TurnKind::backward_weight;
-    result.push_back(turn);
+    result.push_back(action);
+    if (is_forward(action) || !apart) continue;
+    action.kind = ActionKind::backward_weight;
+    result.push_back(action);
   }
   return result;
 }
@@ -268,7 +268,7 @@ void fit_stage_costs(const Scenario& scenario, const Layout& layout, const Hardw
     };
     const auto lowered = [&](bool apart) {
       StepPlan step = own;
-      for (Turns& turns : step.orders) turns = run_so(turns, recipe_of, apart);
+      for (Actions& actions : step.orders) actions = run_so(actions, recipe_of, apart);
       return lower(scenario, layout, whole.plan, step, whole.batch, StepKind::train, profile.stack);
     };
     const Program program = lowered(false), in_parts = lowered(true);

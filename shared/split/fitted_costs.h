@@ -1,6 +1,6 @@
 // What works cost the stages of a layout under planner dip (ModuleLayout::stage_costs), as its priced Program
 // says: of the typical batch, a curve through the works of each stage (shared/plan/work_curve.h).
-//   seconds   ops of a turn together, as they take alone; the slowest rank of a cell. Of a backward: what a
+//   seconds   ops of an action together, as they take alone; the slowest rank of a cell. Of a backward: what a
 //             weight part takes by itself, and what the whole takes longer than that
 //   message   of the rows that go on; its gradient takes as long
 //   kept      what a backward frees of what its forward made or read. A stage without one keeps what

@@ -137,14 +137,15 @@ LaneGroups lane_groups(const Plan& plan, const StepPlan& step) {
   return Grouping(plan, step).run();
 }
 
-std::vector<Turns> orders_of(const StepPlan& step, const LaneGroup& group) {
-  std::vector<Turns> orders;
+std::vector<Actions> orders_of(const StepPlan& step, const LaneGroup& group) {
+  std::vector<Actions> orders;
   for (const std::uint32_t order : group.orders) orders.push_back(step.orders[order]);
   return orders;
 }
 
-void put_orders(const LaneGroups& groups, std::vector<std::vector<Turns>> orders, StepPlan& step) {
-  std::vector<Turns> all;
+void put_orders(const LaneGroups& groups, std::vector<std::vector<Actions>> orders,
+                StepPlan& step) {
+  std::vector<Actions> all;
   std::vector<std::size_t> first;  // by group, in `all`
   for (std::size_t g = 0; g < orders.size(); ++g) {
     const auto same =

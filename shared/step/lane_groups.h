@@ -1,8 +1,8 @@
-// Which data-parallel lanes wait for each other while a step's turns run, before gradients are summed at its
-// end. Lanes that do not may run their turns in orders of their own, as their samples ask.
+// Which data-parallel lanes wait for each other while a step's actions run, before gradients are summed at its
+// end. Lanes that do not may run their actions in orders of their own, as their samples ask.
 //   Lanes of any branches are together where they share ranks or cells (rank_sets()), where one works on
 //   items of a sample that the other has rows of, and all of them where divided gradients or parameters are
-//   exchanged turn by turn (Shard::gradients, Shard::full) or the plan is folded.
+//   exchanged action by action (Shard::gradients, Shard::full) or the plan is folded.
 // Decided so: a group that lacks lanes of some branch is not looked at by itself; then all are one.
 #pragma once
 
@@ -25,9 +25,9 @@ struct LaneGroups {
 LaneGroups lane_groups(const Plan& plan, const StepPlan& step);
 
 // The orders of a group's ranks.
-std::vector<Turns> orders_of(const StepPlan& step, const LaneGroup& group);
+std::vector<Actions> orders_of(const StepPlan& step, const LaneGroup& group);
 
 // `orders[g]`: what the ranks of group g run in place of orders_of(step, group).
-void put_orders(const LaneGroups& groups, std::vector<std::vector<Turns>> orders, StepPlan& step);
+void put_orders(const LaneGroups& groups, std::vector<std::vector<Actions>> orders, StepPlan& step);
 
 }  // namespace polyphony

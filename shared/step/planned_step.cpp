@@ -136,35 +136,36 @@ PlannedWorks compare_works(const Model& model, const Plan& plan, const Batch& ba
 namespace {
 
 // A slot's own work; with a forward what it defers, with a backward what the slot before it did.
-void add_with_deferred(Turn turn, int microbatches, Turns& turns) {
-  const bool second = turn.work % 2 == 1, paired = second || turn.work + 1 < microbatches;
-  const int first = turn.work / 2 * 3;
-  const bool alone = !paired || second == is_forward(turn);
-  turn.work = second ? first + 2 : first;
-  turns.push_back(turn);
+void add_with_deferred(Action action, int microbatches, Actions& actions) {
+  const bool second = action.work % 2 == 1, paired = second || action.work + 1 < microbatches;
+  const int first = action.work / 2 * 3;
+  const bool alone = !paired || second == is_forward(action);
+  action.work = second ? first + 2 : first;
+  actions.push_back(action);
   if (alone) return;
-  turn.work = first + 1;
-  turns.push_back(turn);
+  action.work = first + 1;
+  actions.push_back(action);
 }
 
 }  // namespace
 
-Turns with_parts(const Plan& plan, const Turns& slots) {
+Actions with_parts(const Plan& plan, const Actions& slots) {
   const int microbatches = plan.branches[plan.language].microbatches;
-  Turns turns;
-  for (Turn turn : slots) {
+  Actions actions;
+  for (Action action : slots) {
     const int works =
-        turn.branch < plan.language ? plan.branches[turn.branch].microbatches : microbatches;
+        action.branch < plan.language ? plan.branches[action.branch].microbatches : microbatches;
     if (works <= microbatches) {
-      turns.push_back(turn);
+      actions.push_back(action);
     } else if (works % microbatches != 0) {
-      add_with_deferred(turn, microbatches, turns);
+      add_with_deferred(action, microbatches, actions);
     } else {
-      const int parts = works / microbatches, first = turn.work * parts;
-      for (turn.work = first; turn.work < first + parts; ++turn.work) turns.push_back(turn);
+      const int parts = works / microbatches, first = action.work * parts;
+      for (action.work = first; action.work < first + parts; ++action.work)
+        actions.push_back(action);
     }
   }
-  return turns;
+  return actions;
 }
 
 }  // namespace polyphony

@@ -17,9 +17,9 @@ namespace polyphony {
 // A plan whose branches have item costs.
 WorkTable planned_works(const Model& model, const Plan& plan, const Batch& batch);
 
-// Of turns whose encoders' works are microbatches, those of works, where encoders have more works than
+// Of actions whose encoders' works are microbatches, those of works, where encoders have more works than
 // the language module: what is deferred, or the sub-microbatches of planner dip.
-Turns with_parts(const Plan& plan, const Turns& slots);
+Actions with_parts(const Plan& plan, const Actions& slots);
 
 // What a planner makes of a batch, in units of item costs, by microbatch and lane of the language
 // module: of what an encoder microbatch and a language one hold.

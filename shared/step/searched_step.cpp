@@ -48,10 +48,11 @@ void take_larger(StageCost& most, const StageCost& other) {
   most.copy = std::max(most.copy, other.copy);
 }
 
-bool has_parts(const std::vector<Turns>& orders) {
-  return std::any_of(orders.begin(), orders.end(), [](const Turns& turns) {
-    return std::any_of(turns.begin(), turns.end(),
-                       [](const Turn& turn) { return turn.kind == TurnKind::backward_weight; });
+bool has_parts(const std::vector<Actions>& orders) {
+  return std::any_of(orders.begin(), orders.end(), [](const Actions& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.kind == ActionKind::backward_weight;
+    });
   });
 }
 
@@ -142,12 +143,13 @@ StepCosts step_costs(const Model& model, const Plan& plan, const Batch& batch, c
 
 StepCosts costs_as_run(const Model& model, const Plan& plan, const Batch& batch,
                        const StepPlan& step, const LaneGroup& lanes) {
-  const std::vector<Turns> orders = orders_of(step, lanes);
+  const std::vector<Actions> orders = orders_of(step, lanes);
   std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, Recipe> recipes;
-  for (const Turns& turns : orders)
-    for (const Turn& turn : turns)
-      if (is_forward(turn))
-        recipes[{turn.branch, turn.stage, static_cast<std::uint32_t>(turn.work)}] = turn.recipe;
+  for (const Actions& actions : orders)
+    for (const Action& action : actions)
+      if (is_forward(action))
+        recipes[{action.branch, action.stage, static_cast<std::uint32_t>(action.work)}] =
+            action.recipe;
   StepCosts costs = price_works(
       model, plan, batch, step, lanes, has_parts(orders),
       [&](std::size_t branch, std::size_t stage, std::uint32_t work) -> const auto& {
@@ -165,7 +167,7 @@ namespace {
 
 // Orders as they take the least time within memory, and when they end then.
 struct Candidate {
-  std::vector<Turns> orders;
+  std::vector<Actions> orders;
   Seconds makespan{};
 };
 
@@ -181,7 +183,7 @@ class Desk {
     best_ = fitted(own_);
   }
 
-  std::vector<Turns> orders() && { return best_ ? std::move(best_->orders) : std::move(own_); }
+  std::vector<Actions> orders() && { return best_ ? std::move(best_->orders) : std::move(own_); }
   // Never, where not even what is known fits.
   Seconds makespan() const {
     return best_ ? best_->makespan : Seconds(std::numeric_limits<double>::infinity());
@@ -192,11 +194,11 @@ class Desk {
     best_.reset();
     for (const StepCosts& costs : ways) {
       auto filled = fill_bubbles(costs, plan_.language, own_);
-      if (auto* orders = std::get_if<std::vector<Turns>>(&filled)) take(std::move(*orders));
+      if (auto* orders = std::get_if<std::vector<Actions>>(&filled)) take(std::move(*orders));
     }
   }
 
-  void take(std::vector<Turns> orders) {
+  void take(std::vector<Actions> orders) {
     auto other = fitted(std::move(orders));
     if (other && other->makespan < makespan()) best_ = std::move(other);
   }
@@ -225,26 +227,27 @@ class Desk {
   }
 
  private:
-  std::optional<Candidate> fitted(std::vector<Turns> orders) const {
+  std::optional<Candidate> fitted(std::vector<Actions> orders) const {
     const std::vector<StepCosts>& ways = ways_[has_parts(orders)];
     const auto memory = choose_memory(ways, orders);
     if (!memory) return {};
     const auto timed = timetable(chosen(ways, *memory, orders), orders);
     const auto* table = std::get_if<Timetable>(&timed);
     if (!table) return {};
-    for (Turns& turns : orders)
-      for (Turn& turn : turns) {
-        if (!is_forward(turn)) continue;
-        const Branch& branch = plan_.branches[turn.branch];
-        const std::size_t at = turn.stage * static_cast<std::size_t>(branch.microbatches) +
-                               static_cast<std::size_t>(turn.work);
-        turn.recipe = way_of(branch, static_cast<std::size_t>(memory->way[turn.branch][at])).recipe;
+    for (Actions& actions : orders)
+      for (Action& action : actions) {
+        if (!is_forward(action)) continue;
+        const Branch& branch = plan_.branches[action.branch];
+        const std::size_t at = action.stage * static_cast<std::size_t>(branch.microbatches) +
+                               static_cast<std::size_t>(action.work);
+        action.recipe =
+            way_of(branch, static_cast<std::size_t>(memory->way[action.branch][at])).recipe;
       }
     return Candidate{std::move(orders), table->makespan};
   }
 
   const Plan& plan_;
-  std::vector<Turns> own_;
+  std::vector<Actions> own_;
   std::array<std::vector<StepCosts>, 2> ways_;  // backwards whole, in parts
   std::optional<Candidate> best_;
 };
@@ -285,7 +288,7 @@ void search_orders(const Model& model, const Plan& plan, const Batch& batch,
     for (Desk& desk : desks) desk.fill();
   else
     search_all(desks, orders, budget);
-  std::vector<std::vector<Turns>> found;
+  std::vector<std::vector<Actions>> found;
   for (Desk& desk : desks) found.push_back(std::move(desk).orders());
   put_orders(groups, std::move(found), step);
 }

@@ -111,14 +111,14 @@ void each_step(Archive& archive, Step& step) {
   archive.number(step.totals.samples);
   archive.number(step.totals.loss_tokens);
   archive.number(step.totals.latent_tokens);
-  archive.list(step.orders, [](Archive& a, auto& turns) {
-    a.list(turns, [](Archive& b, auto& turn) {
-      each_enum(b, turn.kind);
-      each_enum(b, turn.overlapped);
-      b.number(turn.branch);
-      b.number(turn.stage);
-      b.number(turn.work);
-      each_enum(b, turn.recipe);
+  archive.list(step.orders, [](Archive& a, auto& actions) {
+    a.list(actions, [](Archive& b, auto& action) {
+      each_enum(b, action.kind);
+      each_enum(b, action.overlapped);
+      b.number(action.branch);
+      b.number(action.stage);
+      b.number(action.work);
+      each_enum(b, action.recipe);
     });
   });
   archive.list(step.order_of, [](Archive& a, auto& order) { a.number(order); });

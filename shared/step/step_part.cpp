@@ -82,7 +82,7 @@ StepPart StepParts::of(Rank rank) const {
   part.step.only = rank;
   part.step.totals = step_.totals;
   part.step.receive_slots = step_.receive_slots;
-  part.step.orders = {step_.turns(rank)};
+  part.step.orders = {step_.actions(rank)};
   WorkTable& mine = part.step.works;
   mine.part = true;
   std::size_t branch = 0;

@@ -1,4 +1,4 @@
-// A rank's part of a StepPlan: its turns, the works that it runs and those whose rows it sends or
+// A rank's part of a StepPlan: its actions, the works that it runs and those whose rows it sends or
 // receives, and their samples. It is what a rank needs to lower a step (shared/lower/lower.h), and
 // what travels when one rank plans for all.
 //   Works that are met: those of branches that a stage of the rank has a link to, and of its own

@@ -34,34 +34,34 @@ class Orders {
   Orders(const Layout& layout, const Plan& plan)
       : row_(schedule(layout.schedule)),
         encoders_(layout.encoder_order),
-        turns_(layout.turns),
+        actions_(layout.actions),
         plan_(plan),
         language_(plan.branches[plan.language]) {}
 
-  Turns make(const std::vector<Carried>& mine) const {
+  Actions make(const std::vector<Carried>& mine) const {
     return with_parts(plan_, in_microbatches(mine));
   }
 
  private:
-  Turns in_microbatches(const std::vector<Carried>& mine) const {
+  Actions in_microbatches(const std::vector<Carried>& mine) const {
     if (mine.empty()) return {};
     const bool language = mine.back().branch >= plan_.language &&
                           std::any_of(mine.begin(), mine.end(), [&](const Carried& one) {
                             return one.branch == plan_.language;
                           });
     if (mine.size() > 1 && language) return with_language(mine);
-    Turns turns;  // several encoders on the same ranks take turns
-    for (const Turn& turn : branch_order(mine.front())) {
+    Actions actions;  // several encoders on the same ranks take actions
+    for (const Action& action : branch_order(mine.front())) {
       std::vector<Carried> all = mine;
-      if (!is_forward(turn)) std::reverse(all.begin(), all.end());
-      for (const Carried& one : all) turns.push_back(of(one.branch, turn, 0));
+      if (!is_forward(action)) std::reverse(all.begin(), all.end());
+      for (const Carried& one : all) actions.push_back(of(one.branch, action, 0));
     }
-    return turns;
+    return actions;
   }
-  static Turn of(std::size_t branch, Turn turn, int first_work) {
-    turn.branch = static_cast<std::uint16_t>(branch);
-    turn.work += first_work;
-    return turn;
+  static Action of(std::size_t branch, Action action, int first_work) {
+    action.branch = static_cast<std::uint16_t>(branch);
+    action.work += first_work;
+    return action;
   }
   Pipeline pipeline(const Branch& branch, int microbatches, int after) const {
     return {branch.grid.pp, branch.grid.vpp, microbatches, after};
@@ -83,66 +83,67 @@ class Orders {
         return plan_.branches[b].microbatches;
     return 1;
   }
-  // Of an encoder: works that have turns of their own; parts of one microbatch go together.
+  // Of an encoder: works that have actions of their own; parts of one microbatch go together.
   int works(const Branch& branch) const {
     return std::min(branch.microbatches, language_.microbatches);
   }
 
-  Turns of_language(int index, int microbatches) const {
-    if (!turns_.empty()) return turns_[static_cast<std::size_t>(index)];
+  Actions of_language(int index, int microbatches) const {
+    if (!actions_.empty()) return actions_[static_cast<std::size_t>(index)];
     return row_.order(pipeline(language_, microbatches, after_language()), index);
   }
 
-  // An encoder under turns of the layout's own: forwards in the order in which the language module's
+  // An encoder under actions of the layout's own: forwards in the order in which the language module's
   // first stage takes them, as far ahead as the branch's stages that follow need; a backward once
   // all that it fed has returned.
-  Turns feeding(const Branch& branch, int index) const {
+  Actions feeding(const Branch& branch, int index) const {
     const int fed = language_.microbatches / works(branch), ahead = branch.grid.pp - index;
     std::vector<int> forwards;  // works, in their order
     std::vector<bool> asked(static_cast<std::size_t>(works(branch)), false);
     std::vector<int> left(static_cast<std::size_t>(works(branch)), fed);
     std::vector<std::pair<std::size_t, int>>
         backwards;  // after so many forwards of the first stage
-    for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.front())]) {
-      if (turn.stage != 0) continue;
-      const int work = turn.work / fed;
-      if (is_forward(turn)) {
+    for (const Action& action :
+         actions_[static_cast<std::size_t>(language_.rank_of_stage.front())]) {
+      if (action.stage != 0) continue;
+      const int work = action.work / fed;
+      if (is_forward(action)) {
         if (!asked[static_cast<std::size_t>(work)]) forwards.push_back(work);
         asked[static_cast<std::size_t>(work)] = true;
-      } else if (returns_gradient(turn) && --left[static_cast<std::size_t>(work)] == 0) {
+      } else if (returns_gradient(action) && --left[static_cast<std::size_t>(work)] == 0) {
         backwards.emplace_back(forwards.size(), work);
       }
     }
-    Turns turns;
+    Actions actions;
     std::size_t next = 0;
     const auto run_to = [&](std::size_t count) {
       for (; next < std::min(count, forwards.size()); ++next)
-        turns.push_back(make_turn(TurnKind::forward, index, forwards[next]));
+        actions.push_back(make_action(ActionKind::forward, index, forwards[next]));
     };
     for (const auto& [before, work] : backwards) {
       run_to(before + static_cast<std::size_t>(ahead));
-      turns.push_back(make_turn(TurnKind::backward, index, work));
+      actions.push_back(make_action(ActionKind::backward, index, work));
     }
     run_to(forwards.size());
-    return turns;
+    return actions;
   }
 
-  // What a language module with turns of its own feeds takes the turns of its last stage.
-  Turns fed(int index) const {
-    Turns turns;
-    for (const Turn& turn : turns_[static_cast<std::size_t>(language_.rank_of_stage.back())])
-      if (turn.stage + 1 == static_cast<int>(language_.stages.size()) &&
-          turn.kind != TurnKind::backward_weight)
-        turns.push_back(
-            make_turn(is_forward(turn) ? TurnKind::forward : TurnKind::backward, index, turn.work));
-    return turns;
+  // What a language module with actions of its own feeds takes the actions of its last stage.
+  Actions fed(int index) const {
+    Actions actions;
+    for (const Action& action : actions_[static_cast<std::size_t>(language_.rank_of_stage.back())])
+      if (action.stage + 1 == static_cast<int>(language_.stages.size()) &&
+          action.kind != ActionKind::backward_weight)
+        actions.push_back(make_action(
+            is_forward(action) ? ActionKind::forward : ActionKind::backward, index, action.work));
+    return actions;
   }
 
   // Of a branch that has its ranks to itself.
-  Turns branch_order(const Carried& mine) const {
+  Actions branch_order(const Carried& mine) const {
     const Branch& branch = plan_.branches[mine.branch];
     if (mine.branch < plan_.language) {
-      if (!turns_.empty()) return feeding(branch, mine.index);
+      if (!actions_.empty()) return feeding(branch, mine.index);
       const int lead = forward_lead(first_of_language(), static_cast<int>(plan_.language), 0),
                 fed = language_.microbatches / works(branch);
       const ScheduleKind kind =
@@ -152,49 +153,51 @@ class Orders {
           mine.index);
     }
     if (mine.branch == plan_.language) return of_language(mine.index, branch.microbatches);
-    if (!turns_.empty() && flushes() == 1) return fed(mine.index);
+    if (!actions_.empty() && flushes() == 1) return fed(mine.index);
     const int groups = flushes(), each = branch.microbatches / groups;
-    const Turns group = schedule(row_.following).order(pipeline(branch, each, 0), mine.index);
-    Turns turns;
+    const Actions group = schedule(row_.following).order(pipeline(branch, each, 0), mine.index);
+    Actions actions;
     for (int g = 0; g < groups; ++g)
-      for (const Turn& turn : group) turns.push_back(of(0, turn, g * each));
-    return turns;
+      for (const Action& action : group) actions.push_back(of(0, action, g * each));
+    return actions;
   }
 
   // Of the first rank along the language module's pipeline, whatever else it carries.
-  Turns first_of_language() const {
+  Actions first_of_language() const {
     if (encoders_ == EncoderOrder::interleaved)
       return interleaved(carried(plan_, language_.grid.first_rank));
-    Turns turns = row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
-    for (Turn& turn : turns) turn.branch = static_cast<std::uint16_t>(plan_.language);
-    return turns;
+    Actions actions = row_.order(pipeline(language_, language_.microbatches, after_language()), 0);
+    for (Action& action : actions) action.branch = static_cast<std::uint16_t>(plan_.language);
+    return actions;
   }
 
   // Encoders, the language module and what it feeds on the same ranks.
-  Turns with_language(const std::vector<Carried>& mine) const {
+  Actions with_language(const std::vector<Carried>& mine) const {
     if (encoders_ == EncoderOrder::interleaved) return interleaved(mine);
     const int groups = flushes(), fed = language_.microbatches / groups;
-    const Turns group = of_language(mine.back().index, fed);
-    Turns turns;
+    const Actions group = of_language(mine.back().index, fed);
+    Actions actions;
     for (int g = 0; g < groups; ++g) {
-      for (std::size_t i = 0; i + 1 < mine.size(); ++i) add_phase(mine[i], true, g, groups, turns);
-      for (const Turn& turn : group) turns.push_back(of(plan_.language, turn, g * fed));
-      for (std::size_t i = mine.size() - 1; i-- > 0;) add_phase(mine[i], false, g, groups, turns);
+      for (std::size_t i = 0; i + 1 < mine.size(); ++i)
+        add_phase(mine[i], true, g, groups, actions);
+      for (const Action& action : group) actions.push_back(of(plan_.language, action, g * fed));
+      for (std::size_t i = mine.size() - 1; i-- > 0;) add_phase(mine[i], false, g, groups, actions);
     }
-    return turns;
+    return actions;
   }
 
   // All forwards of an encoder's works of one of `groups`, or all backwards.
-  void add_phase(const Carried& mine, bool forwards, int group, int groups, Turns& turns) const {
+  void add_phase(const Carried& mine, bool forwards, int group, int groups,
+                 Actions& actions) const {
     const Branch& branch = plan_.branches[mine.branch];
     const int each = works(branch) / groups;
-    for (const Turn& turn : schedules::gpipe(pipeline(branch, each, 0), mine.index))
-      if (is_forward(turn) == forwards) turns.push_back(of(mine.branch, turn, group * each));
+    for (const Action& action : schedules::gpipe(pipeline(branch, each, 0), mine.index))
+      if (is_forward(action) == forwards) actions.push_back(of(mine.branch, action, group * each));
   }
 
   // One pipeline, whose first virtual stages are the encoders', the last what the language module
   // feeds. A work of several microbatches runs forward with the first of them, backward with the last.
-  Turns interleaved(const std::vector<Carried>& mine) const {
+  Actions interleaved(const std::vector<Carried>& mine) const {
     std::size_t encoders = 0;  // of `mine`
     while (mine[encoders].branch < plan_.language) ++encoders;
     const Branch *first = &plan_.branches[mine.front().branch],
@@ -205,25 +208,25 @@ class Orders {
     const int before = encoders > 0 ? first->grid.pp * first->grid.vpp : 0,
               after = before + language_.grid.pp * language_.grid.vpp,
               fed = encoders > 0 ? language_.microbatches / works(*first) : 1;
-    Turns turns;
-    for (Turn turn : schedules::interleaved(all, mine.back().index)) {
-      if (turn.stage >= before) {
-        const bool own = turn.stage < after;
-        turn.stage = static_cast<std::uint16_t>(turn.stage - (own ? before : after));
-        turns.push_back(of(own ? plan_.language : mine.back().branch, turn, 0));
+    Actions actions;
+    for (Action action : schedules::interleaved(all, mine.back().index)) {
+      if (action.stage >= before) {
+        const bool own = action.stage < after;
+        action.stage = static_cast<std::uint16_t>(action.stage - (own ? before : after));
+        actions.push_back(of(own ? plan_.language : mine.back().branch, action, 0));
         continue;
       }
-      if (turn.work % fed != (is_forward(turn) ? 0 : fed - 1)) continue;
-      turn.work /= fed;
+      if (action.work % fed != (is_forward(action) ? 0 : fed - 1)) continue;
+      action.work /= fed;
       for (std::size_t i = 0; i < encoders; ++i)
-        turns.push_back(of(mine[is_forward(turn) ? i : encoders - 1 - i].branch, turn, 0));
+        actions.push_back(of(mine[is_forward(action) ? i : encoders - 1 - i].branch, action, 0));
     }
-    return turns;
+    return actions;
   }
 
   const Schedule& row_;
   const EncoderOrder encoders_;
-  const std::vector<Turns>& turns_;  // the layout's own; empty: the schedule's
+  const std::vector<Actions>& actions_;  // the layout's own; empty: the schedule's
   const Plan& plan_;
   const Branch& language_;
 };
@@ -255,7 +258,7 @@ StepPlan make_orders(const Layout& layout, const Plan& plan) {
   return step;
 }
 
-Turns turns_of(const Layout& layout, const Plan& plan, int rank) {
+Actions actions_of(const Layout& layout, const Plan& plan, int rank) {
   return Orders(layout, plan).make(carried(plan, rank));
 }
 

@@ -1,9 +1,9 @@
 // StepPlan: what one step does, between Plan (which layers are where) and Program (every op).
 //   Who: which samples, items and rows each work item holds (WorkTable). Index numbers mean nothing
 //     across branches: a language work needs those encoder works that hold its items.
-//   When: the turns of every rank (shared/schedule/turn.h). The ranks of a rank set have one order,
+//   When: the actions of every rank (shared/schedule/action.h). The ranks of a rank set have one order,
 //     that of all branches they carry.
-//   How: how many messages are received ahead of the turn that reads them, counted in turns of their
+//   How: how many messages are received ahead of the action that reads them, counted in turns of their
 //     chunk.
 // A named schedule and the assignment of shared/step/assign.h make a StepPlan; so may a planner, or a
 // person's file (shared/plan/step_plan_text.h). lower() decides none of it.
@@ -14,7 +14,7 @@
 
 #include "shared/plan/plan.h"
 #include "shared/program/work.h"
-#include "shared/schedule/turn.h"
+#include "shared/schedule/action.h"
 
 namespace polyphony {
 
@@ -23,11 +23,13 @@ inline constexpr int kReceiveSlots = 2;  // unless a plan says otherwise
 struct StepPlan {
   WorkTable works;
   BatchTotals totals;
-  std::vector<Turns> orders;            // different ones
+  std::vector<Actions> orders;          // different ones
   std::vector<std::uint32_t> order_of;  // by rank: position in orders
   int receive_slots = kReceiveSlots;
   Rank only{};  // valid: that rank's part (shared/step/step_part.h), with one order and no order_of
-  const Turns& turns(Rank rank) const { return orders[only.valid() ? 0 : order_of[rank.value]]; }
+  const Actions& actions(Rank rank) const {
+    return orders[only.valid() ? 0 : order_of[rank.value]];
+  }
   bool operator==(const StepPlan&) const = default;
 };
 
@@ -41,15 +43,15 @@ StepPlan make_step_plan(const Scenario& scenario, const Layout& layout, const Pl
 // Without works.
 StepPlan make_orders(const Layout& layout, const Plan& plan);
 // Of one rank of a plan whose stages are not looked at: grids and works are enough.
-Turns turns_of(const Layout& layout, const Plan& plan, int rank);
+Actions actions_of(const Layout& layout, const Plan& plan, int rank);
 
 // Connected components of ranks under the cells (tensor, context and expert groups together) of all
 // branches that they carry: ranks that compute together, so that they need one order. Ascending.
 std::vector<std::vector<Rank>> rank_sets(const Plan& plan);
 
-// What is wrong with the turns, by name: a rank set with two orders; a turn of a stage that its rank
+// What is wrong with the actions, by name: a rank set with two orders; an action of a stage that its rank
 // does not hold, of a work that there is not; a forward or backward lost or doubled, a weight part
-// before its input part. Empty: nothing. Not turns that wait for each other: verify(), of the Program.
-std::vector<std::string> check_turns(const Model& model, const Plan& plan, const StepPlan& step);
+// before its input part. Empty: nothing. Not actions that wait for each other: verify(), of the Program.
+std::vector<std::string> check_actions(const Model& model, const Plan& plan, const StepPlan& step);
 
 }  // namespace polyphony

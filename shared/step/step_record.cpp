@@ -70,10 +70,11 @@ std::string wrong_orders(const Plan& plan, const StepPlan& step) {
            std::to_string(ranks);
   for (const std::uint32_t order : step.order_of)
     if (order >= step.orders.size()) return "there is no order " + std::to_string(order);
-  for (const Turns& turns : step.orders)
-    for (const Turn& turn : turns)
-      if (turn.kind > TurnKind::backward_weight || turn.recipe > last_of(Recipe{}) || turn.work < 0)
-        return "there is no such turn";
+  for (const Actions& actions : step.orders)
+    for (const Action& action : actions)
+      if (action.kind > ActionKind::backward_weight || action.recipe > last_of(Recipe{}) ||
+          action.work < 0)
+        return "there is no such action";
   if (step.receive_slots < 1) return "a message has nowhere to be received";
   return "";
 }
@@ -124,7 +125,7 @@ std::vector<std::string> check_step(const Model& model, const Plan& plan, const 
                                     const Batch& batch) {
   for (const std::string& wrong : {wrong_works(plan, step.works, batch), wrong_orders(plan, step)})
     if (!wrong.empty()) return {wrong};
-  return check_turns(model, plan, step);
+  return check_actions(model, plan, step);
 }
 
 }  // namespace polyphony

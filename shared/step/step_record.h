@@ -46,7 +46,7 @@ std::string plans_entry(const StepRecord& record);
 std::vector<StepRecord> parse_plans(std::string_view bytes, const std::string& file);
 
 // Why a plan that came from elsewhere is none of this batch on this layout, or nothing: positions that
-// do not exist, works that are not the plan's, check_turns(). What is right so can be lowered.
+// do not exist, works that are not the plan's, check_actions(). What is right so can be lowered.
 std::vector<std::string> check_step(const Model& model, const Plan& plan, const StepPlan& step,
                                     const Batch& batch);
 

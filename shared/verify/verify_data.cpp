@@ -13,11 +13,11 @@ struct Event {
   BufferId buffer{};
   std::uint32_t start = 0;  // node of the op's start: the order
   OpId op{};
-  std::uint32_t turn = 0;  // inside the op
+  std::uint32_t action = 0;  // inside the op
   Use use = Use::read;
   bool operator<(const Event& other) const {
-    return std::tie(buffer, start, op, turn) <
-           std::tie(other.buffer, other.start, other.op, other.turn);
+    return std::tie(buffer, start, op, action) <
+           std::tie(other.buffer, other.start, other.op, other.action);
   }
 };
 
@@ -126,12 +126,12 @@ class Life {
 // frees.
 void gather(const Program& program, const Order& order, OpId id, std::vector<Event>& events) {
   constexpr std::uint32_t kMessage =
-      1;  // turn of a message; allocations come before, the op's own uses after
+      1;  // action of a message; allocations come before, the op's own uses after
   const Op& op = program.ops[id.value];
   for (std::uint32_t i = op.buffers.begin; i < op.buffers.end; ++i) {
     const BufferUse& use = program.buffer_uses[i];
-    const std::uint32_t turn = use.use == Use::allocate ? 0 : kMessage + 1 + i - op.buffers.begin;
-    events.push_back({use.buffer, order.start(id).position, id, turn, use.use});
+    const std::uint32_t action = use.use == Use::allocate ? 0 : kMessage + 1 + i - op.buffers.begin;
+    events.push_back({use.buffer, order.start(id).position, id, action, use.use});
   }
   const auto* exchange = std::get_if<Exchange>(&op.what);
   if (exchange == nullptr) return;

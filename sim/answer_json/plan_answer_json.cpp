@@ -160,7 +160,7 @@ const JsonKeys<SearchedOrder>& order_keys() {
       {"recomputed", a("integer"), "forwards whose backward recomputes all", run_so(Recipe::full)},
       {"offloaded", a("integer"), "forwards whose tapes wait in the host's memory",
        run_so(Recipe::offload)},
-      {"believed_seconds", a("number"), "of the turns, by what the search orders by",
+      {"believed_seconds", a("number"), "of the actions, by what the search orders by",
        [](const Of& o) { return o.believed.count(); }},
       {"bound_seconds", a("number"), "no order of them takes less, by the same",
        [](const Of& o) { return o.bound.count(); }},

@@ -12,7 +12,7 @@
 #include "shared/program/data_set.h"
 #include "shared/scenario_io/easy_vqa.h"
 #include "shared/scenario_io/scenario_profile.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 #include "shared/text/json_form.h"
 #include "sim/cli/profile_overrides.h"
 #include "sim/console/console.h"
@@ -88,7 +88,7 @@ void Arguments::add_overrides() {
 }
 
 void Arguments::add_schedule() {
-  add()("schedule", "in place of the layout's: a schedule's name, or a file of turns",
+  add()("schedule", "in place of the layout's: a schedule's name, or a file of actions",
         cxxopts::value<std::string>()->default_value(""), "ORDER");
 }
 
@@ -136,19 +136,19 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
 void apply_schedule(Scenario& scenario, const std::string& given) {
   if (given.empty()) return;
   if (!scenario.layout)
-    throw InputError(scenario.file, "/layout", "is missing", "an order of turns is a layout's");
+    throw InputError(scenario.file, "/layout", "is missing", "an order of actions is a layout's");
   Layout& layout = *scenario.layout;
-  layout.turns.clear();
+  layout.actions.clear();
   const std::vector<std::string> names = enum_names(kLastSchedule);
   if (std::find(names.begin(), names.end(), given) != names.end()) {
     layout.schedule = enum_named(given, kLastSchedule);
   } else if (!std::filesystem::exists(given)) {
     throw InputError(given, "", "is no schedule and no file", "schedules are " + joined(names));
   } else {
-    layout.turns = read_orders(read_records(given), given);
+    layout.actions = read_orders(read_records(given), given);
     int stages = 0;
-    for (const Turns& turns : layout.turns)
-      for (const Turn& turn : turns) stages = std::max(stages, turn.stage + 1);
+    for (const Actions& actions : layout.actions)
+      for (const Action& action : actions) stages = std::max(stages, action.stage + 1);
     ModuleLayout& language = layout.modules[language_module(scenario.model).value];
     const int vpp = std::max(1, stages / language.pp);
     for (ModuleLayout& grid : layout.modules)

@@ -83,7 +83,7 @@ void read_samples(Scenario& scenario, const std::string& downloads = "");
 // Both, and its notes on stderr.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {},
                        const std::string& downloads = "");
-// The layout's order of turns: a schedule's name, or a file (shared/schedule/turn_text.h), which also
+// The layout's order of actions: a schedule's name, or a file (shared/schedule/action_text.h), which also
 // says how many virtual stages there are. InputError when it is neither, or not legal. Empty: as the
 // layout has it.
 void apply_schedule(Scenario& scenario, const std::string& given);

@@ -43,7 +43,7 @@ constexpr Verb kVerbs[] = {
     {"validate", polyphony::sim::validate_command,
      "published measurements predicted, and how far off"},
     {"schedules", polyphony::sim::schedules_command,
-     "an order of turns, yours or a schedule's: verified, simulated, drawn"},
+     "an order of actions, yours or a schedule's: verified, simulated, drawn"},
     {"trace", polyphony::sim::trace_command, "where the time of a profiler's traces goes"},
     {"scan", polyphony::sim::scan_command, "a data set on disk counted, sample by sample"},
     {"schema", polyphony::sim::schema_command, "the JSON Schema of scenario files"},

@@ -23,7 +23,7 @@ int plan_command(int argc, char** argv) {
       "polyphony plan scenarios/rehearse_8.json --stages 8   how many for each module?\n  "
       "polyphony plan scenarios/rehearse_8.json --set layout.language.pp=3 --set "
       "layout.language.ranks=3   what if?\n  polyphony plan scenarios/tiny_colocated.json "
-      "--segments   encoders in parts between the language module's turns?");
+      "--segments   encoders in parts between the language module's actions?");
   args.add()("scenario", "scenario file", cxxopts::value<std::string>())(
       "resolved", "print the scenario with everything derived spelled out")(
       "stages",

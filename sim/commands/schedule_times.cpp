@@ -3,12 +3,12 @@
 #include <iostream>
 #include <sstream>
 
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 #include "shared/text/quantity_text.h"
 #include "sim/cli/command.h"
 #include "sim/commands/schedule_times.h"
 #include "sim/console/console.h"
-#include "sim/schedules/module_turns.h"
+#include "sim/schedules/module_actions.h"
 #include "sim/schedules/stage_times.h"
 #include "traces/report/svg.h"
 
@@ -120,7 +120,7 @@ void compare_times(const Arguments& args) {
     throw InputError("", "", "--times needs --ranks", "say how many the pipeline has: --ranks 8");
   if (!args.has("order") && !args.has("schedule") && !args.has("all"))
     throw InputError("", "", "--times compares nothing yet",
-                     "name an ORDER, give --all, or a file of turns with --schedule");
+                     "name an ORDER, give --all, or a file of actions with --schedule");
   CompareOptions options;
   options.ranks = args.integer("ranks");
   if (options.ranks < 1) throw InputError("", "", "--ranks is below 1", "a pipeline has a rank");
@@ -143,9 +143,9 @@ void compare_times(const Arguments& args) {
     const std::string text = read_file(own);
     options.own_by_module = names_modules(text, times);
     options.own =
-        options.own_by_module ? read_module_turns(text, own, times) : read_orders(text, own);
+        options.own_by_module ? read_module_actions(text, own, times) : read_orders(text, own);
     if (options.own.size() != static_cast<std::size_t>(options.ranks))
-      throw InputError(own, "", "has turns of " + std::to_string(options.own.size()) + " ranks",
+      throw InputError(own, "", "has actions of " + std::to_string(options.own.size()) + " ranks",
                        "--ranks says " + std::to_string(options.ranks));
   }
   const ScheduleComparison comparison = compare_schedules(times, options);

@@ -1,4 +1,4 @@
-// polyphony schedules: an order of turns, a person's or a schedule's, verified, simulated, drawn and
+// polyphony schedules: an order of actions, a person's or a schedule's, verified, simulated, drawn and
 // written; or, of times alone, schedules side by side.
 #include <cmath>
 #include <iostream>
@@ -7,8 +7,8 @@
 #include "shared/planner/equal_costs.h"
 #include "shared/planner/timetable.h"
 #include "shared/scenario/typical_batch.h"
+#include "shared/schedule/action_text.h"
 #include "shared/schedule/orders.h"
-#include "shared/schedule/turn_text.h"
 #include "shared/split/balanced_plan.h"
 #include "shared/text/json_form.h"
 #include "shared/verify/verify.h"
@@ -24,7 +24,7 @@ namespace {
 // One rank along the pipeline.
 struct Row {
   std::string stages;
-  std::size_t turns = 0;
+  std::size_t actions = 0;
   int tapes = 0;  // at most in flight
   Bytes peak{};
 };
@@ -34,8 +34,8 @@ std::vector<Row> rows_of(const Plan& plan, const StepPlan& step, const Predictio
   std::vector<Row> rows;
   for (int p = 0; p < branch.grid.pp; ++p) {
     const Rank rank = branch.grid.rank_at(0, 0, 0, p);
-    Row row{"", step.turns(rank).size(),
-            tapes_in_flight(step.turns(rank), static_cast<int>(plan.language)),
+    Row row{"", step.actions(rank).size(),
+            tapes_in_flight(step.actions(rank), static_cast<int>(plan.language)),
             prediction.memory[rank.value].peak};
     for (std::size_t s = 0; s < branch.stages.size(); ++s)
       if (branch.rank_of_stage[s] == p)
@@ -45,22 +45,22 @@ std::vector<Row> rows_of(const Plan& plan, const StepPlan& step, const Predictio
   return rows;
 }
 
-// The turns of the language module's pipeline alone.
-std::vector<Turns> pipeline_orders(const Plan& plan, const StepPlan& step) {
+// The actions of the language module's pipeline alone.
+std::vector<Actions> pipeline_orders(const Plan& plan, const StepPlan& step) {
   const ModuleLayout& grid = plan.branches[plan.language].grid;
-  std::vector<Turns> orders;
+  std::vector<Actions> orders;
   for (int p = 0; p < grid.pp; ++p) {
     orders.emplace_back();
-    for (Turn turn : step.turns(grid.rank_at(0, 0, 0, p))) {
-      if (turn.branch != plan.language) continue;
-      turn.branch = 0;
-      orders.back().push_back(turn);
+    for (Action action : step.actions(grid.rank_at(0, 0, 0, p))) {
+      if (action.branch != plan.language) continue;
+      action.branch = 0;
+      orders.back().push_back(action);
     }
   }
   return orders;
 }
 
-Timetable unit_timetable(const std::vector<Turns>& orders, const TurnLengths& lengths,
+Timetable unit_timetable(const std::vector<Actions>& orders, const ActionLengths& lengths,
                          const std::string& order) {
   auto outcome = timetable(equal_costs(orders, lengths), orders);
   if (const auto* no = std::get_if<Infeasible>(&outcome))
@@ -68,13 +68,14 @@ Timetable unit_timetable(const std::vector<Turns>& orders, const TurnLengths& le
   return std::get<Timetable>(std::move(outcome));
 }
 
-// So that cells of one column run together when all turns take as long.
-std::vector<std::vector<int>> columns(const std::vector<Turns>& orders, const std::string& order) {
-  const TurnLengths equal{Seconds(1), Seconds(1), Seconds(1), Seconds(1)};
+// So that cells of one column run together when all actions take as long.
+std::vector<std::vector<int>> columns(const std::vector<Actions>& orders,
+                                      const std::string& order) {
+  const ActionLengths equal{Seconds(1), Seconds(1), Seconds(1), Seconds(1)};
   std::vector<std::vector<int>> result;
   for (const auto& rank : unit_timetable(orders, equal, order).ranks) {
     result.emplace_back();
-    for (const TimedTurn& timed : rank)
+    for (const TimedAction& timed : rank)
       result.back().push_back(static_cast<int>(std::lround(timed.start.count())));
   }
   return result;
@@ -85,10 +86,10 @@ std::vector<std::vector<int>> columns(const std::vector<Turns>& orders, const st
 int schedules_command(int argc, char** argv) {
   Arguments args(
       "schedules",
-      "An order of turns for a scenario's layout: verified, simulated, drawn, written.\n"
+      "An order of actions for a scenario's layout: verified, simulated, drawn, written.\n"
       "ORDER is a schedule's name (" +
           joined(enum_names(kLastSchedule)) +
-          "), or a file: our own form (shared/schedule/turn_text.h), or the "
+          "), or a file: our own form (shared/schedule/action_text.h), or the "
           "CSV "
           "that PyTorch's pipelining loads: a row a rank, cells 0F0 0B0 2I0 2W0, messages put in "
           "by "
@@ -106,11 +107,11 @@ int schedules_command(int argc, char** argv) {
           "  apart, reordered (as DistTrain does); entrain; modalities beside each other (as "
           "Cornstarch "
           "does); dip;\n"
-          "  own: --schedule FILE, turns on stages of all modules in one chain, in one of the "
+          "  own: --schedule FILE, actions on stages of all modules in one chain, in one of the "
           "forms "
           "above;\n"
           "  or on stages of each module: a CSV whose cells name it, vision 0F3, language 1B0\n"
-          "  searched: the stages of each row, turns searched from its own, weight parts apart\n"
+          "  searched: the stages of each row, actions searched from its own, weight parts apart\n"
           "  above its bound: what no order of these stages goes below; above any: nor any stages",
       "ORDER, or --times CSV --ranks N",
       "  polyphony schedules zb-v --scenario scenarios/rehearse_8.json --set layout.language.vpp=2 "
@@ -123,9 +124,10 @@ int schedules_command(int argc, char** argv) {
       "gantt", "write a Gantt chart as SVG", cxxopts::value<std::string>())(
       "out", "write the order: a CSV if it ends in .csv, else our own form",
       cxxopts::value<std::string>())("times", "times of stages, a CSV",
-                                     cxxopts::value<std::string>())("all",
-                                                                    "with --times: every schedule")(
-      "schedule", "with --times: a file of turns, as one more row", cxxopts::value<std::string>())(
+                                     cxxopts::value<std::string>())(
+      "all", "with --times: every schedule")("schedule",
+                                             "with --times: a file of actions, as one more row",
+                                             cxxopts::value<std::string>())(
       "ranks", "with --times: of the pipeline", cxxopts::value<int>())(
       "microbatches", "with --times: how many, where every row is of all", cxxopts::value<int>())(
       "memory", "with --times: of a rank, for what forwards keep (60GiB)",
@@ -166,7 +168,7 @@ int schedules_command(int argc, char** argv) {
     throw NoAnswer(ExitCode::infeasible, scenario.file, "", no->reason);
   const auto& prediction = std::get<Prediction>(outcome);
   const Figures result = figures(scenario, prediction);
-  const std::vector<Turns> orders = pipeline_orders(plan, step);
+  const std::vector<Actions> orders = pipeline_orders(plan, step);
   const auto bubble =
       std::lround(longest_rest(unit_timetable(orders, {}, args.text("order"))).count());
   if (args.has("out"))
@@ -183,26 +185,26 @@ int schedules_command(int argc, char** argv) {
     nlohmann::json ranks = nlohmann::json::array();
     for (const Row& row : rows)
       ranks.push_back({{"stages", row.stages},
-                       {"turns", row.turns},
+                       {"actions", row.actions},
                        {"tapes_in_flight", row.tapes},
                        {"peak_memory_bytes", row.peak.value}});
     std::cout << nlohmann::json{{"layout", describe(scenario.model, layout)},
                                 {"verified", true},
                                 {"step_seconds", result.step.count()},
-                                {"bubble_turns", bubble},
+                                {"bubble_actions", bubble},
                                 {"peak_memory_bytes", result.peak_memory.value},
                                 {"pipeline_ranks", ranks}}
                      .dump(2)
               << "\n";
     return 0;
   }
-  Table table({"rank", "stages", "turns", "tapes in flight", "peak memory"});
+  Table table({"rank", "stages", "actions", "saved activations", "peak memory"});
   for (std::size_t p = 0; p < rows.size(); ++p)
-    table.add({std::to_string(p), rows[p].stages, std::to_string(rows[p].turns),
+    table.add({std::to_string(p), rows[p].stages, std::to_string(rows[p].actions),
                std::to_string(rows[p].tapes), bytes_text(rows[p].peak)});
   std::cout << describe(scenario.model, layout) << "\n"
             << "verified   step " << seconds_text(result.step) << "   rests " << bubble
-            << " turns when F, I and W take one and B two\n\n"
+            << " actions when F, I and W take one and B two\n\n"
             << table.text();
   return 0;
 }

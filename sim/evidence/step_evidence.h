@@ -28,7 +28,7 @@ struct StepEvidence {
   std::vector<std::string> notes;
 };
 
-// Tokens and samples of the scenario's step, ranks: what turns a log's rates into times.
+// Tokens and samples of the scenario's step, ranks: what actions a log's rates into times.
 traces::StepWork work_of(const Scenario& scenario, const HardwareProfile& profile);
 // InputError: batches of the log and of the scenario differ; no step time can be said.
 StepEvidence evidence_of_log(const traces::FrameworkLog& log, const Scenario& scenario,

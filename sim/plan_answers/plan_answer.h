@@ -83,7 +83,7 @@ struct PlannedWork {
 struct SearchedOrder {
   int works = 0, filled = 0;      // sub-microbatches of encoders, all lanes'; that hold items
   std::array<int, 5> forwards{};  // of all ranks' orders, by Recipe
-  Seconds believed{}, bound{};    // of its turns; no order of them takes less
+  Seconds believed{}, bound{};    // of its actions; no order of them takes less
   Seconds step{}, unplanned{};    // estimates, with the planner and without
   double gap() const { return bound > Seconds(0) ? believed / bound - 1 : 0; }
   bool unplanned_fits = true;                // in the devices' memory

@@ -19,11 +19,11 @@ SearchedOrder searched_order(const Scenario& scenario, const Layout& layout, con
     }
   const LaneGroups groups = lane_groups(plan, step);
   for (const LaneGroup& lanes : groups.groups)  // of every lane
-    for (const Turns& turns : orders_of(step, lanes))
-      for (const Turn& turn : turns)
-        if (is_forward(turn))
-          found.forwards[static_cast<std::size_t>(turn.recipe)] +=
-              static_cast<int>(lanes.lanes[turn.branch].size());
+    for (const Actions& actions : orders_of(step, lanes))
+      for (const Action& action : actions)
+        if (is_forward(action))
+          found.forwards[static_cast<std::size_t>(action.recipe)] +=
+              static_cast<int>(lanes.lanes[action.branch].size());
   const std::size_t ways = count_ways(plan);
   if (ways == 0) return found;
   for (const LaneGroup& lanes : groups.groups) {

@@ -1,4 +1,4 @@
-// What planner dip makes of a batch: into what it cuts microbatches, what turns recompute, how near the order
+// What planner dip makes of a batch: into what it cuts microbatches, what actions recompute, how near the order
 // that it found is to what no order goes below.
 #pragma once
 

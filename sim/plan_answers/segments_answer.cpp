@@ -21,7 +21,7 @@ Layout together(const Model& model, const Layout& given) {
   layout.schedule = ScheduleKind::one_f_one_b;
   layout.planner = Planning::dip;
   layout.encoder_order = EncoderOrder::phases;
-  layout.turns.clear();
+  layout.actions.clear();
   for (ModuleLayout& grid : layout.modules) {
     if (!same_ranks(grid, language) || grid.pp != language.pp ||
         given.placement == Placement::homogeneous) {

@@ -17,27 +17,28 @@ constexpr double kBytesPerSample = 220, kProgram = 12e6;
 // Positions are 32 bits; an op has up to eight waits or uses of buffers.
 constexpr double kMostOps = 4294967295.0 / 8;
 
-// Turns of a microbatch in a stage: a forward and a backward, or its two parts.
-double turns_per_work(const Layout& layout, const Plan& plan) {
-  const Turns& own = layout.turns.empty() ? Turns{} : layout.turns.front();
-  const auto splits = [](const Turns& turns) {
-    return std::any_of(turns.begin(), turns.end(),
-                       [](const Turn& turn) { return turn.kind == TurnKind::backward_weight; });
+// Actions of a microbatch in a stage: a forward and a backward, or its two parts.
+double actions_per_work(const Layout& layout, const Plan& plan) {
+  const Actions& own = layout.actions.empty() ? Actions{} : layout.actions.front();
+  const auto splits = [](const Actions& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.kind == ActionKind::backward_weight;
+    });
   };
-  if (!layout.turns.empty()) return splits(own) ? 3 : 2;
+  if (!layout.actions.empty()) return splits(own) ? 3 : 2;
   // What a schedule does with few microbatches it does with many.
   const ModuleLayout& grid = plan.branches[plan.language].grid;
   const Pipeline few{grid.pp, grid.vpp, 2 * grid.pp * grid.vpp};
   return splits(schedule(layout.schedule).order(few, 0)) ? 3 : 2;
 }
 
-double ops_of(const Branch& branch, double turns) {
+double ops_of(const Branch& branch, double actions) {
   const double ranks = branch.stage_ranks();
   const bool divided = branch.stage_ranks() > branch.grid.tp;  // there is somebody to share with
   double ops = 0;
   for (const Stage& stage : branch.stages) {
     const auto chunks = static_cast<double>(stage.chunks.size());
-    double each = turns * branch.microbatches * chunks;
+    double each = actions * branch.microbatches * chunks;
     const double of_params = 2 * chunks;  // at the end: sums, and values where they are divided
     if (divided && branch.grid.shard == Shard::full) each += 3 * branch.microbatches * chunks;
     if (divided && branch.grid.shard == Shard::gradients) each += branch.microbatches * chunks;
@@ -50,11 +51,11 @@ double ops_of(const Branch& branch, double turns) {
 
 Need need_of(const Scenario& scenario, const Layout& layout, const NeedOptions& options) {
   const Plan plan = make_plan(scenario, layout);
-  const double turns = turns_per_work(layout, plan);
+  const double actions = actions_per_work(layout, plan);
   Need need;
   double ranks = 0;
   for (const Branch& branch : plan.branches) {
-    need.ops += ops_of(branch, turns);
+    need.ops += ops_of(branch, actions);
     ranks += branch.grid.ranks;
   }
   for (const ChunkLink& link : make_links(scenario.model, plan)) {

@@ -37,9 +37,9 @@ std::variant<Prediction, Infeasible> priced(Program program, const Scenario& sce
   if (const auto no = check_links(result.program, scenario.cluster)) return *no;
   auto compiled = compile(result.program);
   if (const Fault* fault = std::get_if<Fault>(&compiled)) {
-    if (!result.program.layout.turns.empty())
+    if (!result.program.layout.actions.empty())
       throw InputError(
-          scenario.file, "/layout/turns", "these turns cannot run: " + fault->text,
+          scenario.file, "/layout/actions", "these actions cannot run: " + fault->text,
           "`polyphony schedules` draws an order; encoders on ranks of their own follow the "
           "order of the language module's first stage");
     POLYPHONY_CHECK(false, "lowering made a Program that cannot run: " << fault->text);

@@ -46,7 +46,7 @@ void Player::begin(std::uint32_t node) {
   State& state = nodes_[node];
   state.start = now_;
   if (state.fixed <= 0) return launch_flows(node);
-  queue_.push_back({now_ + state.fixed, turns_++, node});
+  queue_.push_back({now_ + state.fixed, actions_++, node});
   std::push_heap(queue_.begin(), queue_.end());
 }
 

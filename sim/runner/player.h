@@ -44,10 +44,10 @@ class Player {
   // The end of a fixed time.
   struct Event {
     double date;
-    std::uint32_t turn;  // how many were queued before
+    std::uint32_t action;  // how many were queued before
     std::uint32_t node;
     bool operator<(const Event& other) const {  // std heaps have the largest on top
-      return date != other.date ? date > other.date : turn > other.turn;
+      return date != other.date ? date > other.date : action > other.action;
     }
   };
   struct Transfer {
@@ -72,7 +72,7 @@ class Player {
   std::vector<State> nodes_;
   double now_ = 0;
   std::vector<Event> queue_;  // a heap
-  std::uint32_t turns_ = 0;
+  std::uint32_t actions_ = 0;
   simgrid::kernel::timer::Timer* alarm_ = nullptr;  // for the earliest event
   std::deque<Transfer> transfers_;  // as many as were ever in flight together; they never move
   std::vector<Transfer*> idle_, parked_;

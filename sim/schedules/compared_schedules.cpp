@@ -25,8 +25,8 @@ std::string not_here(const Scheme& scheme, const StageTimes& times, const Compar
 
 bool splits_backwards(const Timetable& table) {
   for (const auto& rank : table.ranks)
-    for (const TimedTurn& timed : rank)
-      if (timed.turn.kind == TurnKind::backward_input) return true;
+    for (const TimedAction& timed : rank)
+      if (timed.action.kind == ActionKind::backward_input) return true;
   return false;
 }
 

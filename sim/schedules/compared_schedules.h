@@ -1,4 +1,4 @@
-// What orders of a step's turns come to, side by side, over nothing but times: no model, no cluster.
+// What orders of a step's actions come to, side by side, over nothing but times: no model, no cluster.
 //   Of a module's pieces, the finest that it is cut into, each schedule makes stages of its own:
 //     named schedules       all modules in one chain (shared/schedule/schedule.h)
 //     encoders first        on the last module's ranks, along its pipeline; all forwards before it, all
@@ -14,7 +14,7 @@
 //                           anew, some encoded one early (shared/planner/entrain.h)
 //     dip                   every rank has stages of every module; shared/planner/order_search.h, backwards
 //                           whole or in two parts
-//     own                   turns of a file, on stages of the one chain, or of each module
+//     own                   actions of a file, on stages of the one chain, or of each module
 //     searched              the stages of each of the rows above, orders searched from theirs: never slower
 //   Each at its best setting: the quickest that fits, or, where none does, the one that keeps least.
 //   What others do is ours in their manner: none of their code is run.
@@ -64,11 +64,11 @@ struct ScheduleComparison {
 struct CompareOptions {
   int ranks = 1;
   std::optional<Bytes> memory{};  // of a rank, for what forwards keep
-  std::vector<Turns> own{};       // empty: none
+  std::vector<Actions> own{};     // empty: none
   bool own_by_module =
-      false;             // they are on stages of each module (module_turns.h), not of the one chain
-  std::string only{};    // one schedule's name; empty: all
-  int draws = 0;         // batches of as many microbatches, drawn from those given
+      false;           // they are on stages of each module (module_actions.h), not of the one chain
+  std::string only{};  // one schedule's name; empty: all
+  int draws = 0;       // batches of as many microbatches, drawn from those given
   int placements = 400;  // of dip's search, each setting
 };
 std::vector<std::string> scheme_names(const StageTimes& times, const CompareOptions& options);

@@ -51,19 +51,19 @@ Scheme encoders_first(const StageTimes& times, int ranks) {
           {row.name + (v > 1 ? " " + vpp(v) : ""), [&row, v, ranks](const StageTimes& of) {
              Arranged made{colocated(of, ranks, row, v), {}};
              const std::size_t last = of.modules.size() - 1;
-             const auto phase = [&](std::size_t b, TurnKind kind, int rank, Turns& turns) {
+             const auto phase = [&](std::size_t b, ActionKind kind, int rank, Actions& actions) {
                const BranchCosts& branch = made.costs.branches[b];
                if (rank >= branch.stages()) return;
                for (int w = 0; w < branch.works(); ++w)
-                 turns.push_back(of_branch(make_turn(kind, rank, w), b));
+                 actions.push_back(of_branch(make_action(kind, rank, w), b));
              };
              for (int p = 0; p < ranks; ++p) {
-               Turns turns;
-               for (std::size_t b = 0; b < last; ++b) phase(b, TurnKind::forward, p, turns);
-               for (const Turn& turn : row.order({ranks, v, of.microbatches, 0}, p))
-                 turns.push_back(of_branch(turn, last));
-               for (std::size_t b = last; b-- > 0;) phase(b, TurnKind::backward, p, turns);
-               made.orders.push_back(turns);
+               Actions actions;
+               for (std::size_t b = 0; b < last; ++b) phase(b, ActionKind::forward, p, actions);
+               for (const Action& action : row.order({ranks, v, of.microbatches, 0}, p))
+                 actions.push_back(of_branch(action, last));
+               for (std::size_t b = last; b-- > 0;) phase(b, ActionKind::backward, p, actions);
+               made.orders.push_back(actions);
              }
              return made;
            }});
@@ -80,16 +80,16 @@ Scheme bubble_filling(const StageTimes& times, const CompareOptions& options) {
              Arranged made{colocated(of, options.ranks, row, v), {}};
              limit(made.costs, options);
              const std::size_t last = of.modules.size() - 1;
-             std::vector<Turns> first;
+             std::vector<Actions> first;
              for (int p = 0; p < options.ranks; ++p) {
                first.emplace_back();
-               for (const Turn& turn : row.order({options.ranks, v, of.microbatches, 0}, p))
-                 first.back().push_back(of_branch(turn, last));
+               for (const Action& action : row.order({options.ranks, v, of.microbatches, 0}, p))
+                 first.back().push_back(of_branch(action, last));
              }
              auto filled = fill_bubbles(made.costs, last, first);
              if (auto* no = std::get_if<Infeasible>(&filled))
                return Arranged{{}, {}, std::move(no->reason)};
-             made.orders = std::move(std::get<std::vector<Turns>>(filled));
+             made.orders = std::move(std::get<std::vector<Actions>>(filled));
              return made;
            }});
   }
@@ -101,16 +101,16 @@ Scheme own(const CompareOptions& options) {
   return {kOwn, {{"", [&options](const StageTimes& of) {
                     std::vector<int> rank_of_stage;
                     for (std::size_t p = 0; p < options.own.size(); ++p)
-                      for (const Turn& turn : options.own[p]) {
-                        if (turn.stage >= rank_of_stage.size())
-                          rank_of_stage.resize(turn.stage + std::size_t{1}, 0);
-                        rank_of_stage[turn.stage] = static_cast<int>(p);
+                      for (const Action& action : options.own[p]) {
+                        if (action.stage >= rank_of_stage.size())
+                          rank_of_stage.resize(action.stage + std::size_t{1}, 0);
+                        rank_of_stage[action.stage] = static_cast<int>(p);
                       }
                     const int pieces = chained(of).pieces;
                     if (rank_of_stage.size() > std::size_t(pieces))
                       return Arranged{{},
                                       {},
-                                      "has turns of " + std::to_string(rank_of_stage.size()) +
+                                      "has actions of " + std::to_string(rank_of_stage.size()) +
                                           " stages, there are " + std::to_string(pieces) +
                                           " pieces"};
                     Arranged made{{options.ranks, of.microbatches, {}, {}}, options.own};
@@ -126,20 +126,22 @@ Scheme own_by_module(const CompareOptions& options) {
                     Arranged made{{options.ranks, of.microbatches, {}, {}}, {}, {}};
                     std::vector<std::vector<int>> ranks_of(of.modules.size());
                     for (std::size_t p = 0; p < options.own.size(); ++p) {
-                      Turns& turns = made.orders.emplace_back();
-                      for (Turn turn : options.own[p]) {
-                        std::vector<int>& ranks = ranks_of[turn.branch];
-                        if (turn.stage >= ranks.size()) ranks.resize(turn.stage + std::size_t{1});
-                        ranks[turn.stage] = static_cast<int>(p);
-                        if (turn.work >= of.microbatches)
+                      Actions& actions = made.orders.emplace_back();
+                      for (Action action : options.own[p]) {
+                        std::vector<int>& ranks = ranks_of[action.branch];
+                        if (action.stage >= ranks.size())
+                          ranks.resize(action.stage + std::size_t{1});
+                        ranks[action.stage] = static_cast<int>(p);
+                        if (action.work >= of.microbatches)
                           return Arranged{{},
                                           {},
-                                          "has a turn of microbatch " + std::to_string(turn.work) +
-                                              ", there are " + std::to_string(of.microbatches)};
-                        const auto slots = slots_of(of.modules[turn.branch], {turn.work});
+                                          "has an action of microbatch " +
+                                              std::to_string(action.work) + ", there are " +
+                                              std::to_string(of.microbatches)};
+                        const auto slots = slots_of(of.modules[action.branch], {action.work});
                         for (const int work : slots.front()) {
-                          turn.work = work;
-                          turns.push_back(turn);
+                          action.work = work;
+                          actions.push_back(action);
                         }
                       }
                     }
@@ -149,7 +151,7 @@ Scheme own_by_module(const CompareOptions& options) {
                       if (stages < 1 || stages > module.pieces)
                         return Arranged{{},
                                         {},
-                                        "has turns of " + std::to_string(stages) + " stages of " +
+                                        "has actions of " + std::to_string(stages) + " stages of " +
                                             module.name + ", which has " +
                                             std::to_string(module.pieces) + " pieces"};
                       made.costs.branches.push_back(split(module, ranks_of[m]));

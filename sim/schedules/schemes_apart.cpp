@@ -63,10 +63,10 @@ Arranged apart(const StageTimes& times, const ApartBranches& branches) {
     if (b < last) made.costs.branches.back().feeds = last;
     for (int p = 0; p < branches.ranks[b]; ++p) {
       made.orders.emplace_back();
-      for (Turn turn : of.order(pipeline, p))
-        for (const int work : branches.slots[b][static_cast<std::size_t>(turn.work)]) {
-          turn.work = work;
-          made.orders.back().push_back(of_branch(turn, b));
+      for (Action action : of.order(pipeline, p))
+        for (const int work : branches.slots[b][static_cast<std::size_t>(action.work)]) {
+          action.work = work;
+          made.orders.back().push_back(of_branch(action, b));
         }
     }
     made.costs.ranks += branches.ranks[b];
@@ -97,12 +97,12 @@ Scheme apart_reordered(const StageTimes& times, int ranks) {
       scheme.settings.push_back(
           {deal.name + ", " + name, [deal, order](const StageTimes& of) {
              const StageTimes two{of.microbatches, {chained_encoders(of), of.modules.back()}};
-             const std::vector<int> turns = order(of);
+             const std::vector<int> actions = order(of);
              return apart(two,
                           {{deal.encoder_ranks, deal.ranks},
                            deal.rounds,
                            0,
-                           {slots_of(two.modules[0], turns), slots_of(two.modules[1], turns)}});
+                           {slots_of(two.modules[0], actions), slots_of(two.modules[1], actions)}});
            }});
   return scheme;
 }

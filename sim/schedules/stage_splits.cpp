@@ -88,9 +88,9 @@ void limit(StepCosts& costs, const CompareOptions& options) {
   if (options.memory) costs.capacity.assign(static_cast<std::size_t>(costs.ranks), *options.memory);
 }
 
-Turn of_branch(Turn turn, std::size_t branch) {
-  turn.branch = static_cast<std::uint16_t>(branch);
-  return turn;
+Action of_branch(Action action, std::size_t branch) {
+  action.branch = static_cast<std::uint16_t>(branch);
+  return action;
 }
 
 }  // namespace polyphony::sim

@@ -1,4 +1,4 @@
-// Stages made of the pieces of modules (compared_schedules.h), and orders of turns on them.
+// Stages made of the pieces of modules (compared_schedules.h), and orders of actions on them.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace polyphony::sim {
 
-// One setting of a schedule: stages on ranks, and their turns; no orders: it cannot be.
+// One setting of a schedule: stages on ranks, and their actions; no orders: it cannot be.
 struct Arranged {
   StepCosts costs;
-  std::vector<Turns> orders;
+  std::vector<Actions> orders;
   std::string refusal{};  // why it cannot
 };
 struct Setting {
@@ -39,7 +39,7 @@ std::string vpp(int rounds);           // "vpp 2"; of one nothing
 std::vector<int> placed(const Schedule& row, const Pipeline& pipeline, int first = 0);
 // Stages on ranks 0, 1, … in turn, so many rounds.
 std::vector<int> rounds_of(int ranks, int rounds);
-Turn of_branch(Turn turn, std::size_t branch);
+Action of_branch(Action action, std::size_t branch);
 // What the options leave a rank.
 void limit(StepCosts& costs, const CompareOptions& options);
 

@@ -84,8 +84,8 @@ std::variant<Prediction, Infeasible> predict_step(const Scenario& scenario, cons
                                                   std::vector<std::string>& notes) {
   const bool large =
       options.fold_large && need_of(scenario, layout, {options.predictor}).ops > kMostWhole;
-  if (large && !layout.turns.empty()) {
-    notes.emplace_back("played whole: the layout has turns of its own");
+  if (large && !layout.actions.empty()) {
+    notes.emplace_back("played whole: the layout has actions of its own");
   } else if (large) {
     const NeedOptions least{.predictor = Predictor::estimate, .lanes = most_lanes(layout)};
     if (const auto no = check_need(scenario, layout, least, options.memory)) return *no;

@@ -134,10 +134,10 @@ std::variant<WhyAnswer, Infeasible> answer_why(const Scenario& scenario, const L
   answer.notes = answer.now.notes;
   answer.idle = traces::idle_times(answer.now.prediction.program, answer.now.prediction.timeline);
   const std::vector<WorkSize> sizes = module_sizes(scenario.model, batch);
-  if (layout.turns.empty())
+  if (layout.actions.empty())
     find_changes({scenario, profile, batch, sizes}, layout, options, answer);
   else
-    answer.notes.push_back("changes were not looked at: the layout has turns of its own");
+    answer.notes.push_back("changes were not looked at: the layout has actions of its own");
   return answer;
 }
 

@@ -9,7 +9,7 @@
 //     certainty   P(faster), from what the profile says of its errors (shared/chance/belief.h); of the
 //                 kCompared of largest gain, others are left out
 // A layout that does not fit is offered what fits, fastest first, slower or not. Not looked at: two
-// changes at once; other placements; layouts with turns of their own; what a search would leave out,
+// changes at once; other placements; layouts with actions of their own; what a search would leave out,
 // but for products in more pieces.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A layout without turns of its own as numbers: what worker processes send each other.
+// A layout without actions of its own as numbers: what worker processes send each other.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

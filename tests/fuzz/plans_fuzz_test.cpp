@@ -1,11 +1,11 @@
-// Readers of what is decided about steps, as in tests/fuzz/fuzz_test.cpp: plans, turns of a person's own.
+// Readers of what is decided about steps, as in tests/fuzz/fuzz_test.cpp: plans, actions of a person's own.
 #include "shared/program/data_set.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_profile.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 #include "shared/split/balanced_plan.h"
 #include "shared/step/step_record.h"
-#include "sim/schedules/module_turns.h"
+#include "sim/schedules/module_actions.h"
 #include "sim/schedules/stage_times.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/shared/support/resealed.h"
@@ -60,7 +60,7 @@ TEST_CASE("fuzz: files of plans by planner dip") {
   check_plan_files(scenario, with_blocks(*scenario.layout, plan), plan);
 }
 
-TEST_CASE("fuzz: turns of one's own, of a chain and by module") {
+TEST_CASE("fuzz: actions of one's own, of a chain and by module") {
   const std::string times =
       "module,stage,microbatch,forward,backward_input,backward_weight,bytes,message\n"
       "vision,0,0,1s,1s,1s,1,0\nvision,0,1.0,0.5s,500ms,0.5,1MiB,1e-3\nvision,0,1.1,0.5s,0.5s,0.5s,"
@@ -80,8 +80,8 @@ TEST_CASE("fuzz: turns of one's own, of a chain and by module") {
             ", "),
       [&](const std::string& text) {
         sim::names_modules(text, known);
-        for (const Turns& turns : sim::read_module_turns(text, "own.csv", known))
-          for (const Turn& turn : turns) CHECK(turn.branch < known.modules.size());
+        for (const Actions& actions : sim::read_module_actions(text, "own.csv", known))
+          for (const Action& action : actions) CHECK(action.branch < known.modules.size());
       });
   fuzz::check_reader(lines("0F0,0F1,,0B0,0I1,0W1\n,1F0,1B0,1F1,1B1\n", ","),
                      [](const std::string& text) { read_orders(text, "own.csv"); });

@@ -9,7 +9,7 @@
 //     host       likewise copies of activations to the host's memory and back
 //   The rest is waiting for other ranks:
 //     imbalance  as much of it as the rank has less to compute than the one that computes most
-//     bubble     what is left: filling and draining the pipeline, turns that come late
+//     bubble     what is left: filling and draining the pipeline, actions that come late
 // They add up to Part::idle of part_times() (compare.h). Left out: communication inside ops (tensor-,
 // context- and expert-parallel collectives are part of forward and backward); what a late message cost
 // the ranks further along, which is bubble there.

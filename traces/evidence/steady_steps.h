@@ -22,7 +22,7 @@ struct SteadySteps {
   double spread = 0, noise = 0;
   int used = 0, left_out = 0;  // lines
 };
-// What a line says in seconds: `tokens` and `samples` of a step and the ranks turn rates into times.
+// What a line says in seconds: `tokens` and `samples` of a step and the ranks action rates into times.
 // 0: not known.
 struct StepWork {
   std::int64_t tokens = 0, samples = 0;

@@ -2,7 +2,7 @@
 // changed.
 //   An activity of the other Program is looked for among the measured ones, from this very one to its kind at
 //   all (traces/replay/activity_class.h). Of several of a class those of the nearest size are taken in
-//   turn, so that a Program that has not changed gets every time back that was its own.
+//   action, so that a Program that has not changed gets every time back that was its own.
 //     measured   found, and the cost model makes the same time of both: its measured time
 //     scaled     found, of another size or on another machine.
 //                compute, update: measured · model(now) / model(then)

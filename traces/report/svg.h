@@ -38,7 +38,7 @@ struct GanttOptions {
 };
 std::string gantt(const Program& program, const Timeline& timeline, const GanttOptions& options);
 
-// Turns over time, schedules below each other on one axis.
+// Actions over time, schedules below each other on one axis.
 struct OrdersRow {
   std::string title;
   const StepCosts* costs = nullptr;

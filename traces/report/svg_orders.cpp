@@ -1,4 +1,4 @@
-// Orders of turns below each other, all on one axis.
+// Orders of actions below each other, all on one axis.
 #include <algorithm>
 
 #include "shared/schedule/orders.h"
@@ -10,16 +10,16 @@ namespace polyphony::traces {
 namespace {
 
 constexpr double kWidth = 1000, kLeft = 58, kRight = 12, kRank = 12, kGap = 3, kTitle = 22;
-constexpr double kThin = 0.35;  // turns that together are thinner are drawn as one
+constexpr double kThin = 0.35;  // actions that together are thinner are drawn as one
 
-const char* class_of(TurnKind kind) {
+const char* class_of(ActionKind kind) {
   switch (kind) {
-    case TurnKind::forward:
+    case ActionKind::forward:
       return "forward";
-    case TurnKind::backward:
-    case TurnKind::backward_input:
+    case ActionKind::backward:
+    case ActionKind::backward_input:
       return "backward";
-    case TurnKind::backward_weight:
+    case ActionKind::backward_weight:
       return "weight";
   }
   return "";
@@ -44,21 +44,22 @@ std::string orders_chart(const std::vector<OrdersRow>& rows) {
     for (std::size_t rank = 0; rank < row.table->ranks.size(); ++rank) {
       canvas.text(kLeft - 8, y + kRank - 3, "rank end", "rank " + std::to_string(rank));
       canvas.rect(kLeft, y, x(row.table->makespan) - kLeft, kRank, "row");
-      const std::vector<TimedTurn>& turns = row.table->ranks[rank];
-      for (std::size_t i = 0; i < turns.size(); ++i) {
-        const Seconds start = turns[i].start;
+      const std::vector<TimedAction>& actions = row.table->ranks[rank];
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        const Seconds start = actions[i].start;
         std::size_t longest = i;
-        while (i + 1 < turns.size() && x(turns[i + 1].end) - x(start) < kThin)
-          if (++i; turns[i].end - turns[i].start > turns[longest].end - turns[longest].start)
+        while (i + 1 < actions.size() && x(actions[i + 1].end) - x(start) < kThin)
+          if (++i;
+              actions[i].end - actions[i].start > actions[longest].end - actions[longest].start)
             longest = i;
-        const Turn& turn = turns[longest].turn;
-        const bool tint = turn.branch + std::size_t{1} < row.costs->branches.size() &&
-                          turn.kind != TurnKind::backward_weight;
-        if (turns[i].end <= start) continue;
-        canvas.rect(x(start), y, x(turns[i].end) - x(start), kRank,
-                    std::string(class_of(turn.kind)) + (tint ? " tint" : ""),
-                    describe(turn) + " of " + row.costs->branches[turn.branch].name + ": " +
-                        seconds_text(turns[i].end - start));
+        const Action& action = actions[longest].action;
+        const bool tint = action.branch + std::size_t{1} < row.costs->branches.size() &&
+                          action.kind != ActionKind::backward_weight;
+        if (actions[i].end <= start) continue;
+        canvas.rect(x(start), y, x(actions[i].end) - x(start), kRank,
+                    std::string(class_of(action.kind)) + (tint ? " tint" : ""),
+                    describe(action) + " of " + row.costs->branches[action.branch].name + ": " +
+                        seconds_text(actions[i].end - start));
       }
       y += kRank + kGap;
     }

@@ -177,7 +177,7 @@ TEST_SUITE("chunk") {
     std::int64_t total = 0;
     for (const std::int64_t n : lengths) total += n;
     for (const bool causal : {false, true}) {
-      // Position 0 everywhere: RoPE turns nothing.
+      // Position 0 everywhere: RoPE actions nothing.
       const SequencePlan plan = causal
                                     ? plan_turned(lengths, torch::zeros({total}, torch::kInt64), 8)
                                     : plan_images(lengths, torch::kCPU);
@@ -209,7 +209,7 @@ TEST_SUITE("chunk") {
     const Tensor out = attention(pair.repeat({3, 1}), plan, heads);
     CHECK(torch::allclose(out.narrow(0, 0, 2), out.narrow(0, 2, 2), 1e-11, 1e-12));
     CHECK(torch::allclose(out.narrow(0, 0, 2), out.narrow(0, 4, 2), 1e-11, 1e-12));
-    // By hand for width 2: theta^0 = 1, so q and k turn by the position in radians. q = (1, 0),
+    // By hand for width 2: theta^0 = 1, so q and k action by the position in radians. q = (1, 0),
     // keys (1, 0) at 0 and at p = 1: scores of the second row: cos 1 and cos 0, divided by √2.
     const SequencePlan small = plan_turned({2}, torch::tensor({0, 1}, torch::kInt64), 2);
     const Tensor rows = torch::tensor(

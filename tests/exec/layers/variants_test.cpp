@@ -140,7 +140,7 @@ TEST_SUITE("variants") {
     }
   }
 
-  TEST_CASE("contexts: each rank's tokens turn by their own time, row and column") {
+  TEST_CASE("contexts: each rank's tokens action by their own time, row and column") {
     std::vector<Stage> stages(1);
     stages[0].module = tiny_language();
     stages[0].module.qk_norm = stages[0].module.qkv_bias = stages[0].module.tied = true;

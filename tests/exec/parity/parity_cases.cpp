@@ -105,21 +105,22 @@ void add_encoder_orders(std::vector<Case>& cases) {
        frozen(works_ahead(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 4), 4, 1), kVision)});
 }
 
-// Turns of the layout's own: microbatches in no order, backwards in two parts, recipes by work.
-void add_own_turns(std::vector<Case>& cases) {
+// Actions of the layout's own: microbatches in no order, backwards in two parts, recipes by work.
+void add_own_actions(std::vector<Case>& cases) {
   cases.insert(
       cases.end(),
-      {own_turns(homogeneous({1, 2, 1}, k1f1b, 3),
-                 {"F0.2:full F0.0 F0.1:selective B0.0 B0.2 I0.1 W0.1",
-                  "F1.2 F1.0:full F1.1 B1.0 I1.2 B1.1 W1.2"}),
-       own_turns(recompute(homogeneous({2, 1, 1}, k1f1b, 3)),
-                 {"F0.1:none F0.0 B0.1 F0.2:selective B0.2 B0.0"}),
-       own_turns(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 3),
-                 {"F0.2 F0.0 F0.1:full B0.1 B0.2 B0.0", "F1.2 F1.0 F1.1 B1.1 B1.2 B1.0"}),
-       own_turns(
+      {own_actions(homogeneous({1, 2, 1}, k1f1b, 3),
+                   {"F0.2:full F0.0 F0.1:selective B0.0 B0.2 I0.1 W0.1",
+                    "F1.2 F1.0:full F1.1 B1.0 I1.2 B1.1 W1.2"}),
+       own_actions(recompute(homogeneous({2, 1, 1}, k1f1b, 3)),
+                   {"F0.1:none F0.0 B0.1 F0.2:selective B0.2 B0.0"}),
+       own_actions(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 3),
+                   {"F0.2 F0.0 F0.1:full B0.1 B0.2 B0.0", "F1.2 F1.0 F1.1 B1.1 B1.2 B1.0"}),
+       own_actions(
            apart({1, 1, 2}, {1, 2, 1}, k1f1b, 4),
            {"F0.3 F0.1 B0.3 F0.2 B0.1 F0.0 B0.2 B0.0", "F1.3 B1.3 F1.1 B1.1 F1.2 B1.2 F1.0 B1.0"}),
-       own_turns(colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 4, 2), {"F0.1 F0.0:selective B0.1 B0.0"})});
+       own_actions(colocated({1, 1, 2}, {2, 1, 1}, k1f1b, 4, 2),
+                   {"F0.1 F0.0:selective B0.1 B0.0"})});
 }
 
 // Tensor-parallel products in pieces, of what trains and what does not.
@@ -146,7 +147,7 @@ std::vector<Case> parity_cases() {
   add_apart(cases);
   add_frozen_and_text(cases);
   add_encoder_orders(cases);
-  add_own_turns(cases);
+  add_own_actions(cases);
   add_pieces(cases);
   return cases;
 }

@@ -244,7 +244,7 @@ std::string complaint(const Case& c, const Outcome& outcome) {
   compare("loss", outcome.loss, loss_bar, "");
   compare("gradient norm", outcome.norm, bar, "");
   compare("gradient", outcome.gradient, bar, outcome.worst_gradient);
-  // In fp32 a step of AdamW turns a gradient that is rounding alone into a full step: not
+  // In fp32 a step of AdamW actions a gradient that is rounding alone into a full step: not
   // comparable.
   if (wide) compare("parameter", outcome.parameter, bar, outcome.worst_parameter);
   compare("peak memory", outcome.memory, 0.02, outcome.worst_memory);

@@ -1,7 +1,7 @@
 // What the cases of the parity set are made of: a placement on small grids, and changes of it.
 #pragma once
 
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 #include "tests/exec/parity/parity.h"
 
 namespace polyphony::exec::testing {
@@ -123,10 +123,10 @@ inline Case text_only(Case c) {
   c.name += ", text only";
   return c;
 }
-inline Case own_turns(Case c, const std::vector<std::string>& orders) {
+inline Case own_actions(Case c, const std::vector<std::string>& orders) {
   for (const std::string& order : orders)
-    c.layout.turns.push_back(read_turns(order, c.name, "/layout/turns"));
-  c.name += ", turns " + orders.front();
+    c.layout.actions.push_back(read_actions(order, c.name, "/layout/actions"));
+  c.name += ", actions " + orders.front();
   return c;
 }
 inline Case language_only(Case c) {

@@ -82,13 +82,13 @@ std::vector<Case> offload_cases() {
       two_encoders(apart({1, 2, 1}, {1, 2, 1}, kGpipe, 4)),
       works_ahead(apart({1, 2, 1}, {1, 2, 1}, k1f1b, 6), 0, 2)};
   for (Case& c : cases) c = offloaded(std::move(c));
-  // Turn by turn: some tapes go, some stay, some are made again.
-  cases.push_back(own_turns(homogeneous({1, 2, 1}, k1f1b, 4),
-                            {"F0.0:offload F0.1:full F0.2:offload F0.3 B0.0 B0.1 I0.2 B0.3 W0.2",
-                             "F1.0:offload F1.1 F1.2:offload F1.3:full B1.0 B1.1 B1.2 B1.3"}));
-  cases.push_back(offloaded(own_turns(homogeneous({1, 2, 1}, k1f1b, 4),
-                                      {"F0.0:none F0.1 F0.2 F0.3 B0.0 B0.1 B0.2 B0.3",
-                                       "F1.0 F1.1 F1.2:none F1.3 B1.0 B1.1 B1.2 B1.3"})));
+  // Action by turn: some tapes go, some stay, some are made again.
+  cases.push_back(own_actions(homogeneous({1, 2, 1}, k1f1b, 4),
+                              {"F0.0:offload F0.1:full F0.2:offload F0.3 B0.0 B0.1 I0.2 B0.3 W0.2",
+                               "F1.0:offload F1.1 F1.2:offload F1.3:full B1.0 B1.1 B1.2 B1.3"}));
+  cases.push_back(offloaded(own_actions(homogeneous({1, 2, 1}, k1f1b, 4),
+                                        {"F0.0:none F0.1 F0.2 F0.3 B0.0 B0.1 B0.2 B0.3",
+                                         "F1.0 F1.1 F1.2:none F1.3 B1.0 B1.1 B1.2 B1.3"})));
   cases.push_back(chosen_by_dip(apart({1, 2, 1}, {1, 2, 2}, kGpipe, 6), 1));
   cases.push_back(
       chosen_by_dip(in_order(colocated({1, 2, 1}, {1, 2, 1}, k1f1b, 6, 0), kInterleaved), 2));

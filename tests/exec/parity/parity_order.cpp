@@ -63,7 +63,7 @@ std::string find_disorder(const Program& program, const std::vector<torch::Tenso
     if (!(spans[i].start > 0 && spans[i].end >= spans[i].start))
       return describe(program, OpId(i)) + " never ran";
     if (spans[i].start < stream_end[op.stream])
-      return describe(program, OpId(i)) + " ran before its turn";
+      return describe(program, OpId(i)) + " ran before its action";
     stream_end[op.stream] = spans[i].end;
     for (std::uint32_t w = op.waits_for.begin; w < op.waits_for.end; ++w)
       if (spans[i].start < spans[program.waits[w].value].end)

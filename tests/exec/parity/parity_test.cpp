@@ -85,9 +85,9 @@ TEST_SUITE("parity") {
                            return work.index % 2 == 1 && work.items.begin < work.items.end;
                          });
       std::set<Recipe> recipes;
-      for (const Turns& turns : step.orders)
-        for (const Turn& turn : turns)
-          if (is_forward(turn)) recipes.insert(turn.recipe);
+      for (const Actions& actions : step.orders)
+        for (const Action& action : actions)
+          if (is_forward(action)) recipes.insert(action.recipe);
       mixed += recipes.size() > 1;
       reordered += step.orders != make_orders(c.layout, plan).orders;
     }
@@ -109,9 +109,9 @@ TEST_SUITE("parity") {
       const StepPlan step = make_step_plan(scenario, c.layout, plan, batch);
       if (c.layout.planner == Planning::dip) {  // what waits there is its choice, and not all
         std::set<Recipe> recipes;
-        for (const Turns& turns : step.orders)
-          for (const Turn& turn : turns)
-            if (is_forward(turn)) recipes.insert(turn.recipe);
+        for (const Actions& actions : step.orders)
+          for (const Action& action : actions)
+            if (is_forward(action)) recipes.insert(action.recipe);
         CHECK(recipes.count(Recipe::offload) == 1);
         CHECK(recipes.count(Recipe::none) == 1);
       }
@@ -210,7 +210,7 @@ TEST_SUITE("parity") {
       CHECK((text.size() >= end.size() && text.substr(text.size() - end.size()) == end));
     };
     ends_with(disorder([](std::uint32_t, std::uint32_t) { return 0.0; }), "never ran");
-    ends_with(disorder([](std::uint32_t, std::uint32_t) { return 1.0; }), "ran before its turn");
+    ends_with(disorder([](std::uint32_t, std::uint32_t) { return 1.0; }), "ran before its action");
     ends_with(disorder([](std::uint32_t rank, std::uint32_t i) { return 1.0 + i + 1000.0 * rank; }),
               "ended before its receive began");
     ends_with(

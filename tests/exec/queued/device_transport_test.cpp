@@ -201,7 +201,7 @@ TEST_SUITE("queued device") {
                  });
       CHECK(complaint(c, outcome) == "");
     }
-    // Two works of an encoder's turn, whose rows the language module takes second first: apart.
+    // Two works of an encoder's action, whose rows the language module takes second first: apart.
     CHECK(mixed == 1);
   }
 }

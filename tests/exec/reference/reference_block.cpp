@@ -15,7 +15,7 @@ Tensor unit_mean_square(const Module& m, const Tensor& x) {
   return x / torch::sqrt(x.pow(2).mean(-1, true) + m.norm_epsilon);
 }
 
-// Elements i and i + half of what turns are turned by angle i; what is behind them stays.
+// Elements i and i + half of what actions are turned by angle i; what is behind them stays.
 Tensor rotate(const Tensor& x, const Tensor& angle) {
   if (!angle.defined()) return x;
   const std::int64_t half = angle.size(1), rest = x.size(1) - 2 * half;

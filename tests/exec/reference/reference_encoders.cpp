@@ -14,7 +14,7 @@ namespace {
 
 const auto kWide = torch::TensorOptions(torch::kFloat64);
 
-// Row i, column j of patch p turn half of the pairs each.
+// Row i, column j of patch p action half of the pairs each.
 Tensor patch_angle(const Module& m, std::int64_t side) {
   const std::int64_t quarter = m.head_dim / 4;
   Tensor angle = torch::zeros({side * side, 2 * quarter}, kWide);

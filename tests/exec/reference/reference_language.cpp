@@ -88,7 +88,7 @@ Tensor SampleModel::add_features(int layer, const Sample& sample, const SampleCo
   return x;
 }
 
-// Frequency i turns by position · theta^(−2i/D), the position being time, row or column.
+// Frequency i actions by position · theta^(−2i/D), the position being time, row or column.
 Tensor SampleModel::text_angle(const Module& m, const Sample& sample, int width,
                                double base) const {
   std::vector<std::array<double, 3>> places;
@@ -176,8 +176,8 @@ Attend SampleModel::attend_of(const Module& m, const Sample& sample, int block,
   const bool own = slides && m.local_rope_theta > 0;
   const bool part = block_at(m, block).attention == AttentionKind::latent ||
                     (m.rotary_dim > 0 && m.key_value_rank == 0);
-  const int turns = part ? m.rotary_dim : m.head_dim;
-  return {mask, text_angle(m, sample, turns, own ? m.local_rope_theta : m.rope_theta)};
+  const int actions = part ? m.rotary_dim : m.head_dim;
+  return {mask, text_angle(m, sample, actions, own ? m.local_rope_theta : m.rope_theta)};
 }
 
 Tensor SampleModel::logits(const Sample& sample, const SampleContent& content) {

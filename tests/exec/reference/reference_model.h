@@ -8,10 +8,10 @@
 
 namespace polyphony::exec::testing {
 
-// What attention may see, and how far it turns.
+// What attention may see, and how far it actions.
 struct Attend {
   torch::Tensor mask;   // [T, T]: 0, or −∞ where a row must not look
-  torch::Tensor angle;  // [T, D/2]; undefined: nothing turns
+  torch::Tensor angle;  // [T, D/2]; undefined: nothing actions
 };
 
 class SampleModel {

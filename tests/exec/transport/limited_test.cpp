@@ -1,4 +1,4 @@
-// What a slow link does: bytes leave in their turn.
+// What a slow link does: bytes leave in their action.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -83,7 +83,7 @@ void ping_pong(Transport& transport, const char* name) {
 // 4 KiB through our direct connections and through c10d's own all-reduce over Gloo, in turns, so
 // that a machine busy with other things slows both.
 void beside_gloo(Transport& transport) {
-  constexpr std::size_t kTurns = 5;
+  constexpr std::size_t kActions = 5;
   constexpr int kCalls = 5;
   const auto group = transport.make_group("bench", everyone(transport));
   const GlooGroup gloo = context_of(transport)->messages;
@@ -93,7 +93,7 @@ void beside_gloo(Transport& transport) {
   std::vector<double> ours, theirs;
   direct();
   by_gloo();
-  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+  for (std::size_t action = 0; action < kActions; ++action) {
     ours.push_back(microseconds(transport, kCalls, direct));
     theirs.push_back(microseconds(transport, kCalls, by_gloo));
   }
@@ -101,7 +101,7 @@ void beside_gloo(Transport& transport) {
   std::sort(theirs.begin(), theirs.end());
   if (transport.rank().value == 0)
     std::printf("all_reduce 4 KiB %d ranks direct %.1f us Gloo %.1f us\n", transport.world_size(),
-                ours[kTurns / 2], theirs[kTurns / 2]);
+                ours[kActions / 2], theirs[kActions / 2]);
 }
 
 GlooOptions direct_only() {

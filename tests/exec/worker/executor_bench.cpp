@@ -149,7 +149,7 @@ double gemm_flops(const Program& program) {
 }  // namespace
 
 // The split backward does every input part first, then every weight part, as a schedule that fills
-// bubbles with weight parts would. In turns, so that a slow machine slows both.
+// bubbles with weight parts would. In actions, so that a slow machine slows both.
 TEST_CASE("backward bench" * doctest::skip()) {
   constexpr int kPairs = 7;
   at::set_num_threads(1);

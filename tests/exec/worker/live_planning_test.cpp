@@ -127,7 +127,7 @@ TEST_CASE("some plans too late: the same plans replayed are the same run, its tr
   CHECK(read.steps.size() == in_time);
 }
 
-// An encoder on the language module's two ranks, whose turns are searched.
+// An encoder on the language module's two ranks, whose actions are searched.
 TEST_CASE("searched orders are planned live, and replayed") {
   Question question;
   ModuleLayout grid;
@@ -218,8 +218,8 @@ TEST_CASE("a replayed plan whose ranks would wait for each other is refused") {
   again.live.replayed = parse_plans(slurp(options.live.save), "plans");
   StepPlan& plan = again.live.replayed.front().plan;
   REQUIRE_FALSE(again.live.replayed.front().late);
-  for (Turn& turn : plan.orders[plan.order_of[2]])
-    if (turn.work < 2) turn.work = 1 - turn.work;
+  for (Action& action : plan.orders[plan.order_of[2]])
+    if (action.work < 2) action.work = 1 - action.work;
   CHECK(refusal([&] { play(question, again); }).starts_with("--plans: the plan of step 0: "));
 }
 

@@ -7,7 +7,7 @@
 
 #include "shared/lower/lower.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 #include "shared/step/step_plan.h"
 #include "shared/verify/verify.h"
 #include "tests/shared/support/example_models.h"
@@ -35,20 +35,20 @@ Plan joined(const std::vector<int>& depths, int language_depth, int microbatches
 // Stage s of an encoder of K stages before L language stages runs K + L - s - 1 forwards ahead, the
 // language module's L - s - 1; then a forward and a backward in turn; then the backwards that are left.
 // Source: Cornstarch, ICML 2026 (PMLR 306), and its public code's 1F1B over a DAG.
-Turns closed_form(std::size_t branch, int stage, int stages_to_go, int microbatches) {
+Actions closed_form(std::size_t branch, int stage, int stages_to_go, int microbatches) {
   const int ahead = std::min(stages_to_go, microbatches);
-  Turns turns;
-  const auto add = [&](TurnKind kind, int work) {
-    turns.push_back(make_turn(kind, stage, work));
-    turns.back().branch = static_cast<std::uint16_t>(branch);
+  Actions actions;
+  const auto add = [&](ActionKind kind, int work) {
+    actions.push_back(make_action(kind, stage, work));
+    actions.back().branch = static_cast<std::uint16_t>(branch);
   };
-  for (int m = 0; m < ahead; ++m) add(TurnKind::forward, m);
+  for (int m = 0; m < ahead; ++m) add(ActionKind::forward, m);
   for (int m = 0; m < microbatches - ahead; ++m) {
-    add(TurnKind::forward, m + ahead);
-    add(TurnKind::backward, m);
+    add(ActionKind::forward, m + ahead);
+    add(ActionKind::backward, m);
   }
-  for (int m = microbatches - ahead; m < microbatches; ++m) add(TurnKind::backward, m);
-  return turns;
+  for (int m = microbatches - ahead; m < microbatches; ++m) add(ActionKind::backward, m);
+  return actions;
 }
 
 // An encoder and a language module on the same ranks.
@@ -66,18 +66,19 @@ ModuleLayout deep(int pp, int vpp = 1) {
   grid.vpp = vpp;
   return grid;
 }
-// "eF0.0 F0.0": e stands before turns of the encoder.
-std::string text(const Turns& turns) {
+// "eF0.0 F0.0": e stands before actions of the encoder.
+std::string text(const Actions& actions) {
   std::string text;
-  for (const Turn& turn : turns)
-    text += (text.empty() ? "" : " ") + std::string(turn.branch == 0 ? "e" : "") + to_text({turn});
+  for (const Action& action : actions)
+    text +=
+        (text.empty() ? "" : " ") + std::string(action.branch == 0 ? "e" : "") + to_text({action});
   return text;
 }
 std::string order(EncoderOrder encoders, const Plan& plan, int rank,
                   ScheduleKind schedule = ScheduleKind::one_f_one_b) {
   Layout layout{.placement = Placement::colocated, .modules = {}, .schedule = schedule};
   layout.encoder_order = encoders;
-  return text(turns_of(layout, plan, rank));
+  return text(actions_of(layout, plan, rank));
 }
 
 // Vision and projector, language; four encoder blocks, six of the language module.
@@ -96,7 +97,7 @@ TEST_CASE("encoders pipelined on the language module's ranks: all forwards first
         "eF1.0 F1.0 B1.0 F1.1 B1.1 eB1.0");
   CHECK(order(EncoderOrder::phases, on_same_ranks(deep(2, 2), deep(2), 1, 1), 0) ==
         "eF0.0 eF2.0 F0.0 B0.0 eB2.0 eB0.0");
-  // In turn: the language module's pipeline runs empty after each.
+  // In action: the language module's pipeline runs empty after each.
   CHECK(order(EncoderOrder::in_turn, plan, 0) == "eF0.0 F0.0 B0.0 eB0.0 eF0.1 F0.1 B0.1 eB0.1");
 }
 
@@ -143,7 +144,7 @@ TEST_CASE("encoders of every depth, order and number of works lower to sound Pro
                 const Plan plan = make_plan(scenario, layout);
                 const Batch batch = typical_batch(scenario);
                 const StepPlan step = make_step_plan(scenario, layout, plan, batch);
-                CHECK(check_turns(scenario.model, plan, step).empty());
+                CHECK(check_actions(scenario.model, plan, step).empty());
                 const std::vector<Fault> faults =
                     verify(lower(scenario, layout, plan, step, batch));
                 CHECK_MESSAGE(faults.empty(), faults.front().text);
@@ -219,7 +220,7 @@ TEST_CASE("1f1b of encoders that join is the published closed form") {
           const ModuleLayout& grid = plan.branches[b].grid;
           const int after = b == plan.language ? 0 : language;
           for (int s = 0; s < grid.pp; ++s)
-            same = same && turns_of(layout, plan, grid.first_rank + s) ==
+            same = same && actions_of(layout, plan, grid.first_rank + s) ==
                                closed_form(b, s, grid.pp + after - s - 1, microbatches);
         }
         CAPTURE(depths.size());
@@ -241,16 +242,16 @@ TEST_CASE("1f1b of chained encoders: each stage runs its part of all, and back i
       plan.branches[1].grid.first_rank = 0;
       plan.branches[2].grid.first_rank = depth;
       for (int s = 0; s < depth; ++s) {
-        Turns wanted;
-        for (const Turn& turn : closed_form(0, s, depth + language - s - 1, 8))
+        Actions wanted;
+        for (const Action& action : closed_form(0, s, depth + language - s - 1, 8))
           for (const int encoder : {0, 1}) {
-            wanted.push_back(turn);
+            wanted.push_back(action);
             wanted.back().branch =
-                static_cast<std::uint16_t>(is_forward(turn) ? encoder : 1 - encoder);
+                static_cast<std::uint16_t>(is_forward(action) ? encoder : 1 - encoder);
           }
-        CHECK(turns_of(layout, plan, s) == wanted);
+        CHECK(actions_of(layout, plan, s) == wanted);
       }
-      CHECK(turns_of(layout, plan, depth) == closed_form(2, 0, language - 1, 8));
+      CHECK(actions_of(layout, plan, depth) == closed_form(2, 0, language - 1, 8));
     }
 }
 

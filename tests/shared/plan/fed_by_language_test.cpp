@@ -81,11 +81,11 @@ TEST_CASE("what a language module feeds is the last virtual stage of its ranks")
   // Interleaved 1F1B of two ranks, two chunks each, two microbatches: warm-ups of four and two
   // forwards. Branch 2 is the language module's, 3 what it feeds; each has a stage a rank.
   const auto text = [&](int rank) {
-    std::string turns;
-    for (const Turn& turn : turns_of(layout, plan, rank))
-      turns += std::string(1, letter(turn.kind)) + (turn.branch == 2 ? "l" : "d") +
-               std::to_string(turn.stage) + "." + std::to_string(turn.work) + " ";
-    return turns;
+    std::string actions;
+    for (const Action& action : actions_of(layout, plan, rank))
+      actions += std::string(1, letter(action.kind)) + (action.branch == 2 ? "l" : "d") +
+                 std::to_string(action.stage) + "." + std::to_string(action.work) + " ";
+    return actions;
   };
   CHECK(text(2) == "Fl0.0 Fl0.1 Fd0.0 Fd0.1 Bd0.0 Bd0.1 Bl0.0 Bl0.1 ");
   CHECK(text(3) == "Fl1.0 Fl1.1 Fd1.0 Bd1.0 Fd1.1 Bd1.1 Bl1.0 Bl1.1 ");

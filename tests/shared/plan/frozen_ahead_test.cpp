@@ -65,7 +65,7 @@ TEST_CASE("an encoder without a backward holds as many outputs as its layout let
   }
 }
 
-// Zero to eight images a sample: an encoder that waits for the gradients of 1F1B's turn has nothing to
+// Zero to eight images a sample: an encoder that waits for the gradients of 1F1B's action has nothing to
 // give when a sample of many comes.
 TEST_CASE("where works differ, running further ahead pays, in tapes of what trains") {
   Scenario scenario = with_frozen_encoder(3, Trainable::full);

@@ -61,8 +61,8 @@ Bytes tape_at_peak(const RankMemory& memory) {
 }  // namespace
 
 TEST_SUITE("activations offloaded") {
-  // Eight forwards, then eight backwards: the nth backward is turn 8 + n, so all have at least two turns in
-  // between and go. Out beside the next turn, back beside the turn before the backward: the most is there
+  // Eight forwards, then eight backwards: the nth backward is action 8 + n, so all have at least two actions in
+  // between and go. Out beside the next action, back beside the action before the backward: the most is there
   // when the last forward and the first backward meet, the one's tape and the other's and, on its way, that
   // of the forward before or of the backward after: three of eight. The eighth comes to the host when the
   // first has left it.
@@ -87,7 +87,7 @@ TEST_SUITE("activations offloaded") {
     CHECK(before.peak - after.peak == 5 * tape);
   }
 
-  // 1F1B, four stages, eight microbatches; of rank 2 the turns F0 F1 B0 F2 B1 … F7 B6 B7: two turns lie
+  // 1F1B, four stages, eight microbatches; of rank 2 the actions F0 F1 B0 F2 B1 … F7 B6 B7: two actions lie
   // between F1 and B1 and all later ones but the last's, one between F0 and B0 and between F7 and B7. Rank
   // 3's backwards follow at once. Rank 1: F0 F1 F2 B0 F3 B1 …: two between F0 and B0, four in the middle,
   // F7 B5 B6 B7: two. Rank 0 has more.
@@ -104,43 +104,43 @@ TEST_SUITE("activations offloaded") {
   TEST_CASE("a recipe takes the place of what the layout says") {
     Scenario scenario =
         scenario_with(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
-    scenario.layout->turns =
+    scenario.layout->actions =
         make_step_plan(scenario, *scenario.layout, make_plan(scenario, *scenario.layout),
                        typical_batch(scenario))
             .orders;
-    Turns& turns = scenario.layout->turns.front();
-    turns[0].recipe = Recipe::full;
-    turns[1].recipe = Recipe::none;
-    turns[2].recipe = Recipe::offload;
+    Actions& actions = scenario.layout->actions.front();
+    actions[0].recipe = Recipe::full;
+    actions[1].recipe = Recipe::none;
+    actions[2].recipe = Recipe::offload;
     CHECK(copies(program_of(scenario), 0, true).size() == 6);
     scenario.layout->modules.front().offload_activations = false;
     const std::vector<std::uint32_t> one = copies(program_of(scenario), 0, true);
     REQUIRE(one.size() == 1);
   }
 
-  // A turn waits for the tapes of all turns but the one before it; a copy back for its own way out, and
-  // for the turn but one before its backward.
-  TEST_CASE("copies wait, and are waited for, in their turns") {
+  // An action waits for the tapes of all actions but the one before it; a copy back for its own way out, and
+  // for the action but one before its backward.
+  TEST_CASE("copies wait, and are waited for, in their actions") {
     const Scenario scenario =
         scenario_with(kGpipe + R"("all": {"ranks": 1, "offload_activations": true})");
     const Program program = program_of(scenario);
     const std::vector<std::uint32_t> out = copies(program, 0, true),
                                      back = copies(program, 0, false);
-    std::vector<std::uint32_t> turns;
+    std::vector<std::uint32_t> actions;
     for (std::uint32_t i = 0; i < program.ops.size(); ++i)
-      if (std::holds_alternative<Compute>(program.ops[i].what)) turns.push_back(i);
-    REQUIRE(turns.size() == 16);
+      if (std::holds_alternative<Compute>(program.ops[i].what)) actions.push_back(i);
+    REQUIRE(actions.size() == 16);
     const auto waits = [&](std::uint32_t op, std::uint32_t for_op) {
       const Range range = program.ops[op].waits_for;
       return std::find(program.waits.begin() + range.begin, program.waits.begin() + range.end,
                        OpId(for_op)) != program.waits.begin() + range.end;
     };
     for (std::size_t n = 0; n < 8; ++n) {
-      CHECK(waits(out[n], turns[n]));
+      CHECK(waits(out[n], actions[n]));
       CHECK(waits(back[n], out[n]));
-      CHECK(waits(back[n], turns[8 + n - 2]));
-      CHECK(waits(turns[8 + n], back[n]));
-      CHECK(waits(turns[n + 2], out[n]));
+      CHECK(waits(back[n], actions[8 + n - 2]));
+      CHECK(waits(actions[8 + n], back[n]));
+      CHECK(waits(actions[n + 2], out[n]));
     }
   }
 

@@ -23,20 +23,20 @@ StepCosts two_modules(Bytes capacity) {
   return costs;
 }
 
-std::vector<Turns> language_order() {
-  std::vector<Turns> orders;
+std::vector<Actions> language_order() {
+  std::vector<Actions> orders;
   for (int p = 0; p < 2; ++p) {
     orders.push_back(schedule(ScheduleKind::one_f_one_b).order({2, 1, 3, 0}, p));
-    for (Turn& turn : orders.back()) turn.branch = 1;
+    for (Action& action : orders.back()) action.branch = 1;
   }
   return orders;
 }
 
-std::string text(const Turns& turns) {
+std::string text(const Actions& actions) {
   std::string text;
-  for (const Turn& turn : turns)
-    text += std::string(turn.branch == 0 ? "v" : "l") + letter(turn.kind) +
-            std::to_string(turn.work) + " ";
+  for (const Action& action : actions)
+    text += std::string(action.branch == 0 ? "v" : "l") + letter(action.kind) +
+            std::to_string(action.work) + " ";
   return text;
 }
 
@@ -49,8 +49,8 @@ std::string text(const Turns& turns) {
 TEST_CASE("encoders fill the language module's bubbles, and hold it up no longer than they must") {
   const StepCosts costs = two_modules(Bytes(100));
   const auto filled = fill_bubbles(costs, 1, language_order());
-  REQUIRE(std::holds_alternative<std::vector<Turns>>(filled));
-  const auto& orders = std::get<std::vector<Turns>>(filled);
+  REQUIRE(std::holds_alternative<std::vector<Actions>>(filled));
+  const auto& orders = std::get<std::vector<Actions>>(filled);
   CHECK(text(orders[1]) == "vF0 vF1 lF0 lB0 lF1 vF2 lB1 lF2 lB2 vB0 vB1 vB2 ");
   const auto timed = timetable(costs, orders);
   REQUIRE(std::holds_alternative<Timetable>(timed));
@@ -60,8 +60,8 @@ TEST_CASE("encoders fill the language module's bubbles, and hold it up no longer
 // A microbatch keeps two bytes of a rank, which has two: vF1 takes what lB0 has freed, lF1 waits for vB0.
 TEST_CASE("bubbles are filled within a rank's memory") {
   const auto filled = fill_bubbles(two_modules(Bytes(2)), 1, language_order());
-  REQUIRE(std::holds_alternative<std::vector<Turns>>(filled));
-  CHECK(text(std::get<std::vector<Turns>>(filled)[0]) ==
+  REQUIRE(std::holds_alternative<std::vector<Actions>>(filled));
+  CHECK(text(std::get<std::vector<Actions>>(filled)[0]) ==
         "vF0 lF0 lB0 vF1 vB0 lF1 lB1 vF2 vB1 lF2 lB2 vB2 ");
   CHECK(
       std::holds_alternative<Infeasible>(fill_bubbles(two_modules(Bytes(1)), 1, language_order())));

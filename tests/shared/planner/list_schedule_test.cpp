@@ -1,4 +1,4 @@
-// Placing turns on ranks: by hand, beside a player of fixed orders, beside Programs.
+// Placing actions on ranks: by hand, beside a player of fixed orders, beside Programs.
 #include "shared/planner/list_schedule.h"
 
 #include <doctest/doctest.h>
@@ -24,12 +24,12 @@ ListSchedule list_schedule(const StageGraph& graph) {
   ListScheduler(graph).run(keys_in_turn(graph), placed);
   return placed;
 }
-Timetable played(const StepCosts& costs, const std::vector<Turns>& orders) {
+Timetable played(const StepCosts& costs, const std::vector<Actions>& orders) {
   auto outcome = timetable(costs, orders);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) FAIL(no->reason);
   return std::get<Timetable>(outcome);
 }
-std::string refusal(const StepCosts& costs, const std::vector<Turns>& orders) {
+std::string refusal(const StepCosts& costs, const std::vector<Actions>& orders) {
   const auto outcome = timetable(costs, orders);
   REQUIRE(std::holds_alternative<Infeasible>(outcome));
   return std::get<Infeasible>(outcome).reason;
@@ -57,7 +57,7 @@ TEST_SUITE("list schedule") {
   // Two ranks, three microbatches. Rank 0 runs F0 at 0, F1 at 1 and, as no backward is there before
   // 4, F2 at 2. Rank 1: F0 at 1, then B0 and F1 are ready at 2: after a forward the backward, to 4;
   // then F1 to 5, B1 to 7, F2 to 8, B2 to 10. Rank 0: B0 4 to 6, B1 7 to 9, B2 10 to 12.
-  TEST_CASE("forwards and backwards take turns: 12 s by hand") {
+  TEST_CASE("forwards and backwards take actions: 12 s by hand") {
     const StageGraph graph(chain(2, 3, Bytes(3)), {0, 1, 2});
     const ListSchedule placed = list_schedule(graph);
     CHECK(placed.start[StageGraph::kForward] == std::vector<double>{0, 1, 2, 1, 4, 7});
@@ -65,7 +65,7 @@ TEST_SUITE("list schedule") {
     CHECK(placed.makespan == 12);
   }
 
-  // In two parts: rank 1 turns from F0 to I0 at 2, to F1, I1, F2, I2, and is at 7 when it begins with
+  // In two parts: rank 1 actions from F0 to I0 at 2, to F1, I1, F2, I2, and is at 7 when it begins with
   // its weight parts, as all before that waited for nothing: 10. Rank 0 has I0 at 3, I1 at 5, I2 at 7
   // and a weight part between them and at the end. Rank 1 cannot end before 1 + 9.
   TEST_CASE("weight parts fill: 10 s by hand") {
@@ -107,18 +107,18 @@ TEST_SUITE("list schedule") {
       REQUIRE(too_large(costs).empty());
       for (const int way : {0, 1, 2, 3}) {
         const bool alternate = way % 2 == 0;
-        const StageGraph graph(costs, microbatches_in_turn(costs), way / 2 == 1);
+        const StageGraph graph(costs, microbatches_in_action(costs), way / 2 == 1);
         Keys keys = keys_in_turn(graph);
         keys.alternate = alternate;
         ListSchedule placed, followed;
         ListScheduler scheduler(graph);
         REQUIRE(scheduler.run(keys, placed));
-        const Timetable table = played(costs, turns_of(graph, placed.orders));
+        const Timetable table = played(costs, actions_of(graph, placed.orders));
         CHECK(table.makespan.count() == doctest::Approx(placed.makespan).epsilon(1e-12));
         for (std::size_t r = 0; r < costs.capacity.size(); ++r)
           CHECK(table.peak[r] <= costs.capacity[r]);
         REQUIRE(scheduler.follow(placed.orders, followed));
-        CHECK(placed_of(graph, turns_of(graph, placed.orders)).has_value());
+        CHECK(placed_of(graph, actions_of(graph, placed.orders)).has_value());
         CHECK(followed.start == placed.start);
         CHECK_FALSE(scheduler.run(keys, followed, placed.makespan));
       }
@@ -130,7 +130,7 @@ TEST_SUITE("list schedule") {
       CAPTURE(seed);
       const StepCosts costs = test::random_step_costs(seed);
       for (const bool apart : {false, true}) {
-        const StageGraph graph(costs, microbatches_in_turn(costs), apart);
+        const StageGraph graph(costs, microbatches_in_action(costs), apart);
         const StageGraph mirror = graph.mirrored();
         CHECK(list_schedule(mirror.mirrored()).start == list_schedule(graph).start);
         ListSchedule back = list_schedule(mirror), there;
@@ -172,7 +172,7 @@ TEST_SUITE("list schedule") {
         if (graph.nodes[n].kind == NodeKind::message)
           messages = {std::min(messages.first, unshared_time(table, n)),
                       std::max(messages.second, unshared_time(table, n))};
-      Seconds end{};  // before the tail, whose all-reduce of scalars is no turn
+      Seconds end{};  // before the tail, whose all-reduce of scalars is no action
       const Timeline timeline = estimate(program, graph, table).timeline;
       for (std::size_t op = 0; op < program.ops.size(); ++op)
         if (std::holds_alternative<Compute>(program.ops[op].what))
@@ -205,9 +205,9 @@ TEST_SUITE("list schedule") {
       keys.alternate = way % 2 == 0;
       ListSchedule placed;
       REQUIRE(ListScheduler(graph).run(keys, placed));
-      step.orders = turns_of(graph, placed.orders);
+      step.orders = actions_of(graph, placed.orders);
       step.order_of = {0, 1, 2, 3, 4};
-      CHECK(check_turns(scenario.model, plan, step).empty());
+      CHECK(check_actions(scenario.model, plan, step).empty());
       CHECK(estimated().first.count() == doctest::Approx(placed.makespan).epsilon(1e-9));
     }
   }
@@ -218,7 +218,7 @@ TEST_SUITE("timetable") {
   TEST_CASE("1F1B and GPipe of equal stages by closed form") {
     const StepCosts costs = chain(4, 8, Bytes(8));
     for (const ScheduleKind kind : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
-      std::vector<Turns> orders;
+      std::vector<Actions> orders;
       for (int p = 0; p < 4; ++p) orders.push_back(schedule(kind).order({4, 1, 8}, p));
       const Timetable table = played(costs, orders);
       CHECK(table.makespan == Seconds(33));
@@ -230,14 +230,14 @@ TEST_SUITE("timetable") {
 
   TEST_CASE("orders that cannot run are refused by name") {
     const auto line = [](const std::string& kinds, int stage, std::vector<int> works) {
-      Turns turns;
+      Actions actions;
       for (std::size_t i = 0; i < works.size(); ++i)
-        turns.push_back(
-            make_turn(kinds[i] == 'F' ? TurnKind::forward : TurnKind::backward, stage, works[i]));
-      return turns;
+        actions.push_back(make_action(kinds[i] == 'F' ? ActionKind::forward : ActionKind::backward,
+                                      stage, works[i]));
+      return actions;
     };
     const StepCosts costs = chain(2, 2, Bytes(2));
-    const Turns good = line("FFBB", 0, {0, 1, 0, 1});
+    const Actions good = line("FFBB", 0, {0, 1, 0, 1});
     CHECK(played(costs, {good, line("FBFB", 1, {0, 0, 1, 1})}).makespan == Seconds(9));
     CHECK(refusal(costs, {good, line("FBF", 1, {0, 0, 1})}) ==
           "no rank runs B of work 1 of stage 1 of language");
@@ -250,14 +250,16 @@ TEST_SUITE("timetable") {
     CHECK(refusal(costs, {good, line("FFBB", 1, {1, 0, 0, 1})}) ==
           "stage 0 of language sends microbatches in another order than stage 1 of language takes "
           "them");
-    CHECK(refusal(costs, {line("FBFB", 0, {0, 0, 1, 1}), line("FFBB", 1, {0, 1, 0, 1})}) ==
-          "turns wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
-          "F microbatch 1 of stage 1 of language");
+    CHECK(
+        refusal(costs, {line("FBFB", 0, {0, 0, 1, 1}), line("FFBB", 1, {0, 1, 0, 1})}) ==
+        "actions wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
+        "F microbatch 1 of stage 1 of language");
     // A third rank waits, too, but nobody for it.
-    const Turns in_turn = line("FBFB", 0, {0, 0, 1, 1}), ahead = line("FFBB", 1, {0, 1, 0, 1});
-    CHECK(refusal(chain(3, 2, Bytes(2)), {in_turn, ahead, line("FBFB", 2, {0, 0, 1, 1})}) ==
-          "turns wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
-          "F microbatch 1 of stage 1 of language");
+    const Actions in_turn = line("FBFB", 0, {0, 0, 1, 1}), ahead = line("FFBB", 1, {0, 1, 0, 1});
+    CHECK(
+        refusal(chain(3, 2, Bytes(2)), {in_turn, ahead, line("FBFB", 2, {0, 0, 1, 1})}) ==
+        "actions wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
+        "F microbatch 1 of stage 1 of language");
   }
 }
 

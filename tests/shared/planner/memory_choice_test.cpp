@@ -1,4 +1,4 @@
-// What turns recompute: by hand, and beside every choice that there is.
+// What actions recompute: by hand, and beside every choice that there is.
 #include "shared/planner/memory_choice.h"
 
 #include <doctest/doctest.h>
@@ -30,15 +30,15 @@ std::vector<StepCosts> two_ways(int stages, int microbatches, Bytes kept, Second
   }
   return ways;
 }
-std::vector<Turns> one_f_one_b(int stages, int microbatches) {
-  std::vector<Turns> orders;
+std::vector<Actions> one_f_one_b(int stages, int microbatches) {
+  std::vector<Actions> orders;
   for (int p = 0; p < stages; ++p)
     orders.push_back(schedule(ScheduleKind::one_f_one_b).order({stages, 1, microbatches}, p));
   return orders;
 }
 
 // The least seconds of any choice on one rank; negative: none fits.
-double brute_force(const std::vector<StepCosts>& ways, const Turns& order) {
+double brute_force(const std::vector<StepCosts>& ways, const Actions& order) {
   const BranchCosts& branch = ways.front().branches[0];
   const std::size_t works = branch.costs.size();
   std::size_t all = 1;
@@ -50,12 +50,12 @@ double brute_force(const std::vector<StepCosts>& ways, const Turns& order) {
     for (std::size_t w = 0; w < works; ++w, rest /= ways.size()) way.push_back(rest % ways.size());
     double used = 0, seconds = 0;
     bool fits = true;
-    for (const Turn& turn : order) {
-      const auto at = static_cast<std::size_t>(turn.work);
+    for (const Action& action : order) {
+      const auto at = static_cast<std::size_t>(action.work);
       const StageCost& cost = ways[way[at]].branches[0].costs[at];
       const auto bytes = static_cast<double>(cost.kept.value);
-      used += is_forward(turn) ? bytes : -bytes;
-      if (is_forward(turn)) seconds += (cost.forward + cost.input + cost.weight).count();
+      used += is_forward(action) ? bytes : -bytes;
+      if (is_forward(action)) seconds += (cost.forward + cost.input + cost.weight).count();
       fits = fits && used <= static_cast<double>(ways.front().capacity[0].value);
     }
     if (fits && (best < 0 || seconds < best)) best = seconds;
@@ -63,30 +63,30 @@ double brute_force(const std::vector<StepCosts>& ways, const Turns& order) {
   return best;
 }
 
-// The same where way 2 moves its bytes, turn by turn: they are there at the forward and the turn behind it, at
-// the backward and the turn before; out is free beside the former, back beside the latter, which take what they
+// The same where way 2 moves its bytes, action by turn: they are there at the forward and the action behind it, at
+// the backward and the action before; out is free beside the former, back beside the latter, which take what they
 // do at least.
-double brute_force_moving(const std::vector<StepCosts>& ways, const Turns& order) {
+double brute_force_moving(const std::vector<StepCosts>& ways, const Actions& order) {
   const std::size_t works = ways.front().branches[0].costs.size();
-  const int turns = static_cast<int>(order.size());
+  const int actions = static_cast<int>(order.size());
   const auto cost = [&](std::size_t way, int work) -> const StageCost& {
     return ways[way].branches[0].costs[static_cast<std::size_t>(work)];
   };
   const auto length = [&](int p) {
-    const Turn& turn = order[static_cast<std::size_t>(p)];
-    return (is_forward(turn) ? cost(0, turn.work).forward : cost(0, turn.work).input).count();
+    const Action& action = order[static_cast<std::size_t>(p)];
+    return (is_forward(action) ? cost(0, action.work).forward : cost(0, action.work).input).count();
   };
   std::vector<int> forward(works), backward(works);
-  for (int p = 0; p < turns; ++p) {
-    const Turn& turn = order[static_cast<std::size_t>(p)];
-    (is_forward(turn) ? forward : backward)[static_cast<std::size_t>(turn.work)] = p;
+  for (int p = 0; p < actions; ++p) {
+    const Action& action = order[static_cast<std::size_t>(p)];
+    (is_forward(action) ? forward : backward)[static_cast<std::size_t>(action.work)] = p;
   }
   std::size_t all = 1;
   for (std::size_t w = 0; w < works; ++w) all *= ways.size();
   double best = -1;
   for (std::size_t code = 0; code < all; ++code) {
     double seconds = 0;
-    std::vector<double> used(static_cast<std::size_t>(turns), 0.0);
+    std::vector<double> used(static_cast<std::size_t>(actions), 0.0);
     std::size_t rest = code;
     for (std::size_t w = 0; w < works; ++w, rest /= ways.size()) {
       const StageCost& one = cost(rest % ways.size(), static_cast<int>(w));
@@ -161,12 +161,12 @@ TEST_SUITE("memory choice") {
       for (StepCosts& way : ways) way.capacity = {Bytes(30 + draw(150))};
       for (StepCosts& way : ways) way.capacity = ways.front().capacity;
       // Forwards up to four ahead, backwards in the same order.
-      Turns order;
+      Actions order;
       int ahead = 0, next = 0, back = 0;
       while (back < works) {
         const bool forward = next < works && (ahead == 0 || (ahead < 4 && draw(2) == 0));
-        order.push_back(make_turn(forward ? TurnKind::forward : TurnKind::backward, 0,
-                                  forward ? next++ : back++));
+        order.push_back(make_action(forward ? ActionKind::forward : ActionKind::backward, 0,
+                                    forward ? next++ : back++));
         ahead += forward ? 1 : -1;
       }
       const double least = brute_force(ways, order);
@@ -185,14 +185,14 @@ TEST_SUITE("memory choice") {
     CHECK(worst < 0.05);
   }
 
-  // Gpipe of four works on one rank, forwards of 2 s, backwards of 4: of the turns F0 F1 F2 F3 B0 B1 B2 B3
-  // every tape goes. Out beside the next turn, 2 s, but F3's beside B0, 4; back beside the turn before, B0's
+  // Gpipe of four works on one rank, forwards of 2 s, backwards of 4: of the actions F0 F1 F2 F3 B0 B1 B2 B3
+  // every tape goes. Out beside the next action, 2 s, but F3's beside B0, 4; back beside the action before, B0's
   // beside F3, 2 s, the others 4. A copy of 3 s: the first three pay 1 s out, F0 1 s back.
   TEST_CASE("copies are free while others run, the rest is paid: by hand") {
     StepCosts costs{1, 4, {BranchCosts{"language", {0}, {0, 1, 2, 3}, {}}}, {}};
     costs.branches[0].costs.assign(
         4, {Seconds(2), Seconds(4), {}, Bytes(1), {}, Bytes(9), Seconds(3)});
-    const std::vector<Turns> orders{schedule(ScheduleKind::gpipe).order({1, 1, 4}, 0)};
+    const std::vector<Actions> orders{schedule(ScheduleKind::gpipe).order({1, 1, 4}, 0)};
     const std::vector<Trip> trips = find_trips(costs, orders[0]);
     REQUIRE(trips.size() == 4);
     const double out[] = {2, 2, 2, 4}, back[] = {2, 4, 4, 4};
@@ -267,12 +267,12 @@ TEST_SUITE("memory choice") {
       }
       const Bytes room(60 + draw(150));
       for (StepCosts& way : ways) way.capacity = {room};
-      Turns order;
+      Actions order;
       int ahead = 0, next = 0, back = 0;
       while (back < works) {
         const bool forward = next < works && (ahead == 0 || (ahead < 5 && draw(3) > 0));
-        order.push_back(make_turn(forward ? TurnKind::forward : TurnKind::backward, 0,
-                                  forward ? next++ : back++));
+        order.push_back(make_action(forward ? ActionKind::forward : ActionKind::backward, 0,
+                                    forward ? next++ : back++));
         ahead += forward ? 1 : -1;
       }
       const double least = brute_force_moving(ways, order);

@@ -53,14 +53,14 @@ StepCosts vlm_l() {
 
 double thousand_placements() {
   const StepCosts costs = vlm_l();
-  const StageGraph graph(costs, microbatches_in_turn(costs));
+  const StageGraph graph(costs, microbatches_in_action(costs));
   ListScheduler scheduler(graph);
   const Keys keys = keys_in_turn(graph);
   ListSchedule placed;
   const int steps = 1000;
   const std::clock_t begin = std::clock();
   for (int i = 0; i < steps; ++i) scheduler.run(keys, placed);
-  return double(std::clock() - begin) / CLOCKS_PER_SEC / steps / double(graph.turns) * 1000;
+  return double(std::clock() - begin) / CLOCKS_PER_SEC / steps / double(graph.actions) * 1000;
 }
 
 std::string optimal_small_steps() {
@@ -69,7 +69,8 @@ std::string optimal_small_steps() {
     int steps = 0, optimal = 0;
     for (std::uint64_t seed = 0; steps < 200; ++seed) {
       const StepCosts costs = test::small_step_costs(seed);
-      if (StageGraph(costs, microbatches_in_turn(costs), apart).turns > test::kSmallTurns) continue;
+      if (StageGraph(costs, microbatches_in_action(costs), apart).actions > test::kSmallTurns)
+        continue;
       ++steps;
       const auto outcome = search_order(costs, {.placements = 30000, .apart = apart});
       const double found = std::get<FoundOrder>(outcome).makespan.count();
@@ -83,7 +84,7 @@ std::string optimal_small_steps() {
 
 std::string search_gaps(bool apart, double longest) {
   const StepCosts costs = vlm_l();
-  const StageGraph graph(costs, microbatches_in_turn(costs), apart);
+  const StageGraph graph(costs, microbatches_in_action(costs), apart);
   const double bound = makespan_bound(costs, apart).value().count();
   ListSchedule placed;
   ListScheduler(graph).run(keys_in_turn(graph), placed);

@@ -26,7 +26,7 @@ TEST_SUITE("order search") {
     int solved = 0;
     for (std::uint64_t seed = 0; solved < 60; ++seed) {
       const StepCosts costs = test::small_step_costs(seed);
-      if (StageGraph(costs, microbatches_in_turn(costs)).turns > test::kSmallTurns) continue;
+      if (StageGraph(costs, microbatches_in_action(costs)).actions > test::kSmallTurns) continue;
       ++solved;
       CAPTURE(seed);
       const FoundOrder found = search(costs, 3000);
@@ -40,7 +40,8 @@ TEST_SUITE("order search") {
     int solved = 0;
     for (std::uint64_t seed = 0; solved < 60; ++seed) {
       const StepCosts costs = test::small_step_costs(seed);
-      if (StageGraph(costs, microbatches_in_turn(costs), true).turns > test::kSmallTurns) continue;
+      if (StageGraph(costs, microbatches_in_action(costs), true).actions > test::kSmallTurns)
+        continue;
       ++solved;
       CAPTURE(seed);
       const FoundOrder found = search(costs, 3000, true);

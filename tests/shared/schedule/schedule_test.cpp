@@ -1,4 +1,4 @@
-// The named schedules against their closed forms: every turn once, no deadlock, the bubble and the
+// The named schedules against their closed forms: every action once, no deadlock, the bubble and the
 // tapes in flight that their papers state.
 #include <doctest/doctest.h>
 
@@ -12,8 +12,8 @@ using namespace polyphony;
 
 namespace {
 
-std::vector<Turns> orders_of(const Schedule& row, const Pipeline& pipeline) {
-  std::vector<Turns> orders;
+std::vector<Actions> orders_of(const Schedule& row, const Pipeline& pipeline) {
+  std::vector<Actions> orders;
   for (int rank = 0; rank < pipeline.ranks; ++rank) orders.push_back(row.order(pipeline, rank));
   return orders;
 }
@@ -36,12 +36,12 @@ void each_legal(Visit visit) {
           }
 }
 
-Timetable played(const std::vector<Turns>& orders, const TurnLengths& lengths = {}) {
+Timetable played(const std::vector<Actions>& orders, const ActionLengths& lengths = {}) {
   auto outcome = timetable(equal_costs(orders, lengths), orders);
   if (const auto* no = std::get_if<Infeasible>(&outcome)) FAIL(no->reason);
   return std::get<Timetable>(outcome);
 }
-double bubble(ScheduleKind kind, const Pipeline& pipeline, const TurnLengths& lengths = {}) {
+double bubble(ScheduleKind kind, const Pipeline& pipeline, const ActionLengths& lengths = {}) {
   return longest_rest(played(orders_of(schedule(kind), pipeline), lengths)).count();
 }
 int most_tapes(ScheduleKind kind, const Pipeline& pipeline, int rank) {
@@ -50,21 +50,21 @@ int most_tapes(ScheduleKind kind, const Pipeline& pipeline, int rank) {
 
 }  // namespace
 
-TEST_CASE("every schedule: each stage and microbatch has its turns once, where it is placed") {
+TEST_CASE("every schedule: each stage and microbatch has its actions once, where it is placed") {
   each_legal([](const Schedule& row, const Pipeline& pipeline) {
-    std::set<Turn> seen;
+    std::set<Action> seen;
     std::size_t forwards = 0, backwards = 0, inputs = 0, weights = 0;
     for (int rank = 0; rank < pipeline.ranks; ++rank)
-      for (const Turn& turn : row.order(pipeline, rank)) {
-        REQUIRE(row.place(pipeline, turn.stage) == rank);
-        REQUIRE(turn.work < pipeline.microbatches);
-        Turn once = turn;
+      for (const Action& action : row.order(pipeline, rank)) {
+        REQUIRE(row.place(pipeline, action.stage) == rank);
+        REQUIRE(action.work < pipeline.microbatches);
+        Action once = action;
         once.overlapped = false;
         REQUIRE(seen.insert(once).second);
-        forwards += turn.kind == TurnKind::forward ? 1 : 0;
-        backwards += turn.kind == TurnKind::backward ? 1 : 0;
-        inputs += turn.kind == TurnKind::backward_input ? 1 : 0;
-        weights += turn.kind == TurnKind::backward_weight ? 1 : 0;
+        forwards += action.kind == ActionKind::forward ? 1 : 0;
+        backwards += action.kind == ActionKind::backward ? 1 : 0;
+        inputs += action.kind == ActionKind::backward_input ? 1 : 0;
+        weights += action.kind == ActionKind::backward_weight ? 1 : 0;
       }
     const auto all = static_cast<std::size_t>(pipeline.stages() * pipeline.microbatches);
     REQUIRE(forwards == all);
@@ -75,12 +75,12 @@ TEST_CASE("every schedule: each stage and microbatch has its turns once, where i
 
 TEST_CASE("every schedule: no deadlock, also in front of a branch that it feeds") {
   each_legal([](const Schedule& row, const Pipeline& pipeline) {
-    std::vector<Turns> orders = orders_of(row, pipeline);
+    std::vector<Actions> orders = orders_of(row, pipeline);
     const int after = pipeline.after;
     for (int rank = 0; rank < after; ++rank) {
       orders.push_back(schedule(row.following).order({after, 1, pipeline.microbatches}, rank));
-      for (Turn& turn : orders.back())
-        turn.stage = static_cast<std::uint16_t>(turn.stage + pipeline.stages());
+      for (Action& action : orders.back())
+        action.stage = static_cast<std::uint16_t>(action.stage + pipeline.stages());
     }
     REQUIRE(played(orders).makespan > Seconds(0));
   });
@@ -100,7 +100,7 @@ TEST_CASE("bubbles") {
     CHECK(bubble(ScheduleKind::zero_bubble_h2, one) == 0);
     CHECK(bubble(ScheduleKind::zero_bubble_v, two) == 0);
     CHECK(bubble(ScheduleKind::dualpipe_v, two) == pp - 1);
-    const TurnLengths uneven{Seconds(2), Seconds(3), Seconds(1), Seconds(4)};
+    const ActionLengths uneven{Seconds(2), Seconds(3), Seconds(1), Seconds(4)};
     CHECK(bubble(ScheduleKind::one_f_one_b, one, uneven) == 6 * (pp - 1));
     CHECK(bubble(ScheduleKind::zero_bubble, one, uneven) == (2 + 3 - 1) * (pp - 1));
   }

@@ -382,7 +382,7 @@ TEST_CASE("footprint: parameters and gradients divided over replicas") {
   }
 }
 
-// Tapes in flight follow from the turns: long samples, small weights, so that tapes are what counts.
+// Tapes in flight follow from the actions: long samples, small weights, so that tapes are what counts.
 TEST_CASE("footprint and bound: every schedule's own tapes") {
   Scenario scenario = examples::small_on_cpu(4, 12);
   scenario.model = {{scenario.model.modules[2]}, {}};

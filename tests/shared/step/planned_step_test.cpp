@@ -9,7 +9,7 @@
 #include "shared/lower/lower.h"
 #include "shared/plan/item_cost.h"
 #include "shared/scenario/typical_batch.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 #include "shared/verify/verify.h"
 #include "tests/shared/support/example_models.h"
 
@@ -64,7 +64,7 @@ int deferred_items(const StepPlan& step) {
 }
 
 std::string text(const StepPlan& step, int rank) {
-  return to_text(step.turns(Rank(static_cast<std::size_t>(rank))));
+  return to_text(step.actions(Rank(static_cast<std::size_t>(rank))));
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ TEST_CASE("planned steps are sound whatever the grids, and defer") {
     REQUIRE_MESSAGE(!refused, refused->reason);
     for (const std::uint64_t at : {0, 1}) {
       const auto [plan, batch, step] = make(scenario, layout, at);
-      CHECK(check_turns(scenario.model, plan, step).empty());
+      CHECK(check_actions(scenario.model, plan, step).empty());
       const std::vector<Fault> faults = verify(lower(scenario, layout, plan, step, batch));
       CHECK_MESSAGE(faults.empty(), faults.front().text);
       sound += faults.empty() ? 1 : 0;
@@ -184,9 +184,9 @@ TEST_CASE("what a planner cannot do is refused, with what it can") {
         "planner entrain deals encoders as many microbatches as the language module; leave "
         "encoder_microbatches out");
   layout.encoder_microbatches = 0;
-  layout.turns = {{}};
+  layout.actions = {{}};
   CHECK(refused(layout) ==
-        "planner entrain makes its own order of the encoders' turns; leave turns out");
+        "planner entrain makes its own order of the encoders' actions; leave actions out");
   layout = apart(grid(0, 4), grid(0, 4, 1, 4), 4);
   layout.placement = Placement::colocated;
   CHECK(refused(layout) ==

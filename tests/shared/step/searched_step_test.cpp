@@ -1,4 +1,4 @@
-// Steps under planner dip: sub-microbatches, searched orders, what turns recompute; proven by verify().
+// Steps under planner dip: sub-microbatches, searched orders, what actions recompute; proven by verify().
 #include "shared/step/searched_step.h"
 
 #include <doctest/doctest.h>
@@ -56,7 +56,7 @@ Made make(const Scenario& scenario, Layout layout, const HardwareProfile& profil
   made.layout = with_blocks(layout, made.plan);
   made.batch = batch_of_step(scenario, at);
   made.step = make_step_plan(scenario, made.layout, made.plan, made.batch);
-  CHECK(check_turns(scenario.model, made.plan, made.step).empty());
+  CHECK(check_actions(scenario.model, made.plan, made.step).empty());
   made.program = lower(scenario, made.layout, made.plan, made.step, made.batch);
   const std::vector<Fault> faults = verify(made.program);
   REQUIRE_MESSAGE(faults.empty(), faults.front().text);
@@ -66,8 +66,8 @@ Made make(const Scenario& scenario, Layout layout, const HardwareProfile& profil
       estimate(made.program, graph, price(made.program, graph, scenario.cluster, profile)).timeline;
   return made;
 }
-// When the last turn ends.
-double turns_end(const Made& made) {
+// When the last action ends.
+double actions_end(const Made& made) {
   Seconds end{};
   for (std::size_t op = 0; op < made.program.ops.size(); ++op)
     if (std::holds_alternative<Compute>(made.program.ops[op].what))
@@ -112,8 +112,8 @@ TEST_SUITE("searched step") {
         const Made before = make(scenario, plain, profile, at);
         ++all;
         // Where nothing is to be gained, what the curves are off by.
-        CHECK(turns_end(made) < 1.005 * turns_end(before));
-        quicker += turns_end(made) < 0.99 * turns_end(before) ? 1 : 0;
+        CHECK(actions_end(made) < 1.005 * actions_end(before));
+        quicker += actions_end(made) < 0.99 * actions_end(before) ? 1 : 0;
         // Every item is in one work of the encoder.
         std::set<std::pair<std::uint32_t, std::uint32_t>> items;
         std::size_t count = 0;
@@ -148,15 +148,15 @@ TEST_SUITE("searched step") {
     for (const std::uint64_t at : {0, 1, 2}) {
       const Made filled = make(scenario, *scenario.layout, profile, at);
       CHECK(filled.step.orders != make_orders(filled.layout, filled.plan).orders);
-      const double in_phases = turns_end(make(scenario, plain, profile, at));
-      CHECK(turns_end(filled) < 1.005 * in_phases);  // what the curves are off by
-      quicker += turns_end(filled) < 0.999 * in_phases ? 1 : 0;
-      CHECK(turns_end(make(scenario, searched, profile, at)) < 1.005 * turns_end(filled));
+      const double in_phases = actions_end(make(scenario, plain, profile, at));
+      CHECK(actions_end(filled) < 1.005 * in_phases);  // what the curves are off by
+      quicker += actions_end(filled) < 0.999 * in_phases ? 1 : 0;
+      CHECK(actions_end(make(scenario, searched, profile, at)) < 1.005 * actions_end(filled));
     }
     CHECK(quicker > 0);
   }
 
-  // Lanes whose samples differ: one order for both, of the most that a turn costs either, may be slower than
+  // Lanes whose samples differ: one order for both, of the most that an action costs either, may be slower than
   // the schedule's own.
   TEST_CASE("two lanes have an order each, which loses to no order that they would share") {
     const Scenario scenario = varied(kTwoLanes, "uniform(1,6)");
@@ -200,7 +200,7 @@ TEST_SUITE("searched step") {
       Layout plain = made.layout;
       plain.planner = Planning::none;
       plain.encoder_microbatches = 0;
-      CHECK(turns_end(made) < 1.005 * turns_end(make(scenario, plain, profile, at)));
+      CHECK(actions_end(made) < 1.005 * actions_end(make(scenario, plain, profile, at)));
     }
     CHECK(lost > 0);
     CHECK(differ > 0);
@@ -236,7 +236,7 @@ TEST_SUITE("searched step") {
                                    made.step.orders);
       REQUIRE(std::holds_alternative<Timetable>(table));
       CHECK(std::get<Timetable>(table).makespan.count() ==
-            doctest::Approx(turns_end(made)).epsilon(0.02));
+            doctest::Approx(actions_end(made)).epsilon(0.02));
     }
   }
 
@@ -262,7 +262,7 @@ TEST_SUITE("searched step") {
                                                 lane_groups(made.plan, made.step).groups.front()),
                                      made.step.orders);
         CHECK(std::get<Timetable>(table).makespan.count() ==
-              doctest::Approx(turns_end(made)).epsilon(0.02));
+              doctest::Approx(actions_end(made)).epsilon(0.02));
       }
     }
   }
@@ -293,7 +293,7 @@ TEST_SUITE("searched step") {
     CHECK(two > 4);
   }
 
-  TEST_CASE("turns recompute no more than the device asks for") {
+  TEST_CASE("actions recompute no more than the device asks for") {
     std::string text = kColocated;
     text.replace(text.find("\"vpp\": 3"), 8, "\"vpp\": 3, \"recompute\": \"full\"");
     Scenario scenario = varied(text);
@@ -306,9 +306,10 @@ TEST_SUITE("searched step") {
     };
     const auto recomputed = [](const Made& made) {
       int count = 0;
-      for (const Turns& turns : made.step.orders)
-        for (const Turn& turn : turns)
-          count += is_forward(turn) && turn.branch == 1 && turn.recipe != Recipe::none ? 1 : 0;
+      for (const Actions& actions : made.step.orders)
+        for (const Action& action : actions)
+          count +=
+              is_forward(action) && action.branch == 1 && action.recipe != Recipe::none ? 1 : 0;
       return count;
     };
     const Made roomy = make(scenario, *scenario.layout, profile);
@@ -335,7 +336,7 @@ TEST_SUITE("searched step") {
         costs->ways.erase(costs->ways.begin(), costs->ways.end() - 1);
     const Made leanest = make(scenario, lean, profile);
     CHECK(recomputed(leanest) == 8 * 12);
-    CHECK(turns_end(tighter) < turns_end(leanest));
+    CHECK(actions_end(tighter) < actions_end(leanest));
   }
 
   TEST_CASE("a step is the same wherever it is planned, and durations are not in its Program") {

@@ -1,5 +1,5 @@
 // StepPlans: every schedule lowers to a Program that verify() accepts, whatever grids it runs on;
-// turns that are lost, doubled or misplaced are named.
+// actions that are lost, doubled or misplaced are named.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include "shared/random.h"
 #include "shared/scenario/typical_batch.h"
 #include "shared/scenario_io/scenario_json.h"
+#include "shared/schedule/action_text.h"
 #include "shared/schedule/orders.h"
-#include "shared/schedule/turn_text.h"
 #include "shared/step/step_plan.h"
 #include "shared/verify/verify.h"
 #include "tests/shared/support/example_models.h"
@@ -53,7 +53,7 @@ Made made(ScheduleKind kind, int pp, int vpp, int microbatches) {
   return m;
 }
 std::vector<std::string> faults(const Made& m) {
-  return check_turns(m.scenario.model, m.plan, m.step);
+  return check_actions(m.scenario.model, m.plan, m.step);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ TEST_CASE("every schedule lowers to a sound Program") {
             const Plan plan = make_plan(scenario, layout);
             const Batch batch = typical_batch(scenario);
             const StepPlan step = make_step_plan(scenario, layout, plan, batch);
-            REQUIRE(check_turns(scenario.model, plan, step).empty());
+            REQUIRE(check_actions(scenario.model, plan, step).empty());
             const Program program = lower(scenario, layout, plan, step, batch);
             const std::vector<Fault> found = verify(program);
             REQUIRE_MESSAGE(found.empty(), found.front().text);
@@ -105,37 +105,37 @@ TEST_CASE("one order for all ranks of a rank set") {
   CHECK(rank_sets(make_plan(scenario, layout)).size() == 1);
 }
 
-TEST_CASE("lost, doubled and misplaced turns are named") {
+TEST_CASE("lost, doubled and misplaced actions are named") {
   const Made sound = made(ScheduleKind::zero_bubble, 2, 1, 4);
   REQUIRE(faults(sound).empty());
   Made m = sound;
-  Turns& first = m.step.orders[0];
-  const auto at = [&](TurnKind kind, int work) {
-    return std::find(first.begin(), first.end(), make_turn(kind, 0, work));
+  Actions& first = m.step.orders[0];
+  const auto at = [&](ActionKind kind, int work) {
+    return std::find(first.begin(), first.end(), make_action(kind, 0, work));
   };
   const std::string of = " of language stage 0, microbatch 1";
   SUBCASE("lost forward") {
-    first.erase(at(TurnKind::forward, 1));
+    first.erase(at(ActionKind::forward, 1));
     CHECK(faults(m) == std::vector<std::string>{"rank 0: I" + of + ": before its forward",
                                                 "rank 0: W" + of + ": before its forward",
                                                 "rank 0: the forward" + of + " is lost"});
   }
   SUBCASE("doubled backward") {
-    first.push_back(make_turn(TurnKind::backward, 0, 1));
+    first.push_back(make_action(ActionKind::backward, 0, 1));
     CHECK(faults(m) == std::vector<std::string>{"rank 0: the backward" + of + " is doubled"});
   }
   SUBCASE("lost weight part") {
-    first.erase(at(TurnKind::backward_weight, 1));
+    first.erase(at(ActionKind::backward_weight, 1));
     CHECK(faults(m) == std::vector<std::string>{"rank 0: the weight part" + of + " is lost"});
   }
   SUBCASE("weights before input") {
-    std::iter_swap(at(TurnKind::backward_weight, 1), at(TurnKind::backward_input, 1));
+    std::iter_swap(at(ActionKind::backward_weight, 1), at(ActionKind::backward_input, 1));
     CHECK(faults(m) == std::vector<std::string>{"rank 0: W" + of + ": before its input part (I)"});
   }
   SUBCASE("another rank's stage, a work that there is not, a stage that there is not") {
-    first.push_back(make_turn(TurnKind::forward, 1, 1));
-    first.push_back(make_turn(TurnKind::forward, 0, 4));
-    first.push_back(make_turn(TurnKind::forward, 2, 0));
+    first.push_back(make_action(ActionKind::forward, 1, 1));
+    first.push_back(make_action(ActionKind::forward, 0, 4));
+    first.push_back(make_action(ActionKind::forward, 2, 0));
     CHECK(
         faults(m) ==
         std::vector<std::string>{
@@ -152,7 +152,7 @@ TEST_CASE("a deeper receive queue is the plan's to say") {
     m.step.receive_slots = slots;
     const Program program = lower(m.scenario, m.layout, m.plan, m.step, m.batch);
     CHECK(verify(program).empty());
-    int waiting = 0;  // receives that wait for a turn to end
+    int waiting = 0;  // receives that wait for an action to end
     for (const Op& op : program.ops)
       if (const auto* exchange = std::get_if<Exchange>(&op.what))
         waiting += !exchange->sends && op.waits_for.size() > 0 ? 1 : 0;
@@ -162,14 +162,14 @@ TEST_CASE("a deeper receive queue is the plan's to say") {
   for (const int slots : {1, 2, 3, 6, 7}) CHECK(waits(slots) == 2 * std::max(0, 6 - slots));
 }
 
-TEST_CASE("turns of the layout's own: a schedule's written out make its Program") {
+TEST_CASE("actions of the layout's own: a schedule's written out make its Program") {
   for (const ScheduleKind kind : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe_v}) {
     const int vpp = kind == ScheduleKind::dualpipe_v ? 2 : 1;
     const Made named = made(kind, 2, vpp, 4);
     Layout layout = named.layout;
     layout.schedule = ScheduleKind::one_f_one_b;
     for (int rank = 0; rank < 2; ++rank)
-      layout.turns.push_back(schedule(kind).order({2, vpp, 4}, rank));
+      layout.actions.push_back(schedule(kind).order({2, vpp, 4}, rank));
     REQUIRE_FALSE(check_layout(named.scenario, layout).has_value());
     Program own = lower(named.scenario, layout, make_plan(named.scenario, layout), named.batch);
     own.layout = named.layout;
@@ -179,32 +179,32 @@ TEST_CASE("turns of the layout's own: a schedule's written out make its Program"
     Scenario scenario = named.scenario;
     scenario.layout = layout;
     const Scenario again = read_scenario(resolved_text(scenario), "again.json", {});
-    CHECK(again.layout->turns == layout.turns);
+    CHECK(again.layout->actions == layout.actions);
   }
 }
 
 namespace {
 
 // All forwards, then all backwards, in orders drawn anew, the same on every rank.
-std::vector<Turns> shuffled(int stages, int works, std::uint64_t seed) {
+std::vector<Actions> shuffled(int stages, int works, std::uint64_t seed) {
   std::vector<int> order(static_cast<std::size_t>(works));
   std::iota(order.begin(), order.end(), 0);
-  std::vector<Turns> turns(static_cast<std::size_t>(stages));
-  for (const TurnKind kind : {TurnKind::forward, TurnKind::backward}) {
+  std::vector<Actions> actions(static_cast<std::size_t>(stages));
+  for (const ActionKind kind : {ActionKind::forward, ActionKind::backward}) {
     for (std::size_t i = order.size(); i-- > 1;)
       std::swap(order[i], order[static_cast<std::size_t>(
                               random_uniform(seed + static_cast<std::uint64_t>(kind), i) *
                               static_cast<double>(i + 1))]);
     for (int stage = 0; stage < stages; ++stage)
       for (const int work : order)
-        turns[static_cast<std::size_t>(stage)].push_back(make_turn(kind, stage, work));
+        actions[static_cast<std::size_t>(stage)].push_back(make_action(kind, stage, work));
   }
-  return turns;
+  return actions;
 }
 
 }  // namespace
 
-TEST_CASE("turns of the layout's own: encoders with ranks of their own follow any order") {
+TEST_CASE("actions of the layout's own: encoders with ranks of their own follow any order") {
   const Scenario scenario = examples::small_on_cpu(8, 16);
   for (const int pp : {1, 2})
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -217,7 +217,7 @@ TEST_CASE("turns of the layout's own: encoders with ranks of their own follow an
       const Layout layout{.placement = Placement::non_colocated,
                           .modules = {encoder, encoder, language},
                           .microbatches = 4,
-                          .turns = shuffled(2, 4, seed)};
+                          .actions = shuffled(2, 4, seed)};
       Scenario here = scenario;
       here.cluster.ranks_per_node = pp + 2;
       REQUIRE_FALSE(check_layout(here, layout).has_value());
@@ -228,11 +228,11 @@ TEST_CASE("turns of the layout's own: encoders with ranks of their own follow an
     }
 }
 
-TEST_CASE("turns of the layout's own: a forward's recipe is its work's, not the layout's") {
+TEST_CASE("actions of the layout's own: a forward's recipe is its work's, not the layout's") {
   // GPipe of two microbatches on one stage; what is kept of the first is its block's input, of the
   // second everything.
   Made m = made(ScheduleKind::gpipe, 1, 1, 2);
-  m.layout.turns = {schedule(ScheduleKind::gpipe).order({1, 1, 2}, 0)};
+  m.layout.actions = {schedule(ScheduleKind::gpipe).order({1, 1, 2}, 0)};
   const auto tapes = [&] {
     const Program program = lower(m.scenario, m.layout, m.plan, m.batch);
     CHECK(verify(program).empty());
@@ -242,65 +242,66 @@ TEST_CASE("turns of the layout's own: a forward's recipe is its work's, not the 
     return list;
   };
   const std::vector<Bytes> kept = tapes();
-  m.layout.turns[0][0].recipe = Recipe::full;
+  m.layout.actions[0][0].recipe = Recipe::full;
   const std::vector<Bytes> mixed = tapes();
-  m.layout.turns[0][0].recipe = Recipe::layout;
+  m.layout.actions[0][0].recipe = Recipe::layout;
   m.layout.modules[0].recompute = Recompute::full;
   const std::vector<Bytes> again = tapes();
   REQUIRE(kept.size() == 2);
   CHECK(mixed == std::vector<Bytes>{again[0], kept[1]});
   CHECK(again[0] < kept[0]);
   // And the other way round.
-  m.layout.turns[0][1].recipe = Recipe::none;
+  m.layout.actions[0][1].recipe = Recipe::none;
   CHECK(tapes() == mixed);
-  CHECK(read_orders(compact_text(m.layout.turns), "t") == m.layout.turns);
-  CHECK(read_orders(csv_text(m.layout.turns), "t.csv") == m.layout.turns);
+  CHECK(read_orders(compact_text(m.layout.actions), "t") == m.layout.actions);
+  CHECK(read_orders(csv_text(m.layout.actions), "t.csv") == m.layout.actions);
 }
 
-TEST_CASE("turns of the layout's own: stages lie where they are run") {
+TEST_CASE("actions of the layout's own: stages lie where they are run") {
   Made m = made(ScheduleKind::one_f_one_b, 2, 1, 4);
-  m.layout.turns = {schedules::one_f_one_b({2, 1, 4}, 1), schedules::one_f_one_b({2, 1, 4}, 0)};
+  m.layout.actions = {schedules::one_f_one_b({2, 1, 4}, 1), schedules::one_f_one_b({2, 1, 4}, 0)};
   REQUIRE_FALSE(check_layout(m.scenario, m.layout).has_value());
   m.plan = make_plan(m.scenario, m.layout);
   CHECK(m.plan.branches[0].rank_of_stage == std::vector<int>{1, 0});
   CHECK(verify(lower(m.scenario, m.layout, m.plan, m.batch)).empty());
 }
 
-TEST_CASE("turns of the layout's own: what is wrong with them, by name") {
+TEST_CASE("actions of the layout's own: what is wrong with them, by name") {
   Made m = made(ScheduleKind::one_f_one_b, 2, 1, 2);
-  std::vector<Turns>& turns = m.layout.turns;
-  turns = {schedules::one_f_one_b({2, 1, 2}, 0), schedules::one_f_one_b({2, 1, 2}, 1)};
+  std::vector<Actions>& actions = m.layout.actions;
+  actions = {schedules::one_f_one_b({2, 1, 2}, 0), schedules::one_f_one_b({2, 1, 2}, 1)};
   const auto refusal = [&] {
     const auto no = check_layout(m.scenario, m.layout);
     return no ? no->reason : std::string();
   };
   CHECK(refusal().empty());
   SUBCASE("ranks") {
-    turns.pop_back();
-    CHECK(refusal() == "turns of 1 ranks, but pp is 2; one order a rank along the pipeline");
+    actions.pop_back();
+    CHECK(refusal() == "actions of 1 ranks, but pp is 2; one order a rank along the pipeline");
   }
   SUBCASE("stages") {
-    turns[0].push_back(make_turn(TurnKind::forward, 2, 0));
-    CHECK(refusal() == "turns of 3 stages, but pp·vpp is 2; set vpp, or mend the turns");
+    actions[0].push_back(make_action(ActionKind::forward, 2, 0));
+    CHECK(refusal() == "actions of 3 stages, but pp·vpp is 2; set vpp, or mend the actions");
   }
   SUBCASE("lost") {
-    turns[1].pop_back();
+    actions[1].pop_back();
     CHECK(refusal() == "rank 1: the backward of language stage 1, microbatch 1 is lost");
   }
   SUBCASE("deadlock") {
-    std::reverse(turns[1].begin(), turns[1].end());  // B before F, which has a name too
+    std::reverse(actions[1].begin(), actions[1].end());  // B before F, which has a name too
     CHECK(refusal().find("before its forward") != std::string::npos);
-    turns[1] = {make_turn(TurnKind::forward, 1, 1), make_turn(TurnKind::backward, 1, 1),
-                make_turn(TurnKind::forward, 1, 0), make_turn(TurnKind::backward, 1, 0)};
-    turns[0] = {make_turn(TurnKind::forward, 0, 0), make_turn(TurnKind::backward, 0, 0),
-                make_turn(TurnKind::forward, 0, 1), make_turn(TurnKind::backward, 0, 1)};
+    actions[1] = {make_action(ActionKind::forward, 1, 1), make_action(ActionKind::backward, 1, 1),
+                  make_action(ActionKind::forward, 1, 0), make_action(ActionKind::backward, 1, 0)};
+    actions[0] = {make_action(ActionKind::forward, 0, 0), make_action(ActionKind::backward, 0, 0),
+                  make_action(ActionKind::forward, 0, 1), make_action(ActionKind::backward, 0, 1)};
     CHECK(refusal() ==
           "stage 1 of language sends microbatches in another order than stage 0 of language takes "
           "them");
-    turns[1] = {make_turn(TurnKind::forward, 1, 0), make_turn(TurnKind::forward, 1, 1),
-                make_turn(TurnKind::backward, 1, 0), make_turn(TurnKind::backward, 1, 1)};
-    CHECK(refusal() ==
-          "turns wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
-          "F microbatch 1 of stage 1 of language");
+    actions[1] = {make_action(ActionKind::forward, 1, 0), make_action(ActionKind::forward, 1, 1),
+                  make_action(ActionKind::backward, 1, 0), make_action(ActionKind::backward, 1, 1)};
+    CHECK(
+        refusal() ==
+        "actions wait for each other: rank 0 for B microbatch 0 of stage 0 of language, rank 1 for "
+        "F microbatch 1 of stage 1 of language");
   }
 }

@@ -11,7 +11,7 @@
 namespace polyphony::test {
 
 // One or two ranks, up to three microbatches of up to two parts, no messages. Of those with at most
-// kSmallTurns turns the solver takes milliseconds.
+// kSmallTurns actions the solver takes milliseconds.
 inline constexpr std::size_t kSmallTurns = 18;
 inline StepCosts small_step_costs(std::uint64_t seed) {
   StepCosts costs = random_step_costs(seed, {2, 3, 1, 2});
@@ -20,8 +20,8 @@ inline StepCosts small_step_costs(std::uint64_t seed) {
   return costs;
 }
 
-// Tries every order of microbatches and of every rank's turns, depth first, each turn as early as
-// the turns before it let it, weight parts, where backwards are apart, in the order of works; leaves
+// Tries every order of microbatches and of every rank's actions, depth first, each action as early as
+// the actions before it let it, weight parts, where backwards are apart, in the order of works; leaves
 // what cannot be better than the best so far. Capacities are kept as they are filled: what deadlocks
 // is a dead end.
 class ExactOrder {
@@ -29,7 +29,7 @@ class ExactOrder {
   explicit ExactOrder(const StepCosts& costs, bool apart = false) : costs_(costs), apart_(apart) {}
   double solve(double above) {
     best_ = above;
-    std::vector<int> order = microbatches_in_turn(costs_);
+    std::vector<int> order = microbatches_in_action(costs_);
     do {
       const StageGraph graph(costs_, order, apart_);
       graph_ = &graph;
@@ -42,7 +42,7 @@ class ExactOrder {
       for (auto& next : next_) next.assign(graph.stages.size(), 0);
       free_.assign(std::size_t(graph.ranks), 0);
       held_.assign(std::size_t(graph.ranks), 0);
-      descend(graph.turns, 0);
+      descend(graph.actions, 0);
     } while (std::next_permutation(order.begin(), order.end()));
     return best_;
   }
@@ -76,7 +76,7 @@ class ExactOrder {
     return at;
   }
 
-  // Turns are placed in the order of their starts, so that no order of the ranks comes up twice.
+  // Actions are placed in the order of their starts, so that no order of the ranks comes up twice.
   void descend(std::size_t left, double now) {
     POLYPHONY_CHECK(++nodes_ <= 30'000'000, "too large for the exact solver");
     if (left == 0) {

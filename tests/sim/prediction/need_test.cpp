@@ -147,7 +147,7 @@ TEST_SUITE("need") {
   }
 
   TEST_CASE("a step too long to be counted is refused on any machine, and nothing is made for it") {
-    // 1,000 stages, 1,024 microbatches, 8 replicas: 8,000 ranks of 1,024 x (2 turns + 4 ends of
+    // 1,000 stages, 1,024 microbatches, 8 replicas: 8,000 ranks of 1,024 x (2 actions + 4 ends of
     // messages), but for the two ends of the pipeline: 49 million ops.
     Scenario scenario =
         tests::bench_scenario({.stages = 1000, .replicas = 8, .microbatches = 1024, .blocks = 1});

@@ -50,7 +50,7 @@ class Pipeline {
   void make_groups();
   LayerRange stage_layers(int stage) const;
   void run_lane(int lane);
-  bool try_slot(int lane, int stage, const Turn& turn);
+  bool try_slot(int lane, int stage, const Action& action);
   void forward(int lane, int stage, int microbatch);
   void backward(int lane, int stage, int microbatch);
   // Whole matrices go from each tensor rank of one stage to its counterpart on another.
@@ -127,12 +127,12 @@ LayerRange Pipeline::stage_layers(int stage) const {
 // Whichever stage can go on does: the order of adding respects every dependency.
 void Pipeline::run_lane(int lane) {
   const ScheduleKind kind = builder_.program.layout.schedule;
-  std::vector<Turns> orders;
+  std::vector<Actions> orders;
   std::size_t left = 0;
   for (int stage = 0; stage < shape_.stages; ++stage) {
     orders.push_back(schedule(kind).order({shape_.stages, 1, shape_.microbatches}, stage));
     if (!shape_.trainable)
-      std::erase_if(orders.back(), [](const Turn& turn) { return !is_forward(turn); });
+      std::erase_if(orders.back(), [](const Action& action) { return !is_forward(action); });
     left += orders.back().size();
   }
   std::vector<std::size_t> at(orders.size(), 0);
@@ -147,18 +147,18 @@ void Pipeline::run_lane(int lane) {
   }
 }
 
-bool Pipeline::try_slot(int lane, int stage, const Turn& turn) {
-  const auto microbatch = static_cast<std::size_t>(turn.work);
-  if (is_forward(turn)) {
+bool Pipeline::try_slot(int lane, int stage, const Action& action) {
+  const auto microbatch = static_cast<std::size_t>(action.work);
+  if (is_forward(action)) {
     if (stage > 0 && !forward_done_[column(stage - 1, lane)][microbatch]) return false;
-    forward(lane, stage, turn.work);
+    forward(lane, stage, action.work);
     forward_done_[column(stage, lane)][microbatch] = true;
     return true;
   }
   if (stage + 1 < shape_.stages && !backward_done_[column(stage + 1, lane)][microbatch]) {
     return false;
   }
-  backward(lane, stage, turn.work);
+  backward(lane, stage, action.work);
   backward_done_[column(stage, lane)][microbatch] = true;
   return true;
 }

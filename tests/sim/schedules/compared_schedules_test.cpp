@@ -8,7 +8,7 @@
 
 #include "shared/random.h"
 #include "shared/schedule/schedule.h"
-#include "sim/schedules/module_turns.h"
+#include "sim/schedules/module_actions.h"
 #include "sim/schedules/stage_times.h"
 
 namespace polyphony::tests {
@@ -209,14 +209,14 @@ TEST_SUITE("compared schedules") {
     CHECK(sim::names_modules(own, times));
     CHECK_FALSE(sim::names_modules("0F0,0B0\n", times));
     CompareOptions options{.ranks = 2, .placements = 50};
-    options.own = sim::read_module_turns(own, "own.csv", times);
+    options.own = sim::read_module_actions(own, "own.csv", times);
     options.own_by_module = true;
     const auto result = compare_schedules(times, options);
     CHECK(row(result, "own").refusal == "");
     CHECK(row(result, "own").table.makespan == Seconds(9));
     const auto refused = [&](const std::string& cell) {
       try {
-        sim::read_module_turns("vision 0F0," + cell + "\n", "own.csv", times);
+        sim::read_module_actions("vision 0F0," + cell + "\n", "own.csv", times);
       } catch (const InputError& wrong) {
         return std::string(wrong.what());
       }
@@ -227,13 +227,13 @@ TEST_SUITE("compared schedules") {
                   "own.csv: line 1: \"audio 0F1\" names a module that the times do not have"));
     CHECK(refused("0F1").starts_with("own.csv: line 1: \"0F1\" names no module"));
     CHECK(refused("vision 0F1.1").find("is a part of a microbatch") != std::string::npos);
-    CHECK(refused("vision 0X1").find("is not a turn") != std::string::npos);
+    CHECK(refused("vision 0X1").find("is not an action") != std::string::npos);
     options.own[0].pop_back();
     CHECK(row(compare_schedules(times, options), "own").refusal ==
           "no rank runs B of work 1 of stage 0 of vision");
-    options.own[0].push_back({TurnKind::backward, false, 0, 0, 7, Recipe::layout});
+    options.own[0].push_back({ActionKind::backward, false, 0, 0, 7, Recipe::layout});
     CHECK(row(compare_schedules(times, options), "own").refusal ==
-          "has a turn of microbatch 7, there are 2");
+          "has an action of microbatch 7, there are 2");
   }
 
   // Microbatches of 0 to 3 images; the encoder's parts, one an image.

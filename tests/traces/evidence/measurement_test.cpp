@@ -118,7 +118,7 @@ TEST_CASE("a run's folder and its trace files alone are one measurement") {
   CHECK(fitted(files) == fitted(folder));
 }
 
-// Two turns of step 5 changed places, as a planner may make it.
+// Two actions of step 5 changed places, as a planner may make it.
 TEST_CASE("calibration takes the steps that do what the middle one does") {
   const Disk disk = recorded_run();
   Measurement run = read_run_folder("run", disk.files());

@@ -3,15 +3,15 @@
 
 #include "shared/error.h"
 #include "shared/random.h"
+#include "shared/schedule/action_text.h"
 #include "shared/schedule/schedule.h"
-#include "shared/schedule/turn_text.h"
 
 using namespace polyphony;
 
 namespace {
 
-std::vector<Turns> orders_of(ScheduleKind kind, const Pipeline& pipeline) {
-  std::vector<Turns> orders;
+std::vector<Actions> orders_of(ScheduleKind kind, const Pipeline& pipeline) {
+  std::vector<Actions> orders;
   for (int rank = 0; rank < pipeline.ranks; ++rank)
     orders.push_back(schedule(kind).order(pipeline, rank));
   return orders;
@@ -29,12 +29,12 @@ std::string complaint(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a small order, letter by letter") {
-  const std::vector<Turns> orders = orders_of(ScheduleKind::one_f_one_b, {2, 1, 2});
-  // The columns are when turns of 1 s each begin: rank 0's B0 waits for rank 1's from 2 to 3.
+  const std::vector<Actions> orders = orders_of(ScheduleKind::one_f_one_b, {2, 1, 2});
+  // The columns are when actions of 1 s each begin: rank 0's B0 waits for rank 1's from 2 to 3.
   CHECK(csv_text(orders, {{0, 1, 3, 5}, {1, 2, 3, 4}}) == "0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1\n");
   CHECK(csv_text(orders) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
   const std::string text = compact_text(orders);
-  CHECK(text.starts_with("polyphony turns 1\nF0.0 F0.1 B0.0 B0.1\nF1.0 B1.0 F1.1 B1.1\nhash "));
+  CHECK(text.starts_with("polyphony actions 1\nF0.0 F0.1 B0.0 B0.1\nF1.0 B1.0 F1.1 B1.1\nhash "));
   CHECK(text.size() == 18 + 20 + 20 + 5 + 16 + 1);
 }
 
@@ -44,15 +44,16 @@ TEST_CASE("every schedule reads back") {
       const Pipeline pipeline{4, vpp, 12};
       if (!row.refusal(pipeline).empty()) continue;
       CAPTURE(row.name);
-      const std::vector<Turns> orders = orders_of(row.kind, pipeline);
+      const std::vector<Actions> orders = orders_of(row.kind, pipeline);
       CHECK(read_orders(csv_text(orders), "csv") == orders);
       CHECK(read_orders(compact_text(orders), "compact") == orders);
-      for (const Turns& turns : orders) CHECK(read_turns(to_text(turns), "", "") == turns);
+      for (const Actions& actions : orders)
+        CHECK(read_actions(to_text(actions), "", "") == actions);
     }
 }
 
 TEST_CASE("what PyTorch writes: quotes, blanks, line ends, pairs") {
-  const std::vector<Turns> orders =
+  const std::vector<Actions> orders =
       read_orders("0F0, 0F1 ,,\"0B0\",\r\n1F0,(1F1;1B0)OVERLAP_F_B,1I1,1W1\r\n", "");
   REQUIRE(orders.size() == 2);
   CHECK(to_text(orders[0]) == "F0.0 F0.1 B0.0");
@@ -60,17 +61,19 @@ TEST_CASE("what PyTorch writes: quotes, blanks, line ends, pairs") {
 }
 
 TEST_CASE("what is no order") {
-  CHECK(complaint("0F0,0SEND_F0\n").starts_with("order.csv: line 1: \"0SEND_F0\" is not a turn"));
+  CHECK(
+      complaint("0F0,0SEND_F0\n").starts_with("order.csv: line 1: \"0SEND_F0\" is not an action"));
   CHECK(complaint("0F0\n0F70000000\n")
-            .starts_with("order.csv: line 2: \"0F70000000\" is not a turn"));
+            .starts_with("order.csv: line 2: \"0F70000000\" is not an action"));
   for (const char* cell : {"0F0:all", "0F0:", "0B0:full"})
     CHECK(complaint(std::string(cell) + "\n")
               .starts_with("order.csv: line 1: \"" + std::string(cell)));
   CHECK(complaint("(0B0;1F0)OVERLAP_F_B\n").starts_with("order.csv: line 1: \"(0B0;1F0)"));
-  CHECK(complaint("\n \n").starts_with("order.csv: has no turns"));
-  CHECK(complaint("polyphony turns 2\nF0.0\n").starts_with("order.csv: line 1: is version \"2\""));
+  CHECK(complaint("\n \n").starts_with("order.csv: has no actions"));
   CHECK(
-      complaint("polyphony turns 1\nF0\n").starts_with("order.csv: line 2: \"F0\" is not a turn"));
+      complaint("polyphony actions 2\nF0.0\n").starts_with("order.csv: line 1: is version \"2\""));
+  CHECK(complaint("polyphony actions 1\nF0\n")
+            .starts_with("order.csv: line 2: \"F0\" is not an action"));
   std::string cut = compact_text(orders_of(ScheduleKind::gpipe, {2, 1, 3}));
   cut.erase(cut.find("F1.0"), 5);
   CHECK(complaint(cut).starts_with("order.csv: line 4: is not the hash of the lines before it"));
@@ -79,7 +82,7 @@ TEST_CASE("what is no order") {
 TEST_CASE("changed text is refused, or reads and writes to the same") {
   const std::string alphabet = "0123456789FBIW.+,;()\n \"polyphnturs_OVERLAP\r\t\xff";
   for (const bool csv : {false, true}) {
-    const std::vector<Turns> orders = orders_of(ScheduleKind::dualpipe_v, {2, 2, 4});
+    const std::vector<Actions> orders = orders_of(ScheduleKind::dualpipe_v, {2, 2, 4});
     const std::string sound = csv ? csv_text(orders) : compact_text(orders);
     for (std::uint64_t draw = 0; draw < 3000; ++draw) {
       std::string text = sound;
@@ -96,7 +99,7 @@ TEST_CASE("changed text is refused, or reads and writes to the same") {
         else
           text[at] = c;
       }
-      std::vector<Turns> read;
+      std::vector<Actions> read;
       try {
         read = read_orders(text, "");
       } catch (const InputError&) {

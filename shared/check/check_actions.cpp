@@ -1,5 +1,5 @@
-// check_turns() of shared/step/step_plan.h. Turns of ranks that wait for each other in a ring are found by
-// whoever knows what waits for what: of a layout's own turns check_layout(), as ranks and turns
+// check_actions() of shared/step/step_plan.h. Actions of ranks that wait for each other in a ring are found by
+// whoever knows what waits for what: of a layout's own actions check_layout(), as ranks and actions
 // (shared/planner/timetable.h); of any step compile() and verify(), as ranks and ops (FaultKind::cycle), which
 // see a plan before it is simulated, run live or replayed.
 #include <algorithm>
@@ -21,7 +21,7 @@ class Checking {
     for (const std::vector<Rank>& set : rank_sets(plan_)) {
       for (const Rank rank : set)
         if (step_.order_of[rank.value] != step_.order_of[set.front().value] &&
-            step_.turns(rank) != step_.turns(set.front()))
+            step_.actions(rank) != step_.actions(set.front()))
           add("ranks " + std::to_string(set.front().value) + " and " + std::to_string(rank.value) +
               " compute together but have different orders");
       check_rank(set.front());
@@ -54,35 +54,36 @@ class Checking {
   void check_rank(Rank rank) {
     std::map<std::vector<std::size_t>, Counts> counts;
     const std::string who = "rank " + std::to_string(rank.value) + ": ";
-    for (const Turn& turn : step_.turns(rank)) {
-      if (turn.branch >= plan_.branches.size() ||
-          turn.stage >= plan_.branches[turn.branch].stages.size()) {
-        add(who + "there is no stage " + std::to_string(turn.stage) + " of branch " +
-            std::to_string(turn.branch));
+    for (const Action& action : step_.actions(rank)) {
+      if (action.branch >= plan_.branches.size() ||
+          action.stage >= plan_.branches[action.branch].stages.size()) {
+        add(who + "there is no stage " + std::to_string(action.stage) + " of branch " +
+            std::to_string(action.branch));
         continue;
       }
-      const Branch& branch = plan_.branches[turn.branch];
-      const std::string turn_name =
-          std::string(1, letter(turn.kind)) + " of " +
-          name(turn.branch, turn.stage, static_cast<std::size_t>(turn.work));
-      if (turn.work >= branch.microbatches) {
-        add(who + turn_name + ": there are " + std::to_string(branch.microbatches) +
+      const Branch& branch = plan_.branches[action.branch];
+      const std::string action_name =
+          std::string(1, letter(action.kind)) + " of " +
+          name(action.branch, action.stage, static_cast<std::size_t>(action.work));
+      if (action.work >= branch.microbatches) {
+        add(who + action_name + ": there are " + std::to_string(branch.microbatches) +
             " microbatches");
         continue;
       }
-      if (!branch.holds(rank, turn.stage)) {
-        add(who + turn_name + ": the stage is on other ranks, index " +
-            std::to_string(branch.rank_of_stage[turn.stage]) + " of the pipeline");
+      if (!branch.holds(rank, action.stage)) {
+        add(who + action_name + ": the stage is on other ranks, index " +
+            std::to_string(branch.rank_of_stage[action.stage]) + " of the pipeline");
         continue;
       }
-      Counts& count = counts[{turn.branch, turn.stage, static_cast<std::size_t>(turn.work)}];
-      if (!is_forward(turn) && count.forwards == 0) add(who + turn_name + ": before its forward");
-      if (turn.kind == TurnKind::backward_weight && count.inputs == 0)
-        add(who + turn_name + ": before its input part (I)");
-      ++(is_forward(turn)                        ? count.forwards
-         : turn.kind == TurnKind::backward       ? count.backwards
-         : turn.kind == TurnKind::backward_input ? count.inputs
-                                                 : count.weights);
+      Counts& count = counts[{action.branch, action.stage, static_cast<std::size_t>(action.work)}];
+      if (!is_forward(action) && count.forwards == 0)
+        add(who + action_name + ": before its forward");
+      if (action.kind == ActionKind::backward_weight && count.inputs == 0)
+        add(who + action_name + ": before its input part (I)");
+      ++(is_forward(action)                          ? count.forwards
+         : action.kind == ActionKind::backward       ? count.backwards
+         : action.kind == ActionKind::backward_input ? count.inputs
+                                                     : count.weights);
     }
     for (std::size_t b = 0; b < plan_.branches.size(); ++b)
       for (std::size_t s = 0; s < plan_.branches[b].stages.size(); ++s) {
@@ -114,7 +115,7 @@ class Checking {
 
 }  // namespace
 
-std::vector<std::string> check_turns(const Model& model, const Plan& plan, const StepPlan& step) {
+std::vector<std::string> check_actions(const Model& model, const Plan& plan, const StepPlan& step) {
   return Checking(model, plan, step).run();
 }
 

@@ -1,10 +1,10 @@
-#include "sim/schedules/module_turns.h"
+#include "sim/schedules/module_actions.h"
 
 #include <algorithm>
 #include <sstream>
 
 #include "shared/error.h"
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 
 namespace polyphony::sim {
 namespace {
@@ -18,7 +18,7 @@ std::string trimmed(const std::string& text) {
 }
 
 // "vision 0F3": "vision" and "0F3"; no name: the first is empty.
-std::pair<std::string, std::string> name_and_turn(const std::string& cell) {
+std::pair<std::string, std::string> name_and_action(const std::string& cell) {
   const std::size_t blank = cell.find_last_of(" \t");
   if (blank == std::string::npos) return {"", cell};
   return {trimmed(cell.substr(0, blank)), cell.substr(blank + 1)};
@@ -38,11 +38,11 @@ std::optional<std::uint16_t> module_at(const std::string& name, const StageTimes
   return {};
 }
 
-// "0F3" in the form that is read turn by turn, "F0.3".
-std::string turned(const std::string& turn) {
-  const std::size_t at = turn.find_first_of("FBIW");
-  if (at == std::string::npos) return turn;
-  return turn[at] + turn.substr(0, at) + "." + turn.substr(at + 1);
+// "0F3" in the form that is read action by action, "F0.3".
+std::string turned(const std::string& action) {
+  const std::size_t at = action.find_first_of("FBIW");
+  if (at == std::string::npos) return action;
+  return action[at] + action.substr(0, at) + "." + action.substr(at + 1);
 }
 
 }  // namespace
@@ -51,41 +51,42 @@ bool names_modules(const std::string& text, const StageTimes& times) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     for (const std::string& cell : cells_of(line))
-      if (module_at(name_and_turn(cell).first, times)) return true;
+      if (module_at(name_and_action(cell).first, times)) return true;
   return false;
 }
 
-std::vector<Turns> read_module_turns(const std::string& text, const std::string& file,
-                                     const StageTimes& times) {
+std::vector<Actions> read_module_actions(const std::string& text, const std::string& file,
+                                         const StageTimes& times) {
   std::string names;
   for (const ModuleTimes& module : times.modules)
     names += (names.empty() ? "" : ", ") + module.name;
-  std::vector<Turns> orders;
+  std::vector<Actions> orders;
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     const std::string where = "line " + std::to_string(++number);
     const std::vector<std::string> cells = cells_of(line);
     if (cells.empty()) continue;
-    Turns& turns = orders.emplace_back();
+    Actions& actions = orders.emplace_back();
     for (const std::string& cell : cells) {
       const auto refuse = [&](const std::string& what, const std::string& how) {
         throw InputError(file, where, "\"" + cell.substr(0, 40) + "\" " + what, how);
       };
       if (cell.front() == '(')
-        refuse("is a pair of turns", "write them one after the other: every turn names its module");
-      const auto [name, turn] = name_and_turn(cell);
+        refuse("is a pair of actions",
+               "write them one after the other: every action names its module");
+      const auto [name, action] = name_and_action(cell);
       const auto module = module_at(name, times);
       if (!module)
         refuse(name.empty() ? "names no module" : "names a module that the times do not have",
-               "MODULE and its turn, such as \"" + times.modules.front().name +
+               "MODULE and its action, such as \"" + times.modules.front().name +
                    " 0F3\"; modules: " + names);
-      if (turn.find('.') != std::string::npos)
+      if (action.find('.') != std::string::npos)
         refuse("is a part of a microbatch",
-               "leave the part out: all that a microbatch has of a module runs in one turn");
-      Turns read = read_turns(turned(turn), file, where);
+               "leave the part out: all that a microbatch has of a module runs in one action");
+      Actions read = read_actions(turned(action), file, where);
       read.front().branch = *module;
-      turns.push_back(read.front());
+      actions.push_back(read.front());
     }
   }
   return orders;

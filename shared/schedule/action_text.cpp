@@ -1,4 +1,4 @@
-#include "shared/schedule/turn_text.h"
+#include "shared/schedule/action_text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,12 +13,14 @@
 namespace polyphony {
 namespace {
 
-constexpr std::string_view kTitle = "polyphony turns ";
+constexpr std::string_view kTitle = "polyphony actions ";
+constexpr std::string_view kOldTitle = "polyphony turns ";  // up to version 0.2
 constexpr std::string_view kVersion = "1";
 constexpr std::string_view kHash = "hash ";
 constexpr std::string_view kPair = "OVERLAP_F_B";
-constexpr const char* kTurnHint =
-    "a turn is F0.3: F, B, I or W, stage . microbatch; F0.3+B7.1 a pair; F0.3:full, :selective or "
+constexpr const char* kActionHint =
+    "an action is F0.3: F, B, I or W, stage . microbatch; F0.3+B7.1 a pair; F0.3:full, :selective "
+    "or "
     ":none what its backward makes again, :offload that what it keeps goes to the host and back";
 constexpr const char* kCellHint =
     "a cell is 0F3: stage, F, B, I or W, microbatch; (0F3;7B1)OVERLAP_F_B a pair; messages are put "
@@ -57,9 +59,9 @@ std::optional<int> number(std::string_view text, int most) {
   if (value < 0 || value > most) return {};
   return value;
 }
-std::optional<TurnKind> kind_of(char c) {
-  for (int k = 0; k <= static_cast<int>(TurnKind::backward_weight); ++k)
-    if (letter(static_cast<TurnKind>(k)) == c) return static_cast<TurnKind>(k);
+std::optional<ActionKind> kind_of(char c) {
+  for (int k = 0; k <= static_cast<int>(ActionKind::backward_weight); ++k)
+    if (letter(static_cast<ActionKind>(k)) == c) return static_cast<ActionKind>(k);
   return {};
 }
 std::optional<Recipe> recipe_of(std::string_view text) {
@@ -68,53 +70,54 @@ std::optional<Recipe> recipe_of(std::string_view text) {
   return {};
 }
 // `work` may end in a recipe: "3:full".
-std::optional<Turn> turn_of(std::optional<TurnKind> kind, std::string_view stage,
-                            std::string_view work) {
+std::optional<Action> action_of(std::optional<ActionKind> kind, std::string_view stage,
+                                std::string_view work) {
   const std::size_t colon = work.find(':');
   const auto s = number(stage, kMostStages), w = number(work.substr(0, colon), kMostWorks);
   if (!kind || !s || !w) return {};
-  Turn turn = make_turn(*kind, *s, *w);
-  if (colon == std::string_view::npos) return turn;
+  Action action = make_action(*kind, *s, *w);
+  if (colon == std::string_view::npos) return action;
   const auto recipe = recipe_of(work.substr(colon + 1));
-  if (!recipe || !is_forward(turn)) return {};
-  turn.recipe = *recipe;
-  return turn;
+  if (!recipe || !is_forward(action)) return {};
+  action.recipe = *recipe;
+  return action;
 }
-std::string recipe_text(const Turn& turn) {
-  return turn.recipe == Recipe::layout ? "" : std::string(":") + name(turn.recipe);
+std::string recipe_text(const Action& action) {
+  return action.recipe == Recipe::layout ? "" : std::string(":") + name(action.recipe);
 }
 
 // "F0.3".
-std::optional<Turn> read_turn(std::string_view text) {
+std::optional<Action> read_action(std::string_view text) {
   const std::size_t point = text.find('.');
   if (text.empty() || point == std::string_view::npos) return {};
-  return turn_of(kind_of(text[0]), text.substr(1, point - 1), text.substr(point + 1));
+  return action_of(kind_of(text[0]), text.substr(1, point - 1), text.substr(point + 1));
 }
 // "0F3".
-std::optional<Turn> read_cell(std::string_view text) {
+std::optional<Action> read_cell(std::string_view text) {
   const std::size_t at = text.find_first_of("FBIW");
   if (at == std::string_view::npos) return {};
-  return turn_of(kind_of(text[at]), text.substr(0, at), text.substr(at + 1));
+  return action_of(kind_of(text[at]), text.substr(0, at), text.substr(at + 1));
 }
 
-// Two turns, a forward beside a whole backward.
+// Two actions, a forward beside a whole backward.
 template <class Read>
-bool read_pair(std::string_view first, std::string_view second, Read read, Turns& turns) {
-  const std::optional<Turn> a = read(first), b = read(second);
-  if (!a || !b || !is_forward(*a) || b->kind != TurnKind::backward) return false;
-  turns.push_back(*a);
-  turns.back().overlapped = true;
-  turns.push_back(*b);
+bool read_pair(std::string_view first, std::string_view second, Read read, Actions& actions) {
+  const std::optional<Action> a = read(first), b = read(second);
+  if (!a || !b || !is_forward(*a) || b->kind != ActionKind::backward) return false;
+  actions.push_back(*a);
+  actions.back().overlapped = true;
+  actions.push_back(*b);
   return true;
 }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& where, std::string_view text,
                          const char* hint) {
-  throw InputError(file, where, "\"" + std::string(text.substr(0, 40)) + "\" is not a turn", hint);
+  throw InputError(file, where, "\"" + std::string(text.substr(0, 40)) + "\" is not an action",
+                   hint);
 }
 
-Turns read_row(std::string_view line, const std::string& file, const std::string& where) {
-  Turns turns;
+Actions read_row(std::string_view line, const std::string& file, const std::string& where) {
+  Actions actions;
   for (std::string_view cell : split(line, ',')) {
     cell = trim(cell);
     if (cell.size() >= 2 && cell.front() == '"' && cell.back() == '"')
@@ -126,28 +129,30 @@ Turns read_row(std::string_view line, const std::string& file, const std::string
                       cell.substr(close + 1) == kPair;
     if (pair) {
       if (!read_pair(cell.substr(1, middle - 1), cell.substr(middle + 1, close - middle - 1),
-                     read_cell, turns))
+                     read_cell, actions))
         refuse(file, where, cell, kCellHint);
-    } else if (const auto turn = read_cell(cell)) {
-      turns.push_back(*turn);
+    } else if (const auto action = read_cell(cell)) {
+      actions.push_back(*action);
     } else {
       refuse(file, where, cell, kCellHint);
     }
   }
-  if (turns.empty())
-    throw InputError(file, where, "is a rank without turns", "every row is a rank of the pipeline");
-  return turns;
+  if (actions.empty())
+    throw InputError(file, where, "is a rank without actions",
+                     "every row is a rank of the pipeline");
+  return actions;
 }
 
-std::vector<Turns> read_compact(const std::string& text, const std::string& file) {
-  std::vector<Turns> orders;
+std::vector<Actions> read_compact(const std::string& text, const std::string& file) {
+  std::vector<Actions> orders;
   int number = 0;
   for (const std::string_view whole : split(text, '\n')) {
     const std::string_view line = trim(whole);
     const std::string where = "line " + std::to_string(++number);
     if (line.empty()) continue;
     if (number == 1) {
-      const std::string_view version = trim(whole.substr(kTitle.size()));
+      const std::size_t title = whole.starts_with(kTitle) ? kTitle.size() : kOldTitle.size();
+      const std::string_view version = trim(whole.substr(title));
       if (version != kVersion)
         throw InputError(file, where,
                          "is version \"" + std::string(version.substr(0, 20)) + "\" of the form",
@@ -158,65 +163,65 @@ std::vector<Turns> read_compact(const std::string& text, const std::string& file
         throw InputError(file, where, "is not the hash of the lines before it",
                          "the file was cut or changed; leave the line out if that is meant");
     } else {
-      orders.push_back(read_turns(std::string(line), file, where));
+      orders.push_back(read_actions(std::string(line), file, where));
     }
   }
   return orders;
 }
 
-std::string cell_of(const Turn& turn) {
-  return std::to_string(turn.stage) + letter(turn.kind) + std::to_string(turn.work) +
-         recipe_text(turn);
+std::string cell_of(const Action& action) {
+  return std::to_string(action.stage) + letter(action.kind) + std::to_string(action.work) +
+         recipe_text(action);
 }
 
 }  // namespace
 
-std::string to_text(const Turns& turns) {
+std::string to_text(const Actions& actions) {
   std::string text;
-  for (std::size_t i = 0; i < turns.size(); ++i) {
-    if (i > 0) text += turns[i - 1].overlapped ? '+' : ' ';
-    text += letter(turns[i].kind) + std::to_string(turns[i].stage) + "." +
-            std::to_string(turns[i].work) + recipe_text(turns[i]);
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    if (i > 0) text += actions[i - 1].overlapped ? '+' : ' ';
+    text += letter(actions[i].kind) + std::to_string(actions[i].stage) + "." +
+            std::to_string(actions[i].work) + recipe_text(actions[i]);
   }
   return text;
 }
 
-Turns read_turns(const std::string& text, const std::string& file, const std::string& where) {
-  Turns turns;
+Actions read_actions(const std::string& text, const std::string& file, const std::string& where) {
+  Actions actions;
   for (const std::string_view word : split(text, ' ')) {
     if (trim(word).empty()) continue;
     const std::size_t plus = word.find('+');
     if (plus != std::string_view::npos) {
-      if (!read_pair(word.substr(0, plus), trim(word.substr(plus + 1)), read_turn, turns))
-        refuse(file, where, word, kTurnHint);
-    } else if (const auto turn = read_turn(trim(word))) {
-      turns.push_back(*turn);
+      if (!read_pair(word.substr(0, plus), trim(word.substr(plus + 1)), read_action, actions))
+        refuse(file, where, word, kActionHint);
+    } else if (const auto action = read_action(trim(word))) {
+      actions.push_back(*action);
     } else {
-      refuse(file, where, word, kTurnHint);
+      refuse(file, where, word, kActionHint);
     }
   }
-  return turns;
+  return actions;
 }
 
-std::string compact_text(const std::vector<Turns>& orders) {
+std::string compact_text(const std::vector<Actions>& orders) {
   std::string text = std::string(kTitle) + std::string(kVersion) + "\n";
-  for (const Turns& turns : orders) text += to_text(turns) + "\n";
+  for (const Actions& actions : orders) text += to_text(actions) + "\n";
   return text + std::string(kHash) + hash_of(text) + "\n";
 }
 
-std::string csv_text(const std::vector<Turns>& orders,
+std::string csv_text(const std::vector<Actions>& orders,
                      const std::vector<std::vector<int>>& columns) {
   std::string text;
   for (std::size_t rank = 0; rank < orders.size(); ++rank) {
     int column = 0;
     for (std::size_t i = 0; i < orders[rank].size(); ++i) {
-      const Turn& turn = orders[rank][i];
+      const Action& action = orders[rank][i];
       if (rank < columns.size() && i < columns[rank].size())
         for (; column < columns[rank][i]; ++column) text += ",";
-      if (turn.overlapped && i + 1 < orders[rank].size())
-        text += "(" + cell_of(turn) + ";" + cell_of(orders[rank][++i]) + ")" + std::string(kPair);
+      if (action.overlapped && i + 1 < orders[rank].size())
+        text += "(" + cell_of(action) + ";" + cell_of(orders[rank][++i]) + ")" + std::string(kPair);
       else
-        text += cell_of(turn);
+        text += cell_of(action);
       text += ",";
       ++column;
     }
@@ -226,9 +231,9 @@ std::string csv_text(const std::vector<Turns>& orders,
   return text;
 }
 
-std::vector<Turns> read_orders(const std::string& text, const std::string& file) {
-  std::vector<Turns> orders;
-  if (text.starts_with(kTitle)) {
+std::vector<Actions> read_orders(const std::string& text, const std::string& file) {
+  std::vector<Actions> orders;
+  if (text.starts_with(kTitle) || text.starts_with(kOldTitle)) {
     orders = read_compact(text, file);
   } else {
     int line = 0;
@@ -238,7 +243,7 @@ std::vector<Turns> read_orders(const std::string& text, const std::string& file)
     }
   }
   if (orders.empty())
-    throw InputError(file, "", "has no turns",
+    throw InputError(file, "", "has no actions",
                      "a row a rank of cells like 0F0,0B0, or the compact form that --out writes");
   return orders;
 }
