@@ -19,6 +19,8 @@ endfunction()
 
 if(POLYPHONY_SIM)
   find_package(cxxopts REQUIRED)
+  # Without <regex>, which costs every file that includes cxxopts 4 s to compile.
+  set_property(TARGET cxxopts::cxxopts APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS CXXOPTS_NO_REGEX)
   require_file(${POLYPHONY_SIMGRID_ROOT}/lib/libsimgrid.so)
   add_library(simgrid SHARED IMPORTED)
   set_target_properties(simgrid PROPERTIES

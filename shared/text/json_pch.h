@@ -1,0 +1,32 @@
+// The precompiled header of sim/, traces/ and their tests (scripts/cmake/targets.cmake): standard headers that
+// most files include, and nlohmann::json, whose members are instantiated once
+// (shared/text/json_instances_json.cpp) instead of in every file. Files still include what they use.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace polyphony {
+// What json::parse() reads a std::string with.
+using JsonInput =
+    nlohmann::detail::iterator_input_adapter<std::string::const_iterator>;
+}  // namespace polyphony
+
+extern template class nlohmann::basic_json<>;
+extern template class nlohmann::detail::serializer<nlohmann::json>;
+extern template class nlohmann::detail::lexer<nlohmann::json, polyphony::JsonInput>;
+extern template class nlohmann::detail::parser<nlohmann::json, polyphony::JsonInput>;
